@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The cluster's certificates, made new at every start: one authority, ECDSA P-256 keys, valid for a year.
+
+make_certificates() {
+	pki="$state/pki"
+	mkdir -m 0700 "$pki"
+	(
+		umask 077
+		quiet_openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "/CN=$cluster-ca" \
+			-addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign,cRLSign \
+			-keyout "$pki/ca.key" -out "$pki/ca.crt"
+		quiet_openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$pki/service-account.key"
+		quiet_openssl pkey -in "$pki/service-account.key" -pubout -out "$pki/service-account.pub"
+		sign apiserver /CN=kube-apiserver serverAuth \
+			"DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local,DNS:localhost,IP:127.0.0.1,IP:$node_address,IP:$kubernetes_service_address"
+		sign kubelet-server "/O=system:nodes/CN=system:node:$cluster" serverAuth "DNS:$cluster,IP:$node_address"
+		sign apiserver-kubelet-client /O=system:masters/CN=kube-apiserver-kubelet-client clientAuth
+		sign admin /O=system:masters/CN=admin clientAuth
+		sign kubelet "/O=system:nodes/CN=system:node:$cluster" clientAuth
+		sign controller-manager /CN=system:kube-controller-manager clientAuth
+		sign scheduler /CN=system:kube-scheduler clientAuth
+		sign proxy /CN=system:kube-proxy clientAuth
+		write_kubeconfig admin "$kubeconfig"
+		local each
+		for each in kubelet controller-manager scheduler proxy; do
+			write_kubeconfig "$each" "$pki/$each.kubeconfig"
+		done
+	)
+}
+
+quiet_openssl() {
+	openssl "$@" >>"$state/log/openssl.log" 2>&1 ||
+		fail "openssl $1 failed; what it said is in $state/log/openssl.log"
+}
+
+# sign NAME SUBJECT USAGE [ALTERNATIVE-NAMES] makes NAME.key and NAME.crt.
+sign() {
+	local name="$1" subject="$2" usage="$3" alternatives="${4:-}"
+	{
+		echo "basicConstraints=critical,CA:FALSE"
+		echo "keyUsage=critical,digitalSignature"
+		echo "extendedKeyUsage=$usage"
+		[[ -z $alternatives ]] || echo "subjectAltName=$alternatives"
+	} >"$pki/$name.extensions"
+	quiet_openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "$subject" \
+		-keyout "$pki/$name.key" -out "$pki/$name.request"
+	quiet_openssl x509 -req -in "$pki/$name.request" -CA "$pki/ca.crt" -CAkey "$pki/ca.key" -days 365 \
+		-extfile "$pki/$name.extensions" -out "$pki/$name.crt"
+	rm "$pki/$name.extensions" "$pki/$name.request"
+}
+
+# write_kubeconfig NAME FILE writes a kubeconfig that holds the key itself, so that it works from anywhere.
+write_kubeconfig() {
+	cat >"$2" <<EOT
+apiVersion: v1
+kind: Config
+clusters:
+- name: $cluster
+  cluster:
+    server: https://$node_address:6443
+    certificate-authority-data: $(base64 -w0 "$pki/ca.crt")
+users:
+- name: $1
+  user:
+    client-certificate-data: $(base64 -w0 "$pki/$1.crt")
+    client-key-data: $(base64 -w0 "$pki/$1.key")
+contexts:
+- name: $cluster
+  context:
+    cluster: $cluster
+    user: $1
+current-context: $cluster
+EOT
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The configuration files of the node's parts. Paths in them are those the node sees: the state folder is
+# /run/cluster/state there.
+
+write_configuration() {
+	local etc="$state/etc"
+	mkdir -p "$etc/cni"
+	# What node/init needs to know.
+	cat >"$etc/environment" <<EOT
+cluster='$cluster'
+node_address='$node_address'
+service_range='$service_range'
+pod_range='$pod_range'
+iptables_kind='$1'
+pause_image='$pause_image'
+EOT
+	# Pods must not wait for name servers that the node can't reach.
+	printf '# The node has no name server outside of the cluster.\n' >"$etc/resolv.conf"
+	write_containerd_configuration >"$etc/containerd.toml"
+	write_cni_configuration >"$etc/cni/10-cluster.conflist"
+	write_kubelet_configuration >"$etc/kubelet.yaml"
+	write_proxy_configuration >"$etc/kube-proxy.yaml"
+}
+
+write_containerd_configuration() {
+	# The "opt" plugin would make a folder on the host, AppArmor profiles would stay in the kernel. The lower bound of
+	# oom_score_adj matters where root lacks CAP_SYS_RESOURCE.
+	cat <<EOT
+version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+
+[grpc]
+address = "/run/containerd/containerd.sock"
+
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "$pause_image"
+restrict_oom_score_adj = true
+disable_apparmor = true
+tolerate_missing_hugetlb_controller = true
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "/usr/lib/cni"
+conf_dir = "/run/cluster/state/etc/cni"
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+default_runtime_name = "runc"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = false
+EOT
+}
+
+# Every pod gets a wire of its own to the node (ptp) in place of a bridge, so that all traffic between pods passes the
+# node's iptables: services work without the bridge netfilter module, and a test can drop packets in FORWARD.
+write_cni_configuration() {
+	cat <<EOT
+{
+  "cniVersion": "0.4.0",
+  "name": "cluster",
+  "plugins": [
+    {
+      "type": "ptp",
+      "mtu": 1500,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": "/run/cni-ipam",
+        "ranges": [[{"subnet": "$pod_range"}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+EOT
+}
+
+# Eviction and image collection are off: a full disk of the machine must not end pods of a test.
+write_kubelet_configuration() {
+	cat <<EOT
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: $node_address
+healthzBindAddress: 127.0.0.1
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: /run/cluster/state/pki/ca.crt}
+authorization: {mode: Webhook}
+tlsCertFile: /run/cluster/state/pki/kubelet-server.crt
+tlsPrivateKeyFile: /run/cluster/state/pki/kubelet-server.key
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+volumePluginDir: /var/lib/kubelet/volume-plugins
+podLogsDir: /var/log/pods
+resolvConf: /run/cluster/state/etc/resolv.conf
+clusterDomain: cluster.local
+clusterDNS: [$dns_service_address]
+cgroupDriver: cgroupfs
+cgroupRoot: /$cgroup
+failCgroupV1: false
+failSwapOn: false
+enforceNodeAllocatable: []
+localStorageCapacityIsolation: false
+imageGCHighThresholdPercent: 100
+evictionHard:
+  memory.available: 0%
+  nodefs.available: 0%
+  nodefs.inodesFree: 0%
+  imagefs.available: 0%
+  imagefs.inodesFree: 0%
+maxPods: 110
+EOT
+}
+
+write_proxy_configuration() {
+	cat <<EOT
+apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: iptables
+hostnameOverride: $cluster
+clusterCIDR: $pod_range
+clientConnection: {kubeconfig: /run/cluster/state/pki/proxy.kubeconfig}
+conntrack: {maxPerCore: 0}
+EOT
+}

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Container images of one static program, without a base image, a registry or a container engine.
+
+readonly pause_image=localhost/cluster/pause:1
+
+# make_image NAME PROGRAM ARCHIVE [USER] writes a Docker archive whose only layer holds the program as its entry point.
+# The same program gives the same archive.
+make_image() {
+	local name="$1" program="$2" archive="$3" user="${4:-0:0}" work entry layer config
+	work="$(mktemp -d "$cache/image.XXXXXX")"
+	entry="/$(basename "$program")"
+	mkdir "$work/layer" "$work/image"
+	install -m 0755 "$program" "$work/layer$entry"
+	reproducible_tar "$work/layer" "$work/layer.tar"
+	layer="$(sha256sum <"$work/layer.tar" | cut -d' ' -f1)"
+	mv "$work/layer.tar" "$work/image/$layer.tar"
+	printf '{"architecture":"%s","os":"linux","config":{"User":"%s","Entrypoint":["%s"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+		"$(go env GOARCH)" "$user" "$entry" "$layer" >"$work/config.json"
+	config="$(sha256sum <"$work/config.json" | cut -d' ' -f1)"
+	mv "$work/config.json" "$work/image/$config.json"
+	printf '[{"Config":"%s.json","RepoTags":["%s"],"Layers":["%s.tar"]}]' "$config" "$name" "$layer" \
+		>"$work/image/manifest.json"
+	reproducible_tar "$work/image" "$work/image.tar"
+	mv "$work/image.tar" "$archive"
+	rm -rf "$work"
+}
+
+# reproducible_tar FOLDER ARCHIVE
+reproducible_tar() {
+	tar --create --file "$2" --directory "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
+		--transform='s,^\./,,' --exclude-vcs .
+}

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # the names are for the other files
+#
+# Every name a cluster takes on this machine follows from the cache folder and the cluster's name. So a cluster can be
+# removed even when its state folder was lost, and two checkouts of the repository never take the same name.
+
+# set_names NAME sets the variables below.
+set_names() {
+	if [[ ! $1 =~ ^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$ ]]; then
+		fail "a cluster's name is 1 to 30 small letters, digits and dashes and starts with a letter, but --name is \"$1\""
+	fi
+	cluster="$1"
+	cache="$(realpath -m "${CRYPTO_BROKER_CACHE:-$repository/.cache}")/cluster"
+	bin="$cache/bin"                   # compiled programs
+	images="$cache/images"             # image archives the cluster itself needs
+	build_logs="$cache/log"            # output of the compiler and of apt-get
+	states="$cache/state"              # one folder per cluster
+	state="$states/$cluster"           # everything of this cluster
+	kubeconfig="$state/kubeconfig"     # the administrator's
+	init_record="$state/init"          # process id and start time of the node's first process
+	identity="$(printf '%s' "$state" | sha256sum | cut -c1-8)"
+	host_link="cb$identity"            # host's end of the wire to the node
+	cgroup="cbo-$cluster-$identity"    # in every cgroup hierarchy
+	readonly cluster cache bin images build_logs states state kubeconfig init_record identity host_link cgroup
+}
+
+# make_cache makes the folders of the cache and keeps git from seeing them.
+make_cache() {
+	mkdir -p "$bin" "$images" "$build_logs" "$states" ||
+		fail "can't make the cache folder $cache; set CRYPTO_BROKER_CACHE to a folder that can be written"
+	[[ -e $cache/.gitignore ]] || printf '*\n' >"$cache/.gitignore"
+}
+
+# take_lock FOLDER keeps other runs from doing the same at the same time, until this process ends or release_lock.
+take_lock() {
+	exec 8<"$1"
+	if ! flock --nonblock 8; then
+		say "waiting for another run of this command that works in $1"
+		flock 8
+	fi
+}
+
+release_lock() {
+	exec 8<&-
+}

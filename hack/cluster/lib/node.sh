@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Starts, finds and ends the node's first process, seen from the host.
+
+# node_process prints the host's process id of the running node, or nothing. The start time tells it from a later
+# process with the same id; a zombie has no processes left.
+node_process() {
+	local pid started
+	local -a now
+	[[ -r $init_record ]] && read -r pid started <"$init_record" || return 0
+	read -r -a now 2>/dev/null <"/proc/$pid/stat" || return 0
+	if [[ ${now[21]} == "$started" && ${now[2]} != Z ]]; then
+		printf '%s' "$pid"
+	fi
+}
+
+# require_node sets node to the process id of the running node.
+require_node() {
+	require_linux_and_root
+	node="$(node_process)"
+	[[ -n $node ]] || fail "there is no running cluster \"$cluster\"; start it with: hack/cluster/cluster --name $cluster up"
+}
+
+# launch_node starts node/init in its namespaces, wires it, and lets it go on. As long as the node has not been told to
+# go on, it ends when this process does.
+launch_node() {
+	local gate="$state/gate" deadline=$((SECONDS + 30))
+	mkfifo "$gate"
+	exec 9<>"$gate"
+	(
+		exec </dev/null 8<&-
+		enter_cgroups
+		cd /
+		exec setsid unshare --fork --pid --mount --net --ipc --uts -- "$here/node/init" "$state" "$bin" \
+			<"$gate" 9<&- >"$state/log/init.log" 2>&1
+	) &
+	until [[ -e $init_record ]]; do
+		kill -0 $! 2>/dev/null || fail "the node's namespaces can't be made: $(cat "$state/log/init.log")"
+		((SECONDS < deadline)) || fail "the node's first process did not start within 30 s; see $state/log/init.log"
+		sleep 0.05
+	done
+	node="$(node_process)"
+	[[ -n $node ]] || fail "the node's first process ended at once; see $state/log/init.log"
+	connect_node "$node"
+	echo go >&9
+	exec 9>&-
+	rm "$gate"
+}
+
+# end_node kills the node's first process, with which the kernel ends everything in the node, and waits until all of it
+# is gone. What is still in the cluster's cgroups then belongs to a node whose record was lost.
+end_node() {
+	local pid deadline=$((SECONDS + 30))
+	pid="$(node_process)"
+	if [[ -n $pid ]]; then
+		kill -KILL "$pid" 2>/dev/null || true
+	fi
+	while :; do
+		local left
+		left="$(cgroup_processes)"
+		[[ -n $(node_process) || -n $left ]] || return 0
+		for pid in $left; do
+			kill -KILL "$pid" 2>/dev/null || true
+		done
+		((SECONDS < deadline)) || fail "these processes of the cluster don't end although they were killed: $(paste -sd' ' <<<"$left")"
+		sleep 0.1
+	done
+}
+
+# in_node CMD... runs a command inside the node.
+in_node() {
+	nsenter --target "$node" --mount --uts --ipc --net --pid -- env KUBECONFIG=/run/cluster/state/kubeconfig \
+		PATH="/run/cluster/state/programs:/run/cluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
+}
