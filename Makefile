@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Everything that is built or downloaded is cached here; git ignores it.
+export CRYPTO_BROKER_CACHE ?= $(CURDIR)/.cache
+TOOLS := $(CRYPTO_BROKER_CACHE)/tools/bin
+BIN := $(CRYPTO_BROKER_CACHE)/bin
+
+# The demo's cluster. A KUBECONFIG of yours makes `make demo` use that cluster instead.
+CLUSTER ?= crypto-broker
+
+##@ Use it
+
+.PHONY: demo
+demo: ## See the main job done: cluster, operator, two profiles, an app, a change that reaches it while it calls.
+	go run ./hack/demo --cluster $(CLUSTER)
+
+.PHONY: demo-down
+demo-down: cluster-down ## Remove everything the demo made, its cluster included.
+
+.PHONY: cluster-up
+cluster-up: ## Start a real Kubernetes on this machine (Linux, root; the first time builds it from source).
+	hack/cluster/cluster up --name $(CLUSTER)
+
+.PHONY: cluster-down
+cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, routes, cgroups.
+	hack/cluster/cluster down --name $(CLUSTER)
+
+##@ Build it
+
+.PHONY: build
+build: ## Build the broker and the operator as static binaries into .cache/bin.
+	mkdir -p $(BIN)
+	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+
+.PHONY: images
+images: ## Build the container images as tar files into .cache/images, without a registry or a base image.
+	hack/image/build
+
+.PHONY: generate
+generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, CRDs, RBAC, chart and kustomize files.
+	hack/generate/all
+
+##@ Test it
+
+.PHONY: test
+test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
+	$(MAKE) verify
+	$(MAKE) test-unit
+	$(MAKE) test-apiserver
+	$(MAKE) test-cluster
+	$(MAKE) test-e2e
+
+.PHONY: verify
+verify: verify-generated lint ## Check that generated files are current and that the linters have nothing to say.
+
+.PHONY: verify-generated
+verify-generated: ## Check that what is committed is what `make generate` makes.
+	hack/generate/verify
+
+.PHONY: lint
+lint: ## Run the linters, the rule that the broker imports nothing from Kubernetes among them.
+	$$(hack/tools/build golangci-lint) run ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need neither root nor a cluster.
+	hack/tools/build helm kustomize >/dev/null
+	go test -race ./...
+
+.PHONY: test-apiserver
+test-apiserver: ## Run the tests against a real API server and etcd.
+	hack/cluster/cluster build
+	hack/tools/build helm kustomize >/dev/null
+	go test -tags apiserver -timeout 20m ./api/... ./controllers/... ./webhook/... ./test/chart/...
+
+.PHONY: test-cluster
+test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.
+	hack/cluster/cluster_test.sh
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests on a real cluster of their own.
+	go test -tags e2e -count=1 -timeout 45m -v ./test/e2e/...
+
+.PHONY: bench-propagation
+bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.
+	go run ./hack/demo bench-propagation
+
+##@ Keep it tidy
+
+.PHONY: clean
+clean: ## Remove what was built, but not the cached tools and Kubernetes binaries.
+	rm -rf $(BIN) $(CRYPTO_BROKER_CACHE)/images coverage
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET\n"} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z0-9-]+:.*##/ {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
