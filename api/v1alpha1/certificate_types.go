@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// SignCertificate is the policy of the operation SignCertificate.
+// +kubebuilder:validation:XValidation:rule="self.signAlg == 'ed25519' ? !has(self.hashAlg) : has(self.hashAlg)",message="hashAlg is required, but for signAlg ed25519, which has its own"
+type SignCertificate struct {
+	// signAlg is the algorithm of the issuer's signature: rsa (PKCS #1 v1.5),
+	// rsa-pss, ecdsa or ed25519.
+	// +required
+	// +kubebuilder:validation:Enum=rsa;rsa-pss;ecdsa;ed25519
+	SignAlg string `json:"signAlg"`
+
+	// hashAlg is the digest algorithm of the issuer's signature.
+	// +optional
+	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512
+	HashAlg string `json:"hashAlg,omitempty"`
+
+	// skiHashAlg is the digest algorithm of the subject key identifier.
+	// Absent, it is sha-1 as in RFC 5280; the digest of another is cut to 160
+	// bits as in RFC 7093. It protects nothing: it names a key.
+	// +optional
+	// +kubebuilder:validation:Enum=sha-1;sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
+	SKIHashAlg string `json:"skiHashAlg,omitempty"`
+
+	// validity bounds the period of a certificate. A request outside of it is
+	// refused, never cut.
+	// +required
+	Validity Validity `json:"validity"`
+
+	// keyConstraints limits the keys of subjects and issuers. An algorithm
+	// that is not listed is refused.
+	// +required
+	KeyConstraints CertificateKeyConstraints `json:"keyConstraints"`
+
+	// keyUsage is the extension KeyUsage (RFC 5280, section 4.2.1.3).
+	// Example: [digitalSignature, keyEncipherment].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:Enum=digitalSignature;contentCommitment;nonRepudiation;keyEncipherment;dataEncipherment;keyAgreement;keyCertSign;cRLSign;encipherOnly;decipherOnly
+	KeyUsage []string `json:"keyUsage,omitempty"`
+
+	// extendedKeyUsage is the extension ExtendedKeyUsage (RFC 5280, section
+	// 4.2.1.12).
+	// Example: [clientAuth].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=6
+	// +kubebuilder:validation:items:Enum=serverAuth;clientAuth;codeSigning;emailProtection;timeStamping;OCSPSigning
+	ExtendedKeyUsage []string `json:"extendedKeyUsage,omitempty"`
+
+	// basicConstraints is the extension BasicConstraints (RFC 5280, section
+	// 4.2.1.9). Absent, no certificate is a certificate authority.
+	// +optional
+	BasicConstraints *BasicConstraints `json:"basicConstraints,omitempty"`
+
+	// subjectAltNames says what happens to the alternative names that a
+	// request asks for. Absent, it is as with the rule deny.
+	// +optional
+	SubjectAltNames *SubjectAltNames `json:"subjectAltNames,omitempty"`
+
+	// keyIds are the issuer's keys that the operation may use. Absent, the
+	// profile does not restrict them.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	KeyIDs []KeyID `json:"keyIds,omitempty"`
+}
+
+// Validity bounds the period of a certificate relative to the time of signing.
+// +kubebuilder:validation:XValidation:rule="duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
+type Validity struct {
+	// validNotBeforeOffset is the earliest begin, as a duration in h, m and s.
+	// Example: -1h, an hour before the time of signing.
+	// +required
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	ValidNotBeforeOffset string `json:"validNotBeforeOffset"`
+
+	// validNotAfterOffset is the latest end, as a duration in h, m and s.
+	// Example: 8760h, a year after the time of signing.
+	// +required
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	ValidNotAfterOffset string `json:"validNotAfterOffset"`
+}
+
+// CertificateKeyConstraints limits the keys of a certificate.
+type CertificateKeyConstraints struct {
+	// subject limits the key that the certificate is for.
+	// +required
+	Subject KeyAlgorithms `json:"subject"`
+
+	// issuer limits the key that signs the certificate.
+	// +required
+	Issuer KeyAlgorithms `json:"issuer"`
+}
+
+// DataKeyConstraints limits the keys that sign data.
+// +kubebuilder:validation:MinProperties=1
+type DataKeyConstraints struct {
+	// subject limits the key whose signature is checked.
+	// +optional
+	Subject *KeyAlgorithms `json:"subject,omitempty"`
+
+	// issuer limits the key that signs.
+	// +optional
+	Issuer *KeyAlgorithms `json:"issuer,omitempty"`
+}
+
+// KeyAlgorithms lists the algorithms that a key may have, and their sizes. An
+// algorithm that is not listed is refused.
+// +kubebuilder:validation:XValidation:rule="has(self.rsa) || has(self.ecdsa)",message="no key would be allowed: give rsa or ecdsa"
+type KeyAlgorithms struct {
+	// rsa allows RSA keys with a modulus of these sizes.
+	// Example: {minKeySize: 3072, maxKeySize: 8192}.
+	// +optional
+	RSA *KeySize `json:"rsa,omitempty"`
+
+	// ecdsa allows keys on the NIST curves of these sizes (256 is P-256).
+	// Example: {minKeySize: 256, maxKeySize: 521}.
+	// +optional
+	ECDSA *KeySize `json:"ecdsa,omitempty"`
+}
+
+// KeySize is a range of key sizes in bits; both ends belong to it.
+// +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
+type KeySize struct {
+	// minKeySize is the smallest size allowed, in bits.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	MinKeySize int32 `json:"minKeySize"`
+
+	// maxKeySize is the greatest size allowed, in bits.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	MaxKeySize int32 `json:"maxKeySize"`
+}
+
+// BasicConstraints is the extension of RFC 5280, section 4.2.1.9.
+// +kubebuilder:validation:XValidation:rule="!has(self.pathLenConstraint) || (has(self.ca) && self.ca)",message="pathLenConstraint is only allowed with ca: true"
+type BasicConstraints struct {
+	// ca makes certificates that may issue certificates.
+	// +optional
+	CA bool `json:"ca,omitempty"`
+
+	// pathLenConstraint is how many certificate authorities may follow; absent,
+	// any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=64
+	PathLenConstraint *int32 `json:"pathLenConstraint,omitempty"`
+}
+
+// SubjectAltNames says what happens to the alternative names that a request
+// asks for.
+// +kubebuilder:validation:XValidation:rule="self.rule == 'patterns' || !(has(self.dns) || has(self.ip) || has(self.uri) || has(self.email))",message="dns, ip, uri and email are only allowed with rule patterns"
+// +kubebuilder:validation:XValidation:rule="self.rule != 'patterns' || has(self.dns) || has(self.ip) || has(self.uri) || has(self.email)",message="rule patterns needs at least one of dns, ip, uri and email"
+type SubjectAltNames struct {
+	// rule is deny (a certificate has none), copy (it has those of the
+	// request) or patterns (every name of the request must match a pattern of
+	// its kind).
+	// +required
+	// +kubebuilder:validation:Enum=deny;copy;patterns
+	Rule string `json:"rule"`
+
+	// dns are patterns of DNS names; a leading * stands for one label.
+	// Example: ["*.shop.example.com"].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	DNS []string `json:"dns,omitempty"`
+
+	// ip are addresses or networks in CIDR notation.
+	// Example: ["10.0.0.0/8"].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	IP []string `json:"ip,omitempty"`
+
+	// uri are patterns of URIs.
+	// Example: ["spiffe://example.com/*"].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	URI []string `json:"uri,omitempty"`
+
+	// email are patterns of mail addresses.
+	// Example: ["*@example.com"].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=320
+	Email []string `json:"email,omitempty"`
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+// ProfileSpec is one policy: the operations that it offers and by which rules.
+// It has the fields of a profile in a profile file, in camelCase.
+type ProfileSpec struct {
+	// profileName is the name by which applications ask for the profile,
+	// matched exactly, at most 64 bytes. Absent, it is metadata.name. It is
+	// for names that can't be names of objects.
+	// Example: FIPS-140-3-256bit.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$`
+	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="a profile name has at most 64 bytes"
+	ProfileName string `json:"profileName,omitempty"`
+
+	// settings chooses the implementation of the primitives.
+	// +optional
+	Settings *Settings `json:"settings,omitempty"`
+
+	// kms names an external key manager and how to reach it.
+	// +optional
+	KMS *KMS `json:"kms,omitempty"`
+
+	// api has one entry for each operation that the profile offers, and at
+	// least one. A call of an operation that is absent is refused.
+	// Example: {hashData: {hashAlg: sha3-512}}.
+	// +required
+	API Operations `json:"api"`
+
+	// callers restricts who may use the profile. Absent, every container of a
+	// pod that has a broker may.
+	// +optional
+	Callers *Callers `json:"callers,omitempty"`
+
+	// audit says which calls are recorded.
+	// +optional
+	Audit *Audit `json:"audit,omitempty"`
+
+	// deprecation announces the end of the profile. Clients are told in each
+	// reply; nothing else changes.
+	// +optional
+	Deprecation *Deprecation `json:"deprecation,omitempty"`
+}
+
+// Settings chooses the implementation of the primitives.
+type Settings struct {
+	// cryptoLibrary is the implementation: native is the standard library of
+	// Go, the default.
+	// +optional
+	// +kubebuilder:validation:Enum=native
+	CryptoLibrary string `json:"cryptoLibrary,omitempty"`
+}
+
+// KMS names an external key manager and how to reach it. It is configuration
+// that every reader of the profile sees: credentials do not belong here.
+type KMS struct {
+	// client names the kind of key manager.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Client string `json:"client"`
+
+	// config is the configuration of the client, as the client defines it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Config map[string]apiextensionsv1.JSON `json:"config,omitempty"`
+
+	// cache configures how long keys are kept, as the client defines it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Cache map[string]apiextensionsv1.JSON `json:"cache,omitempty"`
+}
+
+// Operations has one entry for each operation that the profile offers.
+// +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData)",message="a profile offers at least one operation: hashData, signCertificate, encryptData or signData"
+type Operations struct {
+	// hashData offers the operation HashData.
+	// +optional
+	HashData *HashData `json:"hashData,omitempty"`
+
+	// signCertificate offers the operation SignCertificate: a certificate for
+	// a signing request.
+	// +optional
+	SignCertificate *SignCertificate `json:"signCertificate,omitempty"`
+
+	// encryptData offers the operations EncryptData and DecryptData.
+	// +optional
+	EncryptData *EncryptData `json:"encryptData,omitempty"`
+
+	// signData offers the operations SignData and VerifyData.
+	// +optional
+	SignData *SignData `json:"signData,omitempty"`
+}
+
+// HashData is the policy of the operation HashData.
+type HashData struct {
+	// hashAlg is the digest algorithm of FIPS 180-4 or FIPS 202. shake-128
+	// and shake-256 give 16 and 32 bytes.
+	// Example: sha3-512.
+	// +required
+	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha-512/256;sha3-256;sha3-384;sha3-512;shake-128;shake-256
+	HashAlg string `json:"hashAlg"`
+}
+
+// EncryptData is the policy of the operations EncryptData and DecryptData.
+type EncryptData struct {
+	// encryptAlg is the algorithm: aes-gcm, AES in Galois/Counter Mode (NIST
+	// SP 800-38D).
+	// +required
+	// +kubebuilder:validation:Enum=aes-gcm
+	EncryptAlg string `json:"encryptAlg"`
+
+	// keySize is the size of the key in bits. A key of another size is refused.
+	// +required
+	// +kubebuilder:validation:Enum=128;192;256
+	KeySize int32 `json:"keySize"`
+
+	// nonceStrategy says who makes the nonce: user-provided takes it from the
+	// request, and the application must never use one twice with a key; with
+	// random the broker makes it and a request that brings one is refused.
+	// +required
+	// +kubebuilder:validation:Enum=user-provided;random
+	NonceStrategy string `json:"nonceStrategy"`
+
+	// tagLength is the length of the authentication tag in bits: 96, 104,
+	// 112, 120 or 128.
+	// +optional
+	// +kubebuilder:default=128
+	// +kubebuilder:validation:Minimum=96
+	// +kubebuilder:validation:Maximum=128
+	// +kubebuilder:validation:MultipleOf=8
+	TagLength int32 `json:"tagLength,omitempty"`
+
+	// keyIds are the keys that the operation may use. Absent, the profile does
+	// not restrict them.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	KeyIDs []KeyID `json:"keyIds,omitempty"`
+}
+
+// SignData is the policy of the operations SignData and VerifyData.
+// +kubebuilder:validation:XValidation:rule="has(self.hashAlg) || !(self.signAlg in ['rsa', 'rsa-pss', 'ecdsa'])",message="hashAlg is required with signAlg rsa, rsa-pss and ecdsa"
+// +kubebuilder:validation:XValidation:rule="!has(self.hashAlg) || self.signAlg in ['rsa', 'rsa-pss', 'ecdsa']",message="hashAlg is only for signAlg rsa, rsa-pss and ecdsa: the other algorithms have their own"
+type SignData struct {
+	// signingMode is legacy for a classical algorithm, post-quantum for one of
+	// FIPS 204, hybrid for one of each. Absent, it is legacy.
+	// +optional
+	// +kubebuilder:validation:Enum=legacy;hybrid;post-quantum
+	SigningMode string `json:"signingMode,omitempty"`
+
+	// signAlg is the signature algorithm: rsa (PKCS #1 v1.5), rsa-pss, ecdsa,
+	// ed25519 or one of ML-DSA (FIPS 204).
+	// +required
+	// +kubebuilder:validation:Enum=rsa;rsa-pss;ecdsa;ed25519;ml-dsa-44;ml-dsa-65;ml-dsa-87
+	SignAlg string `json:"signAlg"`
+
+	// hashAlg is the digest algorithm of the signature.
+	// +optional
+	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
+	HashAlg string `json:"hashAlg,omitempty"`
+
+	// signatureFormat is how a signature is written. Absent, the request says.
+	// +optional
+	// +kubebuilder:validation:Enum=RAW;DER;PEM;CMS
+	SignatureFormat string `json:"signatureFormat,omitempty"`
+
+	// keyConstraints limits the keys that may be used.
+	// +optional
+	KeyConstraints *DataKeyConstraints `json:"keyConstraints,omitempty"`
+
+	// keyIds are the keys that the operation may use. Absent, the profile does
+	// not restrict them.
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	KeyIDs []KeyID `json:"keyIds,omitempty"`
+}
+
+// KeyID allows one key by its id.
+type KeyID struct {
+	// id is the key's id as its provider knows it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ID string `json:"id"`
+
+	// spkiSHA256 pins the key: the SHA-256 of its DER SubjectPublicKeyInfo in
+	// lower-case hexadecimal. A key of this id with another public key is
+	// refused.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	SPKISHA256 string `json:"spkiSHA256,omitempty"`
+}
+
+// Callers restricts who may use a profile. Each list that is given must match.
+// +kubebuilder:validation:XValidation:rule="has(self.containers) || has(self.uids) || has(self.gids)",message="callers restricts nothing: give containers, uids or gids, or leave callers out"
+type Callers struct {
+	// containers are names of containers of the pod.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Containers []string `json:"containers,omitempty"`
+
+	// uids are numeric user ids.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=4294967294
+	UIDs []int64 `json:"uids,omitempty"`
+
+	// gids are numeric group ids.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=0
+	// +kubebuilder:validation:items:Maximum=4294967294
+	GIDs []int64 `json:"gids,omitempty"`
+}
+
+// Audit says which calls are recorded.
+// +kubebuilder:validation:XValidation:rule="!has(self.required) || !self.required || self.level != 'none'",message="required needs a level other than none: with none there is no record to write"
+type Audit struct {
+	// level is none, sampled (a share of the calls), sensitive (calls that use
+	// a key) or all.
+	// +required
+	// +kubebuilder:validation:Enum=none;sampled;sensitive;all
+	Level string `json:"level"`
+
+	// required refuses a call whose record can't be written.
+	// +optional
+	Required bool `json:"required,omitempty"`
+}
+
+// Deprecation announces the end of a profile.
+type Deprecation struct {
+	// replacedBy is the name of the profile to use instead.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ReplacedBy string `json:"replacedBy,omitempty"`
+
+	// deprecatedSince is since when the profile should not be used any more.
+	// Example: "2026-01-31".
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	DeprecatedSince string `json:"deprecatedSince,omitempty"`
+
+	// removeAfter is when the profile may be gone.
+	// Example: "2027-01-31".
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	RemoveAfter string `json:"removeAfter,omitempty"`
+
+	// reason says why, in a sentence for the owners of applications.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}

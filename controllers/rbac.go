@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+// What the reconcilers may do. config/rbac/role.yaml is made from these lines.
+//
+// ConfigMaps are read, written and deleted under one name only; the name of an
+// object that is being created is unknown to authorization, so create stands
+// alone (an admission policy of the chart narrows it). Pods are written through
+// their status subresource only, which drops every change of a spec.
+//
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles/status;clustercryptoprofiles/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=crypto-broker-profiles,verbs=get;list;watch;update;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+//
+// Leader election, in the operator's namespace.
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=crypto-broker-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=crypto-broker-system,resources=leases,resourceNames=crypto-broker-operator,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=events,verbs=create;patch
