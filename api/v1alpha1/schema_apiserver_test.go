@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package v1alpha1_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+)
+
+var apiServer client.Client
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	config, stop, err := apiserver.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	apiServer, err = client.New(config, client.Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// certificate is a spec with a certificate policy that is valid; a test adds
+// to it or replaces a line of it.
+const certificate = `
+api:
+  signCertificate:
+    signAlg: ecdsa
+    hashAlg: sha-512
+    validity: {validNotBeforeOffset: -1h, validNotAfterOffset: 8760h}
+    keyConstraints:
+      subject: {rsa: {minKeySize: 2048, maxKeySize: 4096}, ecdsa: {minKeySize: 256, maxKeySize: 521}}
+      issuer: {ecdsa: {minKeySize: 384, maxKeySize: 521}}
+`
+
+// in adds lines to the certificate policy.
+func in(lines string) string {
+	var b strings.Builder
+	b.WriteString(certificate)
+	for line := range strings.Lines(lines) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
+}
+
+func TestTheSchema(t *testing.T) {
+	tests := map[string]struct {
+		spec    string
+		refusal string // "" when the API server must accept
+	}{
+		"accepts a hash": {
+			spec: `{api: {hashData: {hashAlg: sha3-512}}}`,
+		},
+		"accepts a profile name that is no object name": {
+			spec: `{profileName: FIPS-140-3-256bit, api: {hashData: {hashAlg: sha-512}}}`,
+		},
+		"accepts a certificate policy as released profiles have it": {
+			spec: in("keyUsage: [digitalSignature, keyEncipherment]\nextendedKeyUsage: [clientAuth]\nbasicConstraints: {ca: false}"),
+		},
+		"accepts every field": {
+			spec: in(`skiHashAlg: sha-256
+keyUsage: [digitalSignature, keyCertSign, cRLSign]
+extendedKeyUsage: [clientAuth, OCSPSigning]
+basicConstraints: {ca: true, pathLenConstraint: 0}
+subjectAltNames: {rule: patterns, dns: ["*.example.com"], ip: [10.0.0.0/8], uri: ["spiffe://example.com/*"], email: ["*@example.com"]}
+keyIds: [{id: issuer-1, spkiSHA256: 0000000000000000000000000000000000000000000000000000000000000000}]`) + `
+  hashData: {hashAlg: shake-256}
+  encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, keyIds: [{id: a}]}
+  signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}}
+settings: {cryptoLibrary: native}
+kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
+callers: {containers: [app], uids: [1000], gids: [0]}
+audit: {level: all, required: true}
+deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "2027-01-01", reason: Too weak.}`,
+		},
+		"refuses a digest algorithm that does not exist": {
+			spec:    `{api: {hashData: {hashAlg: md5}}}`,
+			refusal: `spec.api.hashData.hashAlg: Unsupported value: "md5"`,
+		},
+		"refuses a misspelt field by its path": {
+			spec:    `{api: {hashData: {hashAlgorithm: sha3-512, hashAlg: sha3-512}}}`,
+			refusal: `unknown field "spec.api.hashData.hashAlgorithm"`,
+		},
+		"refuses a profile that offers nothing": {
+			spec:    `{api: {}}`,
+			refusal: `spec.api: Invalid value: a profile offers at least one operation`,
+		},
+		"refuses a profile without api": {
+			spec:    `{profileName: a}`,
+			refusal: `spec.api: Required value`,
+		},
+		"refuses a profile name of 22 characters and 66 bytes": {
+			spec:    `{profileName: "` + strings.Repeat("€", 22) + `", api: {hashData: {hashAlg: sha-256}}}`,
+			refusal: `at most 64 bytes`,
+		},
+		"refuses a profile name that ends with a space": {
+			spec:    `{profileName: "Default ", api: {hashData: {hashAlg: sha-256}}}`,
+			refusal: `spec.profileName: Invalid value`,
+		},
+		"refuses a profile name with a line break": {
+			spec:    `{profileName: "a\nb", api: {hashData: {hashAlg: sha-256}}}`,
+			refusal: `spec.profileName: Invalid value`,
+		},
+		"refuses a path length for a certificate that is no authority": {
+			spec:    in("basicConstraints: {pathLenConstraint: 1}"),
+			refusal: `basicConstraints: Invalid value: pathLenConstraint is only allowed with ca: true`,
+		},
+		"refuses a smallest key size above the greatest": {
+			spec:    strings.Replace(certificate, "minKeySize: 384", "minKeySize: 522", 1),
+			refusal: `issuer.ecdsa: Invalid value: minKeySize must not be greater than maxKeySize`,
+		},
+		"refuses key constraints that allow no key": {
+			spec:    strings.Replace(certificate, "{ecdsa: {minKeySize: 384, maxKeySize: 521}}", "{}", 1),
+			refusal: `issuer: Invalid value: no key would be allowed`,
+		},
+		"refuses a certificate policy without a digest algorithm": {
+			spec:    strings.Replace(certificate, "    hashAlg: sha-512\n", "", 1),
+			refusal: `hashAlg is required`,
+		},
+		"accepts Ed25519 without a digest algorithm": {
+			spec: strings.Replace(certificate, "    signAlg: ecdsa\n    hashAlg: sha-512\n", "    signAlg: ed25519\n", 1),
+		},
+		"refuses a period that ends before it begins": {
+			spec:    strings.Replace(certificate, "-1h", "8761h", 1),
+			refusal: `validNotBeforeOffset must be earlier than validNotAfterOffset`,
+		},
+		"refuses a duration in days": {
+			spec:    strings.Replace(certificate, "8760h", "365d", 1),
+			refusal: `validity.validNotAfterOffset: Invalid value`,
+		},
+		"refuses a key usage that does not exist": {
+			spec:    in("keyUsage: [crlSign]"),
+			refusal: `keyUsage[0]: Unsupported value: "crlSign"`,
+		},
+		"refuses a key usage that is there twice": {
+			spec:    in("keyUsage: [cRLSign, cRLSign]"),
+			refusal: `keyUsage[1]: Duplicate value: "cRLSign"`,
+		},
+		"refuses patterns of names under another rule": {
+			spec:    in("subjectAltNames: {rule: copy, dns: [a.example.com]}"),
+			refusal: `only allowed with rule patterns`,
+		},
+		"refuses the rule patterns without a pattern": {
+			spec:    in("subjectAltNames: {rule: patterns}"),
+			refusal: `rule patterns needs at least one`,
+		},
+		"refuses a key size AES does not have": {
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 512, nonceStrategy: random}}}`,
+			refusal: `spec.api.encryptData.keySize: Unsupported value: 512`,
+		},
+		"refuses a short tag": {
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 64}}}`,
+			refusal: `spec.api.encryptData.tagLength: Invalid value: 64`,
+		},
+		"refuses encryption that does not say who makes the nonce": {
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256}}}`,
+			refusal: `spec.api.encryptData.nonceStrategy: Required value`,
+		},
+		"refuses a digest algorithm beside one that has its own": {
+			spec:    `{api: {signData: {signAlg: ml-dsa-65, hashAlg: sha-256, signingMode: post-quantum}}}`,
+			refusal: `hashAlg is only for signAlg`,
+		},
+		"refuses callers that restrict nobody": {
+			spec:    `{api: {hashData: {hashAlg: sha-256}}, callers: {}}`,
+			refusal: `callers restricts nothing`,
+		},
+		"refuses an empty list of callers": {
+			spec:    `{api: {hashData: {hashAlg: sha-256}}, callers: {uids: []}}`,
+			refusal: `spec.callers.uids: Invalid value: 0`,
+		},
+		"refuses the same key id twice": {
+			spec:    in("keyIds: [{id: a}, {id: a}]"),
+			refusal: `keyIds[1]: Duplicate value`,
+		},
+		"refuses a pin that is no SHA-256": {
+			spec:    in("keyIds: [{id: a, spkiSHA256: ABC}]"),
+			refusal: `keyIds[0].spkiSHA256: Invalid value: "ABC"`,
+		},
+		"refuses to require records that are not made": {
+			spec:    `{api: {hashData: {hashAlg: sha-256}}, audit: {level: none, required: true}}`,
+			refusal: `required needs a level other than none`,
+		},
+	}
+	for sentence, test := range tests {
+		for _, kind := range []string{"CryptoProfile", "ClusterCryptoProfile"} {
+			t.Run(sentence+" in a "+kind, func(t *testing.T) {
+				err := create(t, kind, "test", test.spec)
+				switch {
+				case test.refusal == "" && err != nil:
+					t.Fatalf("refused: %v", err)
+				case test.refusal != "" && err == nil:
+					t.Fatalf("accepted, expected a refusal with %q", test.refusal)
+				case test.refusal != "" && !strings.Contains(err.Error(), test.refusal):
+					t.Fatalf("refused with\n%v\nexpected\n%s", err, test.refusal)
+				}
+			})
+		}
+	}
+}
+
+func TestALongObjectNameNeedsAProfileName(t *testing.T) {
+	name := strings.Repeat("a", 65)
+	err := create(t, "CryptoProfile", name, `{api: {hashData: {hashAlg: sha-256}}}`)
+	if err == nil || !strings.Contains(err.Error(), "set spec.profileName") {
+		t.Fatalf("expected a refusal that asks for spec.profileName, found %v", err)
+	}
+	if err := create(t, "CryptoProfile", name, `{profileName: a, api: {hashData: {hashAlg: sha-256}}}`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheTagIsFullLengthByDefault(t *testing.T) {
+	object := parse(t, "CryptoProfile", "test", `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random}}}`)
+	if err := apiServer.Create(t.Context(), object, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	length, _, err := unstructured.NestedInt64(object.Object, "spec", "api", "encryptData", "tagLength")
+	if err != nil || length != 128 {
+		t.Fatalf("tagLength is %d (%v), expected 128", length, err)
+	}
+}
+
+// create asks the API server whether it would take the object.
+func create(t *testing.T, kind, name, spec string) error {
+	t.Helper()
+	return apiServer.Create(context.Background(), parse(t, kind, name, spec),
+		client.DryRunAll, &client.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+}
+
+func parse(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
+	t.Helper()
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(spec), &content); err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
+	object.SetAPIVersion("cryptobroker.io/v1alpha1")
+	object.SetKind(kind)
+	object.SetName(name)
+	if kind == "CryptoProfile" {
+		object.SetNamespace("default")
+	}
+	return object
+}

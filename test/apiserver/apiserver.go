@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver starts a real kube-apiserver and etcd for tests, with this
+// project's CustomResourceDefinitions installed.
+//
+// The binaries kube-apiserver and etcd come from the folder that the
+// environment variable KUBEBUILDER_ASSETS names, else from .cache/cluster/bin
+// of the repository, where hack/cluster puts them. Without them Start fails:
+// a test that needs an API server never passes without one.
+//
+// There is no controller manager, no scheduler and no kubelet: a pod stays as
+// a test made it, and a namespace that was deleted stays terminating.
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Start starts an API server on free ports of loopback. The function that it
+// returns stops it and removes what it wrote; call it even when a test failed.
+func Start() (*rest.Config, func() error, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, nil, err
+	}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		assets = filepath.Join(root, ".cache", "cluster", "bin")
+	}
+	for _, name := range []string{"kube-apiserver", "etcd"} {
+		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
+			return nil, nil, fmt.Errorf("tests against an API server need %s in %s (set KUBEBUILDER_ASSETS, or compile them by hack/cluster/cluster build): %w", name, assets, err)
+		}
+	}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
+		ErrorIfCRDPathMissing: true,
+	}
+	config, err := environment.Start()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), environment.Stop())
+	}
+	return config, environment.Stop, nil
+}
+
+// repository is the folder with go.mod, at or above the working directory.
+func repository() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		_, err := os.Stat(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			return dir, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no go.mod at or above %s: tests run inside the repository", start)
+		}
+	}
+}
