@@ -87,7 +87,7 @@ keyUsage: [digitalSignature, keyCertSign, cRLSign]
 extendedKeyUsage: [clientAuth, OCSPSigning]
 basicConstraints: {ca: true, pathLenConstraint: 0}
 subjectAltNames: {rule: patterns, dns: ["*.example.com"], ip: [10.0.0.0/8], uri: ["spiffe://example.com/*"], email: ["*@example.com"]}
-keyIds: [{id: issuer-1, spkiSHA256: 0000000000000000000000000000000000000000000000000000000000000000}]`) + `
+keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000000000000000000000000"}]`) + `
   hashData: {hashAlg: shake-256}
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, keyIds: [{id: a}]}
   signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}}
