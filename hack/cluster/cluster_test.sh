@@ -211,6 +211,11 @@ service="$(kubectl get service probe -o 'jsonpath={.spec.clusterIP}')"
 eventually "the host reaches the pod" "$cache/probe" get "http://$pod:8080/"
 eventually "the host reaches the service" "$cache/probe" get "http://$service/"
 eventually "a pod reaches the service it is behind" kubectl exec app -c app -- /probe get "http://$service/"
+eventually "a pod reaches the service by name" kubectl exec app -c app -- /probe get http://probe.default.svc.cluster.local/
+
+it "nothing leaves the machine"
+must_fail_with "unreachable" on "$first" exec -- ip route get 198.51.100.1
+must_fail_with "unreachable" kubectl exec app -c app -- /probe get http://198.51.100.1/
 
 it "the API server reaches a webhook behind a service"
 eventually "the webhook refuses" webhook_refuses

@@ -5,8 +5,6 @@
 package main
 
 import (
-	_ "github.com/coredns/coredns/core/plugin/placeholder"
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"

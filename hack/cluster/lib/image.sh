@@ -3,8 +3,8 @@
 #
 # Container images of one static program, without a base image, a registry or a container engine.
 
-# shellcheck disable=SC2034 # for lib/build.sh and lib/configuration.sh
-readonly pause_image=localhost/cluster/pause:1
+# shellcheck disable=SC2034 # the names are for the other files
+readonly pause_image=localhost/cluster/pause:1 dns_image=localhost/cluster/coredns:1
 
 # make_image NAME PROGRAM ARCHIVE [USER] writes a Docker archive whose only layer holds the program as its entry point.
 # The same program gives the same archive.

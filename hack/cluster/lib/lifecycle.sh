@@ -52,16 +52,19 @@ cluster_up() {
 	iptables="$(choose_iptables)"
 	make_certificates
 	write_configuration "$iptables"
-	cp "$images/pause.tar" "$state/pause.tar"
+	mkdir "$state/images"
+	cp "$images"/{pause,coredns}.tar "$state/images"
 	make_cgroups
 	launch_node
 	say "waiting for the API server (about 5 s)"
 	await_in_cluster "the API server is ready" as_admin --request-timeout=2s get --raw /readyz
 	say "the API server is ready; waiting for the node (about 7 s)"
+	await_in_cluster "the API server takes the objects of DNS" start_dns
 	await_in_cluster "the node exists" as_admin get node "$cluster"
 	await_in_cluster "the node is Ready" as_admin wait --for=condition=Ready "node/$cluster" --timeout=5s
 	await_in_cluster "the node takes pods" node_takes_pods
 	await_in_cluster "the default service account exists" as_admin --namespace default get serviceaccount default
+	await_in_cluster "DNS answers" as_admin --namespace kube-system wait --for=condition=Available deployment/coredns --timeout=5s
 	say "the cluster \"$cluster\" is ready: Kubernetes $(kubernetes_version), iptables-$iptables"
 	tell_kubeconfig
 }

@@ -43,7 +43,8 @@ set_network() {
 	pod_range="$1.32.0/19"
 }
 
-# connect_node PID wires the host to the network namespace of that process.
+# connect_node PID wires the host to the network namespace of that process. The node gets no default route, so that
+# nothing leaves the machine. Its route to the services only lets their packets get as far as kube-proxy's rules.
 connect_node() {
 	local node="$1"
 	ip link add "$host_link" type veth peer name eth0 netns "$node"
@@ -53,7 +54,7 @@ connect_node() {
 		ip link set lo up
 		ip address add $node_address/30 dev eth0
 		ip link set eth0 up
-		ip route add default via $host_address"
+		ip route add $service_range via $host_address"
 	ip route add "$service_range" via "$node_address" dev "$host_link"
 	ip route add "$pod_range" via "$node_address" dev "$host_link"
 }
