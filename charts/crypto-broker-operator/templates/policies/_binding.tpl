@@ -1,0 +1,16 @@
+{{/*
+SPDX-License-Identifier: Apache-2.0
+The binding that puts a policy to work everywhere.
+Takes a dict of "root" (the top scope) and "name" (of the policy).
+*/}}
+{{- define "crypto-broker-operator.policyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "crypto-broker-operator.labels" .root | nindent 4 }}
+spec:
+  policyName: {{ .name }}
+  validationActions: [Deny]
+{{- end }}

@@ -1,0 +1,46 @@
+{{/*
+SPDX-License-Identifier: Apache-2.0
+What the entries of both webhook configurations have in common. There is no
+caBundle: the operator makes its own CA and fills the bundle in, and what the
+chart does not write, an upgrade does not take away.
+Takes a dict of "root" (the top scope) and "path".
+*/}}
+{{- define "crypto-broker-operator.webhook.call" -}}
+clientConfig:
+  service:
+    name: {{ include "crypto-broker-operator.webhookServiceName" .root }}
+    namespace: {{ .root.Release.Namespace }}
+    path: {{ .path }}
+    port: 443
+admissionReviewVersions: [v1]
+sideEffects: None
+failurePolicy: Fail
+matchPolicy: Equivalent
+timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
+{{- end }}
+
+{{/*
+Namespaces whose pods are never sent to the webhook. The operator's own is
+among them, so that it can always start.
+*/}}
+{{- define "crypto-broker-operator.webhook.excludedNamespaces" -}}
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values:
+    {{- range concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.excludedNamespaces | uniq }}
+    - {{ . }}
+    {{- end }}
+{{- end }}
+
+{{/*
+Pods that cannot have a broker. Every access is optional: an expression that
+fails would refuse the pod.
+*/}}
+{{- define "crypto-broker-operator.webhook.podConditions" -}}
+- name: not-a-mirror-pod
+  expression: "!object.metadata.?annotations['kubernetes.io/config.mirror'].hasValue()"
+- name: not-a-windows-pod
+  expression: >-
+    object.spec.?os.?name.orValue('linux') != 'windows' &&
+    object.spec.?nodeSelector['kubernetes.io/os'].orValue('linux') != 'windows'
+{{- end }}
