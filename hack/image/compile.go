@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// program is one image's only content.
+type program struct {
+	name    string // of the image
+	file    string // of the program, in the image's root
+	path    string // of its package, in the repository
+	summary string
+}
+
+var programs = []program{
+	{"broker", "broker", "./cmd/broker", "Policy-governed cryptography on a Unix socket"},
+	{"operator", "operator", "./cmd/operator", "Puts Crypto Broker into pods and profiles into brokers"},
+	{"demo-app", "demo-app", "./test/app", "Application that calls its Crypto Broker, for the demo and the tests"},
+}
+
+func programNames() string {
+	names := make([]string, len(programs))
+	for i, each := range programs {
+		names[i] = each.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// describe says which version of the source a checkout holds: its last tag or its commit, with "-dirty" where files
+// differ from it. A source that is no checkout has the version "unknown".
+func describe(source string) (string, error) {
+	if _, err := os.Stat(filepath.Join(source, ".git")); err != nil {
+		if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
+			return "", fmt.Errorf("%s is no checkout of the repository: %w", source, err)
+		}
+		return "unknown", nil
+	}
+	output, err := exec.Command("git", "-C", source, "describe", "--tags", "--always", "--dirty").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking git for the version of %s: %w", source, withStderr(err))
+	}
+	return strings.TrimSpace(string(output)), nil
+}
+
+func withStderr(err error) error {
+	if exit, ok := err.(*exec.ExitError); ok {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+// buildPrograms compiles all programs and returns their paths by image name. They stay in the out folder, so that Go
+// links only what changed.
+func buildPrograms(o options, version string) (map[string]string, error) {
+	folder := filepath.Join(o.out, "bin", o.arch)
+	if o.cover {
+		folder += "-cover"
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	binaries := map[string]string{}
+	for _, each := range programs {
+		binary := filepath.Join(folder, each.file)
+		arguments := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + version}
+		if o.cover {
+			arguments = append(arguments, "-cover", "-coverpkg=./...")
+		}
+		command := exec.Command("go", append(arguments, "-o", binary, each.path)...)
+		command.Dir = o.source
+		// A workspace file or flags of the caller's environment must not change what is built.
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOFLAGS=", "GOWORK=off")
+		command.Stdout, command.Stderr = os.Stderr, os.Stderr
+		if err := command.Run(); err != nil {
+			return nil, fmt.Errorf("compiling %s in %s: %w", each.path, o.source, err)
+		}
+		binaries[each.name] = binary
+	}
+	return binaries, nil
+}
+
+// contentTag is the version with a hash over all programs.
+func contentTag(version string, binaries map[string]string) (string, error) {
+	sum := sha256.New()
+	for _, each := range programs {
+		data, err := os.ReadFile(binaries[each.name])
+		if err != nil {
+			return "", err
+		}
+		one := sha256.Sum256(data)
+		sum.Write(one[:])
+	}
+	return strings.ReplaceAll(version, "+", "_") + "-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
+}

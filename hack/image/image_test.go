@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// source makes a small repository whose programs print a text.
+func source(t *testing.T, text string) string {
+	t.Helper()
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "go.mod"), "module example.org/programs\n\ngo 1.26.0\n")
+	for _, each := range programs {
+		write(t, filepath.Join(folder, each.path, "main.go"),
+			"package main\n\nvar version string\n\nfunc main() { println("+`"`+text+`"`+", version) }\n")
+	}
+	return folder
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// build builds all images and returns the archives' contents by file name.
+func build(t *testing.T, arguments ...string) map[string][]byte {
+	t.Helper()
+	out := t.TempDir()
+	o, err := parseOptions(append(arguments, "--out", out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(o); err != nil {
+		t.Fatal(err)
+	}
+	archives, err := filepath.Glob(filepath.Join(out, "*.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents := map[string][]byte{}
+	for _, each := range archives {
+		content, err := os.ReadFile(each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents[filepath.Base(each)] = content
+	}
+	return contents
+}
+
+func TestTheSameSourceGivesTheSameArchivesAndAnotherSourceAnotherTag(t *testing.T) {
+	first, second := build(t, "--source", source(t, "one")), build(t, "--source", source(t, "one"))
+	if len(first) != len(programs) {
+		t.Fatalf("found %d archives, expected %d", len(first), len(programs))
+	}
+	for name, content := range first {
+		if !bytes.Equal(content, second[name]) {
+			t.Errorf("%s differs from a second build (whose archives are %v)", name, names(second))
+		}
+	}
+	for name := range build(t, "--source", source(t, "two")) {
+		if _, same := first[name]; same {
+			t.Errorf("%s has the same tag although the program differs", name)
+		}
+	}
+}
+
+func names(contents map[string][]byte) (names []string) {
+	for each := range contents {
+		names = append(names, each)
+	}
+	return names
+}
+
+func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
+	for file, content := range build(t, "--source", source(t, "one"), "--tag", "v1") {
+		program := strings.TrimSuffix(file, "-v1.tar")
+		tag, err := name.NewTag("localhost/crypto-broker/" + program + ":v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }, &tag)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		configuration, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := configuration.Config; found.User != "65532:65532" || found.Entrypoint[0] != "/"+program {
+			t.Errorf("%s runs %v as %s", file, found.Entrypoint, found.User)
+		}
+		if found := listing(t, image); found != "dtrwxrwxrwx tmp\n-rwxr-xr-x "+program+"\n" {
+			t.Errorf("%s holds\n%s", file, found)
+		}
+	}
+}
+
+func listing(t *testing.T, image v1.Image) string {
+	t.Helper()
+	content := mutate.Extract(image)
+	defer content.Close()
+	var list strings.Builder
+	for reader := tar.NewReader(content); ; {
+		header, err := reader.Next()
+		if err == io.EOF {
+			return list.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list.WriteString(header.FileInfo().Mode().String() + " " + header.Name + "\n")
+	}
+}
+
+func TestPushedImagesAreInTheRegistry(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	repository := strings.TrimPrefix(server.URL, "http://") + "/crypto-broker"
+	build(t, "--source", source(t, "one"), "--tag", "v1", "--push", repository)
+	for _, each := range programs {
+		tag, err := name.NewTag(repository + "/" + each.name + ":v1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := remote.Head(tag); err != nil {
+			t.Errorf("%s: %v", each.name, err)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for sentence, each := range map[string]struct {
+		arguments []string
+		says      string
+	}{
+		"a tag that no registry takes is refused": {[]string{"--tag", "-a b"}, `"-a b"`},
+		"an argument is refused":                  {[]string{"all"}, `"all"`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if _, err := parseOptions(each.arguments); err == nil || !strings.Contains(err.Error(), each.says) {
+				t.Errorf("found the error %v, expected one with %s", err, each.says)
+			}
+		})
+	}
+}
+
+func TestAFolderWithoutSourceIsRefusedByName(t *testing.T) {
+	empty := t.TempDir()
+	if err := run(options{source: empty, out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), empty) {
+		t.Errorf("found the error %v, expected one that names %s", err, empty)
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command image builds the project's container images without a base image, a container engine or a network: each is
+// one static Go program in one layer, owned by root and run as user 65532. The same source gives the same bytes.
+//
+// It prints one line for each image: its name with the tag, a tab, and the archive (a Docker image archive, which
+// "docker load", "ctr images import" and "kind load image-archive" take).
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--cover] [--push REPOSITORY]
+
+Builds the images crypto-broker/broker, crypto-broker/operator and crypto-broker/demo-app as archives, each of one
+static program, without a base image and without a container engine. Prints one line an image: its name and tag,
+a tab, and the path of the archive.
+
+`
+
+// options are what the command line asks for.
+type options struct {
+	out, tag, source, arch, push string
+	cover                        bool
+}
+
+func main() {
+	options, err := parseOptions(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(options)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func parseOptions(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("image", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&o.out, "out", "", "folder for the archives (default: images in the cache folder of the repository)")
+	flags.StringVar(&o.tag, "tag", "", "tag of the images (default: the version and a hash of the programs, so that other programs have another tag)")
+	flags.StringVar(&o.source, "source", "", "checkout of the repository to build from (default: the one this program is in)")
+	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH")
+	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")
+	flags.BoolVar(&o.cover, "cover", false, "build programs that write coverage data to the folder that GOCOVERDIR names")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("found the argument %q, expected options only; --help shows them", flags.Arg(0))
+	}
+	if o.tag != "" && !validTag.MatchString(o.tag) {
+		return o, fmt.Errorf("--tag is %q, expected up to 128 letters, digits, dots, dashes and underscores that start with none of .-", o.tag)
+	}
+	repository, err := ownRepository()
+	if err != nil {
+		return o, err
+	}
+	if o.source == "" {
+		o.source = repository
+	}
+	if o.source, err = filepath.Abs(o.source); err != nil {
+		return o, err
+	}
+	if o.out == "" {
+		cache := os.Getenv("CRYPTO_BROKER_CACHE")
+		if cache == "" {
+			cache = filepath.Join(repository, ".cache")
+		}
+		o.out = filepath.Join(cache, "images")
+	}
+	o.out, err = filepath.Abs(o.out)
+	return o, err
+}
+
+// validTag is the grammar of a tag in the OCI distribution specification.
+var validTag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+
+// ownRepository is the root of the checkout that the current folder, hack/image, is in.
+func ownRepository() (string, error) {
+	directory, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for each := directory; ; each = filepath.Dir(each) {
+		if _, err := os.Stat(filepath.Join(each, "hack", "image", "go.mod")); err == nil {
+			return each, nil
+		}
+		if each == filepath.Dir(each) {
+			return "", fmt.Errorf("%s is not inside a checkout of the repository; start hack/image/build instead", directory)
+		}
+	}
+}
+
+func run(o options) error {
+	started := time.Now()
+	version, err := describe(o.source)
+	if err != nil {
+		return err
+	}
+	progress("building %s of %s, version %s (up to a minute the first time)", programNames(), o.source, version)
+	binaries, err := buildPrograms(o, version)
+	if err != nil {
+		return err
+	}
+	if o.tag == "" {
+		if o.tag, err = contentTag(version, binaries); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	for _, each := range programs {
+		image, err := pack(each, binaries[each.name], o.arch, version)
+		if err != nil {
+			return fmt.Errorf("packing %s: %w", each.name, err)
+		}
+		archive := filepath.Join(o.out, each.name+"-"+o.tag+".tar")
+		name := "localhost/crypto-broker/" + each.name + ":" + o.tag
+		if err := writeArchive(archive, name, image); err != nil {
+			return fmt.Errorf("writing the image %s to %s: %w", name, archive, err)
+		}
+		if o.push != "" {
+			name = strings.TrimSuffix(o.push, "/") + "/" + each.name + ":" + o.tag
+			progress("pushing %s", name)
+			if err := push(name, image); err != nil {
+				return fmt.Errorf("pushing %s: %w", name, err)
+			}
+		}
+		fmt.Printf("%s\t%s\n", name, archive)
+	}
+	progress("%d images with the tag %s after %.1f s", len(programs), o.tag, time.Since(started).Seconds())
+	return removeOlder(o.out, o.tag)
+}
+
+func progress(format string, arguments ...any) {
+	fmt.Fprintf(os.Stderr, "image: "+format+"\n", arguments...)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// user is the user and group that images run as, the usual number of a "nonroot" user in images without a base.
+const user = "65532:65532"
+
+// pack makes an image of one layer from a program.
+func pack(p program, binary, arch, version string) (v1.Image, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := layerOf(p.file, content)
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.DockerUncompressedLayer))
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", arch
+	file.Config = v1.Config{
+		User:       user,
+		Entrypoint: []string{"/" + p.file},
+		WorkingDir: "/",
+		Labels: map[string]string{
+			"org.opencontainers.image.title":       "Crypto Broker " + p.name,
+			"org.opencontainers.image.description": p.summary,
+			"org.opencontainers.image.version":     version,
+			"org.opencontainers.image.licenses":    "Apache-2.0",
+			"org.opencontainers.image.source":      "https://github.com/crypto-broker/crypto-broker-operator",
+		},
+	}
+	return mutate.ConfigFile(image, file)
+}
+
+// layerOf is an archive of the program and of a /tmp that everyone may write to: outside of Kubernetes the broker makes
+// its socket there.
+func layerOf(file string, content []byte) ([]byte, error) {
+	var buffer bytes.Buffer
+	archive := tar.NewWriter(&buffer)
+	for _, each := range []struct {
+		header  tar.Header
+		content []byte
+	}{
+		{tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil},
+		{tar.Header{Name: file, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}, content},
+	} {
+		each.header.ModTime = time.Unix(0, 0)
+		each.header.Format = tar.FormatUSTAR
+		if err := archive.WriteHeader(&each.header); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(each.content); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return buffer.Bytes(), err
+}
+
+// writeArchive writes an image archive; a reader never sees half of it.
+func writeArchive(path, reference string, image v1.Image) error {
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".archive-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // nothing is left to remove after the rename
+	if err := tarball.Write(tag, image, file); err != nil {
+		file.Close()
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil {
+		file.Close()
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// push uploads an image with the credentials of the user's container engine.
+func push(reference string, image v1.Image) error {
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		return err
+	}
+	return remote.Write(tag, image, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+}
+
+// removeOlder removes the archives of earlier builds from the folder, each of which is as large as the programs.
+func removeOlder(folder, tag string) error {
+	for _, each := range programs {
+		archives, err := filepath.Glob(filepath.Join(folder, each.name+"-*.tar"))
+		if err != nil {
+			return err
+		}
+		for _, archive := range archives {
+			if strings.HasSuffix(archive, "-"+tag+".tar") {
+				continue
+			}
+			if err := os.Remove(archive); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stats is what the demo application tells about its calls, at /stats and in its last line of output.
+package stats
+
+import "time"
+
+// Stats counts from the start of the application. A call is what the application asked for: it has failed when it ended
+// with an error after all repetitions that a released client makes, when its answer was malformed, or when the digest in
+// it was wrong. Repetitions are no calls of their own; they are counted in Retries.
+type Stats struct {
+	// Now is the application's clock at the time of the answer, Started the one at its start.
+	Now     time.Time `json:"now"`
+	Started time.Time `json:"started"`
+	Profile string    `json:"profile"`
+	// Calls is how many HashData calls ended, Failed how many of them failed.
+	Calls  int64 `json:"calls"`
+	Failed int64 `json:"failed"`
+	// Retries is how many times a call (of either kind) was repeated.
+	Retries int64 `json:"retries"`
+	// HealthChecks is how many health checks ended, HealthFailed how many of them failed or said another status than
+	// SERVING.
+	HealthChecks int64 `json:"healthChecks"`
+	HealthFailed int64 `json:"healthFailed"`
+	// Errors are the first 20 different error texts, of failed calls and of repeated ones.
+	Errors []string `json:"errors"`
+	// Algorithm is the one of the last answer, Observed all in order.
+	Algorithm string        `json:"algorithm"`
+	Observed  []Observation `json:"observed"`
+	// FirstHash is when the first digest arrived; absent before.
+	FirstHash *time.Time `json:"firstHash,omitempty"`
+	// SlowestMilliseconds is the longest a successful call took, with its repetitions.
+	SlowestMilliseconds float64 `json:"slowestMilliseconds"`
+}
+
+// Observation is one stretch of answers with the same algorithm.
+type Observation struct {
+	Algorithm string `json:"algorithm"`
+	// First is when the first answer of the stretch arrived, Calls how many there were.
+	First time.Time `json:"first"`
+	Calls int64     `json:"calls"`
+}
+
+// Seen returns when the first answer with an algorithm arrived that came at or after a point of time.
+func (s *Stats) Seen(algorithm string, after time.Time) (time.Time, bool) {
+	for _, each := range s.Observed {
+		if each.Algorithm == algorithm && !each.First.Before(after) {
+			return each.First, true
+		}
+	}
+	return time.Time{}, false
+}
