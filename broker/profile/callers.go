@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+// Caller is who makes a call: the container, known by the socket it came in
+// on, and the credentials the kernel gave for the peer of the connection.
+type Caller struct {
+	// Container is empty where the broker has one socket for everybody.
+	Container string
+	// UID and GID are the effective ids of the connecting process. They mean
+	// something only where Known is true.
+	UID, GID uint32
+	// Known is false on systems whose kernel does not tell.
+	Known bool
+}
+
+// CallerPolicy restricts who may use a profile. Each list that is given must
+// have the caller in it.
+type CallerPolicy struct {
+	containers map[string]struct{}
+	uids, gids map[uint32]struct{}
+}
+
+// Allows tells whether the caller may use the profile. An identity that is not
+// known is in no list.
+func (p *CallerPolicy) Allows(c Caller) bool {
+	if p == nil {
+		return true
+	}
+	if p.containers != nil {
+		if _, ok := p.containers[c.Container]; !ok {
+			return false
+		}
+	}
+	return p.allowsID(p.uids, c.UID, c.Known) && p.allowsID(p.gids, c.GID, c.Known)
+}
+
+func (p *CallerPolicy) allowsID(allowed map[uint32]struct{}, id uint32, known bool) bool {
+	if allowed == nil {
+		return true
+	}
+	_, ok := allowed[id]
+	return ok && known
+}
+
+func compileCallers(c *Callers) *CallerPolicy {
+	if c == nil {
+		return nil
+	}
+	p := &CallerPolicy{uids: idSet(c.UIDs), gids: idSet(c.GIDs)}
+	if len(c.Containers) > 0 {
+		p.containers = make(map[string]struct{}, len(c.Containers))
+		for _, name := range c.Containers {
+			p.containers[name] = struct{}{}
+		}
+	}
+	return p
+}
+
+func idSet(ids []int64) map[uint32]struct{} {
+	if len(ids) == 0 {
+		return nil
+	}
+	set := make(map[uint32]struct{}, len(ids))
+	for _, id := range ids {
+		set[uint32(id)] = struct{}{} // validated to fit
+	}
+	return set
+}

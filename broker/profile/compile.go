@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"slices"
+	"strings"
+)
+
+// Set is all profiles of one file that can be served. It never changes and is
+// safe for concurrent use.
+type Set struct {
+	digest   string
+	profiles map[string]*Compiled
+	names    []string
+}
+
+// Digest identifies the file the set was compiled from, see Digest.
+func (s *Set) Digest() string { return s.digest }
+
+// Lookup finds a profile by its exact name.
+func (s *Set) Lookup(name string) (*Compiled, bool) {
+	p, ok := s.profiles[name]
+	return p, ok
+}
+
+// Names returns the names of all profiles, sorted.
+func (s *Set) Names() []string { return slices.Clone(s.names) }
+
+// Len returns how many profiles the set has.
+func (s *Set) Len() int { return len(s.names) }
+
+// Compiled is one profile, checked and made ready for requests. It never
+// changes and is safe for concurrent use.
+type Compiled struct {
+	name          string
+	hash          *HashPolicy
+	callers       *CallerPolicy
+	auditRequired bool
+}
+
+// Name is the profile's name.
+func (c *Compiled) Name() string { return c.name }
+
+// Hash is the policy of HashData, nil where the profile does not offer it.
+func (c *Compiled) Hash() *HashPolicy { return c.hash }
+
+// Callers restricts who may use the profile, nil where everybody may.
+func (c *Compiled) Callers() *CallerPolicy { return c.callers }
+
+// AuditRequired tells that a call must be refused where it cannot be recorded.
+func (c *Compiled) AuditRequired() bool { return c.auditRequired }
+
+// HashPolicy is what a profile says about HashData.
+type HashPolicy struct{ algorithm HashAlgorithm }
+
+// Algorithm is the digest to compute.
+func (h *HashPolicy) Algorithm() HashAlgorithm { return h.algorithm }
+
+// Compile reads a profile file, checks everything it says and makes the
+// profiles ready for requests. All problems are reported at once.
+//
+// A problem inside a profile takes that profile out of the set and no other;
+// profiles that share a name are all out. The set is nil where nothing of the
+// file can be used: no YAML, a problem at its root, or profiles of which none
+// is valid. A file whose list of profiles is empty on purpose is an empty set.
+func Compile(file string, data []byte) (*Set, Problems) {
+	r := newReport(file)
+	doc := parse(r, data)
+	if doc == nil {
+		return nil, r.finish()
+	}
+	validator{r}.document(doc)
+	problems := r.finish()
+	if r.invalid[root] {
+		return nil, problems
+	}
+	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles))}
+	for i := range doc.Profiles {
+		if !r.invalid[i] {
+			p := compile(&doc.Profiles[i])
+			set.profiles[p.name] = p
+			set.names = append(set.names, p.name)
+		}
+	}
+	if len(set.names) == 0 && len(doc.Profiles) > 0 {
+		return nil, problems
+	}
+	slices.Sort(set.names)
+	return set, problems
+}
+
+// compile makes a valid profile ready. The name is copied so that the set does
+// not keep the whole file in memory.
+func compile(p *Profile) *Compiled {
+	c := &Compiled{name: strings.Clone(p.Name), callers: compileCallers(p.Callers)}
+	if p.API.HashData != nil {
+		algorithm, ok := parseHashAlgorithm(p.API.HashData.HashAlg)
+		if !ok {
+			panic("profile: compile of a profile that was not validated")
+		}
+		c.hash = &HashPolicy{algorithm: algorithm}
+	}
+	c.auditRequired = p.Audit != nil && p.Audit.Required
+	return c
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// decoder walks the nodes of a file into a Document along the yaml tags of its
+// types. yaml.v3 can do that itself, but stops explaining at the first
+// problem of a value and knows no column.
+type decoder struct {
+	*report
+	budget    int
+	exhausted bool
+}
+
+// spend counts one value and tells whether there is budget left for it.
+func (d *decoder) spend(n *yaml.Node) bool {
+	if d.exhausted {
+		return false
+	}
+	if d.budget--; d.budget < 0 {
+		d.exhausted = true
+		d.at(place{root, ""}, positionOf(n), "the file holds more than %d values once its aliases are followed", maxNodes)
+		return false
+	}
+	return true
+}
+
+// resolve follows an alias. An alias inside its own anchor cannot be followed
+// without end, because every step into it spends budget.
+func (d *decoder) resolve(n *yaml.Node, at place) (*yaml.Node, bool) {
+	if !d.spend(n) {
+		return nil, false
+	}
+	if n.Kind == yaml.AliasNode {
+		if n.Alias == nil {
+			d.at(at, positionOf(n), "found an alias without an anchor")
+			return nil, false
+		}
+		n = n.Alias
+	}
+	return n, true
+}
+
+// root reads form B.
+func (d *decoder) root(n *yaml.Node, doc *Document) {
+	at := place{root, ""}
+	d.positions[at] = positionOf(n)
+	fields := fieldsOf(reflect.TypeFor[Document]())
+	value := reflect.ValueOf(doc).Elem()
+	for _, entry := range d.entries(n, at) {
+		where := at.field(entry.name)
+		if entry.name == "Profiles" {
+			d.positions[where] = positionOf(entry.key)
+			list, ok := d.resolve(entry.value, where)
+			if !ok {
+				continue
+			}
+			if list.Kind != yaml.SequenceNode {
+				d.at(where, positionOf(entry.value), "found %s, expected a list of profiles", describe(list))
+				continue
+			}
+			d.profiles(list, where, doc)
+			continue
+		}
+		d.field(entry, at, fields, value)
+	}
+	if where := at.field("Profiles"); !d.present(where) {
+		d.add(where, at, "is missing, expected a list of profiles")
+	}
+}
+
+// profiles reads the list of profiles. Problems inside one belong to it alone.
+func (d *decoder) profiles(n *yaml.Node, _ place, doc *Document) {
+	doc.Profiles = make([]Profile, len(n.Content))
+	for i, item := range n.Content {
+		at := place{i, ""}
+		d.positions[at] = positionOf(item)
+		item, ok := d.resolve(item, at)
+		if !ok {
+			continue
+		}
+		d.into(item, at, reflect.ValueOf(&doc.Profiles[i]).Elem())
+		d.names[i] = doc.Profiles[i].Name
+	}
+}
+
+// entry is one key of a map with its value, aliases not yet followed.
+type entry struct {
+	name       string
+	key, value *yaml.Node
+}
+
+// entries lists the keys of a map once each, after merge keys ("<<") are
+// applied: a key of the map itself wins over a merged one.
+func (d *decoder) entries(n *yaml.Node, at place) []entry {
+	return d.entriesWithin(n, at, maxDepth)
+}
+
+func (d *decoder) entriesWithin(n *yaml.Node, at place, depth int) []entry {
+	var own []entry
+	var merges []*yaml.Node
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if !d.spend(key) {
+			return nil
+		}
+		if key.ShortTag() == "!!merge" {
+			merges = append(merges, value)
+			continue
+		}
+		if key.Kind == yaml.AliasNode {
+			key = key.Alias
+		}
+		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null" {
+			d.at(at.field(fmt.Sprintf("line %d", key.Line)), positionOf(key), "found %s as a key, expected a name", describe(key))
+			continue
+		}
+		if line, twice := seen[key.Value]; twice {
+			d.at(at.field(key.Value), positionOf(key), "the key is there twice, first on line %d", line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		own = append(own, entry{key.Value, key, value})
+	}
+	for _, merge := range merges {
+		for _, merged := range d.merged(merge, at, depth-1) {
+			if _, there := seen[merged.name]; !there {
+				seen[merged.name] = merged.key.Line
+				own = append(own, merged)
+			}
+		}
+	}
+	return own
+}
+
+// merged lists what a merge key brings: a map, an alias of one or a list of those.
+func (d *decoder) merged(n *yaml.Node, at place, depth int) []entry {
+	where := at.field("<<")
+	if depth == 0 {
+		d.at(where, positionOf(n), "merges maps deeper than %d levels", maxDepth)
+		return nil
+	}
+	source, ok := d.resolve(n, where)
+	if !ok {
+		return nil
+	}
+	switch source.Kind {
+	case yaml.MappingNode:
+		return d.entriesWithin(source, at, depth)
+	case yaml.SequenceNode:
+		var all []entry
+		for _, item := range source.Content {
+			if item, ok = d.resolve(item, where); !ok {
+				return nil
+			}
+			if item.Kind != yaml.MappingNode {
+				d.at(where, positionOf(n), "found %s in a merge key, expected a map", describe(item))
+				return nil
+			}
+			all = append(all, d.entriesWithin(item, at, depth)...)
+		}
+		return all
+	default:
+		d.at(where, positionOf(n), "found %s in a merge key, expected a map", describe(source))
+		return nil
+	}
+}
+
+// into reads a node, aliases followed already, into a value of any type that
+// occurs in Document.
+func (d *decoder) into(n *yaml.Node, at place, value reflect.Value) {
+	if at.path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && value.Kind() != reflect.Interface {
+		d.at(at, d.positions[at], "has no value, expected %s; leave the field out where nothing is meant", expected(value.Type()))
+		return
+	}
+	switch value.Kind() {
+	case reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+		d.into(n, at, value.Elem())
+	case reflect.Struct:
+		if n.Kind != yaml.MappingNode {
+			d.mismatch(n, at, value.Type())
+			return
+		}
+		fields := fieldsOf(value.Type())
+		for _, entry := range d.entries(n, at) {
+			d.field(entry, at, fields, value)
+		}
+	case reflect.Slice:
+		d.slice(n, at, value)
+	case reflect.Map:
+		d.mapping(n, at, value)
+	case reflect.String:
+		if !isText(n) {
+			d.mismatch(n, at, value.Type())
+			return
+		}
+		value.SetString(n.Value)
+	case reflect.Int, reflect.Int64:
+		number, err := strconv.ParseInt(n.Value, 10, 64)
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || err != nil || strconv.FormatInt(number, 10) != n.Value {
+			d.mismatch(n, at, value.Type())
+			return
+		}
+		value.SetInt(number)
+	case reflect.Bool:
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+			d.mismatch(n, at, value.Type())
+			return
+		}
+		value.SetBool(strings.EqualFold(n.Value, "true"))
+	default:
+		panic(fmt.Sprintf("profile: no rule reads a %s", value.Type()))
+	}
+}
+
+// field reads one entry of a map into the struct field of its name.
+func (d *decoder) field(e entry, at place, fields map[string]int, value reflect.Value) {
+	index, known := fields[e.name]
+	if known {
+		d.read(e, at.field(e.name), value.Field(index))
+		return
+	}
+	names := fieldNames(value.Type())
+	d.at(at.field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", excerpt(e.name), list(names), didYouMean(e.name, names))
+	if near := nearest(e.name, names); near != "" && !d.present(at.field(near)) {
+		// One misspelling is one problem: do not report the field as missing, too.
+		d.positions[at.field(near)] = positionOf(e.key)
+		d.failed[at.field(near)] = true
+	}
+}
+
+// read follows aliases and notes the position: that of the key for maps and
+// lists, whose content is on later lines, and that of the value otherwise.
+func (d *decoder) read(e entry, where place, value reflect.Value) {
+	d.positions[where] = positionOf(e.value)
+	n, ok := d.resolve(e.value, where)
+	if !ok {
+		return
+	}
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		d.positions[where] = positionOf(e.key)
+	}
+	d.into(n, where, value)
+}
+
+func (d *decoder) slice(n *yaml.Node, at place, value reflect.Value) {
+	if n.Kind != yaml.SequenceNode {
+		d.mismatch(n, at, value.Type())
+		return
+	}
+	if len(n.Content) == 0 {
+		return // absent and empty are the same document
+	}
+	value.Set(reflect.MakeSlice(value.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		where := at.index(i)
+		d.positions[where] = positionOf(item)
+		item, ok := d.resolve(item, where)
+		if !ok {
+			return
+		}
+		d.into(item, where, value.Index(i))
+	}
+}
+
+func (d *decoder) mapping(n *yaml.Node, at place, value reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.mismatch(n, at, value.Type())
+		return
+	}
+	entries := d.entries(n, at)
+	if len(entries) == 0 {
+		return
+	}
+	value.Set(reflect.MakeMapWithSize(value.Type(), len(entries)))
+	for _, e := range entries {
+		where := at.field(e.name)
+		if value.Type().Elem().Kind() == reflect.Interface {
+			d.positions[where] = positionOf(e.value)
+			if free, ok := d.free(e.value, where, maxDepth); ok && free != nil {
+				value.SetMapIndex(reflect.ValueOf(e.name), reflect.ValueOf(free))
+			}
+			continue
+		}
+		element := reflect.New(value.Type().Elem()).Elem()
+		d.read(e, where, element)
+		value.SetMapIndex(reflect.ValueOf(e.name), element)
+	}
+}
+
+func (d *decoder) mismatch(n *yaml.Node, at place, want reflect.Type) {
+	pos := d.positions[at]
+	if n.Kind != yaml.ScalarNode && n.Line >= pos.line {
+		pos = positionOf(n)
+	}
+	d.at(at, pos, "found %s, expected %s", describe(n), expected(want))
+}
+
+// isText accepts as text what released brokers do: any plain scalar, save
+// booleans and null, whose spelling says that something else was meant.
+func isText(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode {
+		return false
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!int", "!!float", "!!timestamp":
+		return true
+	default:
+		return false
+	}
+}
+
+// expected names a type of the document, for "expected …".
+func expected(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return expected(t.Elem())
+	case reflect.Struct:
+		return "a map with " + list(fieldNames(t))
+	case reflect.Map:
+		return "a map"
+	case reflect.Slice:
+		return "a list"
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	default:
+		return "a whole number"
+	}
+}
+
+// fieldsOf maps the names of a struct's fields in the file to their indices.
+func fieldsOf(t reflect.Type) map[string]int {
+	fields := make(map[string]int, t.NumField())
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		fields[name] = i
+	}
+	return fields
+}
+
+// fieldNames lists the names of a struct's fields in the file, in its order.
+func fieldNames(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+	}
+	return names
+}

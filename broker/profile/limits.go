@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+const (
+	// FileName is the name of the profile file in its directory.
+	FileName = "Profiles.yaml"
+
+	// MaxNameLength is the longest profile name, in bytes.
+	MaxNameLength = 64
+
+	// MaxFileSize is the largest profile file, in bytes. A ConfigMap holds no
+	// more than this either.
+	MaxFileSize = 1 << 20
+
+	// NewestFormatVersion is the newest version of the field table this
+	// package reads. Version 0 is the released format, version 1 adds KeyIds,
+	// Callers, SubjectAltNames, Audit, NonceStrategy "random" and the signature
+	// algorithms rsa-pss, ed25519 and ml-dsa.
+	NewestFormatVersion = 1
+
+	// maxNodes bounds the values read from one file, each alias counted as
+	// often as it is used: a few lines of nested aliases otherwise stand for
+	// billions of values.
+	maxNodes = 1 << 18
+
+	// maxDepth bounds how deep free-form values (KMS Config and Cache) nest.
+	maxDepth = 32
+
+	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
+	maxTextLength = 1024
+
+	// maxKeyIDLength is the longest key id, in bytes, as on the wire.
+	maxKeyIDLength = 64
+)
+
+// Sizes of keys in bits. The lower bound of RSA is what Go's crypto/rsa still
+// accepts, the upper bound of ECDSA is P-521; a profile narrows them.
+const (
+	minRSAKeySize   = 1024
+	maxRSAKeySize   = 16384
+	minECDSAKeySize = 224
+	maxECDSAKeySize = 521
+	ed25519KeySize  = 256
+)

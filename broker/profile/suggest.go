@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// list renders allowed values for a message: `"a", "b" or "c"`.
+func list(values []string) string {
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		quoted[i] = fmt.Sprintf("%q", v)
+	}
+	if len(quoted) < 2 {
+		return strings.Join(quoted, "")
+	}
+	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
+}
+
+// didYouMean returns `; did you mean "x"?` where one allowed value is close to
+// what was found, and nothing otherwise.
+func didYouMean(found string, allowed []string) string {
+	if near := nearest(found, allowed); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// nearest returns the allowed value that what was found most likely stands for,
+// or nothing where none is near.
+func nearest(found string, allowed []string) string {
+	if len(found) > 2*MaxNameLength {
+		return ""
+	}
+	best, bestDistance := "", 3
+	for _, candidate := range allowed {
+		d := distance(strings.ToLower(found), strings.ToLower(candidate))
+		if d < bestDistance && 3*d <= len(candidate)+1 {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions, substitutions and swaps of
+// neighbours that turn a into b (optimal string alignment).
+func distance(a, b string) int {
+	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		current[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			current[j] = min(previous[j]+1, current[j-1]+1, previous[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				current[j] = min(current[j], before[j-2]+1)
+			}
+		}
+		before, previous, current = previous, current, before
+	}
+	return previous[len(b)]
+}
+
+// excerpt quotes what was found, cut to a length that fits a message.
+func excerpt(found string) string {
+	const longest = 64
+	if len(found) <= longest {
+		return fmt.Sprintf("%q", found)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", found[:longest], len(found))
+}

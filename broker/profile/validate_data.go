@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+func (v validator) encryptData(at place, e *EncryptData) {
+	v.enum(at.field("EncryptAlg"), at, e.EncryptAlg, encryptAlgorithms)
+	v.number(at.field("KeySize"), at, e.KeySize, encryptKeySizes, true)
+	if e.NonceStrategy != "" || v.present(at.field("NonceStrategy")) {
+		v.enum(at.field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
+	}
+	v.number(at.field("TagLength"), at, e.TagLength, tagLengths, false)
+	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
+}
+
+// number checks one of a fixed list of sizes in bits.
+func (v validator) number(at, around place, found int, allowed []int, required bool) {
+	names := make([]string, len(allowed))
+	for i, n := range allowed {
+		names[i] = fmt.Sprint(n)
+	}
+	want := "one of " + strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1] + " bits"
+	switch {
+	case v.failed[at] || v.failed[around]:
+	case !v.present(at) && found == 0:
+		if required {
+			v.add(at, around, "is missing, expected %s", want)
+		}
+	case !slices.Contains(allowed, found):
+		v.add(at, around, "found %d, expected %s", found, want)
+	}
+}
+
+func (v validator) signData(at place, s *SignData) {
+	mode := strings.ToLower(s.SigningMode)
+	if s.SigningMode == "" && !v.present(at.field("SigningMode")) {
+		mode = signingLegacy
+	} else {
+		v.enum(at.field("SigningMode"), at, s.SigningMode, signingModes)
+	}
+	v.signAlgorithm(at.field("SignAlg"), at, mode, s.SignAlg)
+	v.signHash(at, s.SignAlg, s.HashAlg, dataHashAlgorithms)
+	if s.SignatureFormat != "" || v.present(at.field("SignatureFormat")) {
+		v.enum(at.field("SignatureFormat"), at, s.SignatureFormat, signatureFormats)
+	}
+	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+}
+
+// signAlgorithm checks that the algorithm fits the mode: a classical one, a
+// post-quantum one, or for a hybrid one of each joined by "+".
+func (v validator) signAlgorithm(at, around place, mode, found string) {
+	switch mode {
+	case signingLegacy:
+		v.enum(at, around, found, classicalSignAlgorithms)
+	case signingPostQuantum:
+		v.enum(at, around, found, postQuantumSignAlgorithms)
+	case signingHybrid:
+		const want = "a classical and a post-quantum algorithm such as \"ecdsa+ml-dsa-65\""
+		if found == "" {
+			v.required(at, around, want)
+			return
+		}
+		classical, postQuantum, joined := strings.Cut(strings.ToLower(found), "+")
+		if !joined || !slices.Contains(classicalSignAlgorithms, classical) || !slices.Contains(postQuantumSignAlgorithms, postQuantum) {
+			v.add(at, around, "found %s in mode \"hybrid\", expected %s", excerpt(found), want)
+		}
+	}
+}
+
+// maxUserID is the largest user or group id; the one above means "none" to the
+// kernel.
+const maxUserID = math.MaxUint32 - 1
+
+// callers checks who may use a profile. An empty restriction is refused: it
+// reads as "nobody" and would act as "everybody".
+func (v validator) callers(at place, c *Callers) {
+	if c == nil {
+		return
+	}
+	if !v.anyPresent(at, "Containers", "UIDs", "GIDs") && len(c.Containers)+len(c.UIDs)+len(c.GIDs) == 0 {
+		v.add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", list([]string{"Containers", "UIDs", "GIDs"}))
+	}
+	containers := at.field("Containers")
+	v.notEmpty(containers, len(c.Containers))
+	for i, name := range c.Containers {
+		if where := containers.index(i); !isDNSLabel(name) {
+			v.add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", excerpt(name))
+		}
+	}
+	v.ids(at.field("UIDs"), "user", c.UIDs)
+	v.ids(at.field("GIDs"), "group", c.GIDs)
+}
+
+func (v validator) ids(at place, kind string, ids []int64) {
+	v.notEmpty(at, len(ids))
+	for i, id := range ids {
+		if id < 0 || id > maxUserID {
+			v.add(at.index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
+		}
+	}
+}
+
+func (v validator) notEmpty(at place, length int) {
+	if length == 0 && v.present(at) {
+		v.add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
+	}
+}
