@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certificates gives the operator's webhook server the certificates
+// it serves with, and the API server the certificates to check them by,
+// without cert-manager, mounted files or a restart.
+//
+// # How it works
+//
+// A certificate authority (ECDSA P-384, one year) lives in one Secret of the
+// operator's namespace. Whichever replica comes first makes it. Every replica
+// signs a serving certificate of its own from it (ECDSA P-256, 24 hours,
+// renewed after two thirds), whose private key exists only in that replica's
+// memory. Every replica keeps the caBundle of each webhook in the two webhook
+// configurations equal to what the Secret trusts; no leader is needed, since
+// each write is conditional on the version that was read before it.
+//
+// # Rotation
+//
+// Two months before the authority expires its successor is made and put into
+// the bundle. It signs nothing until it has been in the bundles of both
+// configurations for a day, so that every API server has seen it. Then it
+// takes over, its predecessor's key is deleted, and the predecessor's
+// certificate stays in the bundle until the last serving certificate it can
+// have signed has expired. Two rules hold at every step: no certificate is
+// served before its authority is in both bundles, and no authority leaves a
+// bundle while a certificate that it signed may still be served.
+//
+// # When things go wrong
+//
+// A deleted Secret is made again with a new authority; what the bundles still
+// hold stays trusted for as long as serving certificates of it may live. A
+// Secret that can't be read is repaired the same way, with a log line that
+// says which entry was wrong. A caBundle that somebody empties is filled
+// again at once. To distrust an authority immediately (its key leaked), delete
+// the Secret and empty the caBundle of both configurations.
+//
+// # Use
+//
+//	certs, err := certificates.New(mgr.GetConfig(), certificates.Options{…})
+//	server := webhook.NewServer(webhook.Options{TLSOpts: []func(*tls.Config){certs.TLSOption}})
+//	err = mgr.Add(certs)                           // runs on every replica
+//	err = mgr.AddReadyzCheck("certificates", certs.Ready)
+//
+// # Rights
+//
+// In the operator's namespace: secrets create (no name can be given for
+// create), and get, list, watch, update on the one Secret by resourceNames.
+// In the cluster: mutatingwebhookconfigurations and
+// validatingwebhookconfigurations get, list, watch, patch, each on the one
+// object by resourceNames. List and watch select by metadata.name, which is
+// what lets resourceNames match them.
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Certificates keeps the authority, this replica's serving certificate and the
+// caBundles. It is made by New and works while Start runs.
+type Certificates struct {
+	options Options
+	clock   clock.Clock
+	client  client.Client
+	watch   watcher
+	log     logr.Logger
+
+	// leafAuthority signed what is served; only the loop of Start uses it.
+	leafAuthority *x509.Certificate
+
+	mu sync.RWMutex
+	// leaf is what is served; nil until the first authority is trusted.
+	leaf *tls.Certificate
+	// problem says why the certificates are not in order; nil when they are.
+	problem error
+}
+
+var (
+	_ manager.Runnable               = &Certificates{}
+	_ manager.LeaderElectionRunnable = &Certificates{}
+	_ healthz.Checker                = (&Certificates{}).Ready
+)
+
+// errNotStarted is what Ready says before the first pass has ended.
+var errNotStarted = errors.New("certificates: not read yet")
+
+// New checks the options and prepares the clients; it calls nothing. cfg is
+// the operator's own access to the API server.
+func New(cfg *rest.Config, options Options) (*Certificates, error) {
+	if err := options.validate(); err != nil {
+		return nil, err
+	}
+	scheme := newScheme()
+	direct, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("certificates: prepare a client: %w", err)
+	}
+	watch, err := newWatcher(cfg, scheme, options)
+	if err != nil {
+		return nil, fmt.Errorf("certificates: prepare the watches: %w", err)
+	}
+	return newCertificates(direct, watch, options), nil
+}
+
+func newCertificates(direct client.Client, watch watcher, options Options) *Certificates {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	return &Certificates{
+		options: options,
+		clock:   options.Clock,
+		client:  direct,
+		watch:   watch,
+		log:     log.Log.WithName("certificates"),
+		problem: errNotStarted,
+	}
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(admissionregistrationv1.AddToScheme(scheme))
+	return scheme
+}
+
+// TLSOption makes a TLS server serve the current certificate, with TLS 1.3 and
+// nothing older: its only caller is the API server.
+func (c *Certificates) TLSOption(config *tls.Config) {
+	config.MinVersion = tls.VersionTLS13
+	config.GetCertificate = c.GetCertificate
+}
+
+// GetCertificate returns the serving certificate. It fails while there is none
+// that the API server would accept, and says why.
+func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if err := c.servable(); err != nil {
+		return nil, err
+	}
+	return c.leaf, nil
+}
+
+// Ready succeeds while a certificate is served whose authority is in the
+// caBundle of every webhook of both configurations, and says otherwise what is
+// missing.
+func (c *Certificates) Ready(*http.Request) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if err := c.servable(); err != nil {
+		return err
+	}
+	return c.problem
+}
+
+// servable says why there is nothing to serve. The caller holds mu.
+func (c *Certificates) servable() error {
+	switch {
+	case c.leaf == nil && c.problem != nil:
+		return c.problem
+	case c.leaf == nil:
+		return errNotStarted
+	case expired(c.leaf.Leaf, c.clock.Now()):
+		return fmt.Errorf("certificates: the serving certificate expired at %s and could not be renewed: %w",
+			c.leaf.Leaf.NotAfter.UTC().Format(time.RFC3339), errors.Join(c.problem))
+	}
+	return nil
+}
+
+// NeedLeaderElection returns false: every replica serves, so every replica
+// needs a certificate.
+func (c *Certificates) NeedLeaderElection() bool { return false }
+
+// Start keeps everything in order until ctx ends. It returns an error only if
+// the watches cannot be set up; what fails later is logged, told by Ready and
+// tried again.
+func (c *Certificates) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	changes, err := c.watch.start(ctx)
+	if err != nil {
+		err = fmt.Errorf("certificates: start the watches: %w", err)
+	} else {
+		c.loop(ctx, changes)
+	}
+	cancel()
+	return errors.Join(err, c.watch.wait())
+}
+
+// loop makes a pass at the beginning, after each change and when something is
+// due.
+func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
+	retry := newBackoff()
+	for ctx.Err() == nil {
+		next, err := c.synchronise(ctx)
+		var wait time.Duration
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			retry = newBackoff()
+			wait = min(max(next.Sub(c.clock.Now()), shortestWait), longestWait)
+		case isRace(err):
+			// Another replica was faster; what it wrote is read now.
+			wait = retry.Step()
+		default:
+			wait = retry.Step()
+			c.log.Error(err, "The webhook's certificates are not in order", "retryIn", wait.String())
+		}
+		timer := c.clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-changes:
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}

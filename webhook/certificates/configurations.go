@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fieldManager names the writer of the caBundles in managedFields, apart from
+// whoever applies the rest of the configurations.
+const fieldManager = "crypto-broker-operator-certificates"
+
+// configuration is a webhook configuration of either kind.
+type configuration struct {
+	kind   string
+	object client.Object
+	// absent is set if the object does not exist.
+	absent bool
+	// bundles returns the caBundle of every webhook in the object, to read
+	// and to write.
+	bundles func() []*[]byte
+}
+
+func mutating(name string) *configuration {
+	object := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	object.Name = name
+	return &configuration{
+		kind:   "MutatingWebhookConfiguration",
+		object: object,
+		bundles: func() (all []*[]byte) {
+			for i := range object.Webhooks {
+				all = append(all, &object.Webhooks[i].ClientConfig.CABundle)
+			}
+			return all
+		},
+	}
+}
+
+func validating(name string) *configuration {
+	object := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	object.Name = name
+	return &configuration{
+		kind:   "ValidatingWebhookConfiguration",
+		object: object,
+		bundles: func() (all []*[]byte) {
+			for i := range object.Webhooks {
+				all = append(all, &object.Webhooks[i].ClientConfig.CABundle)
+			}
+			return all
+		},
+	}
+}
+
+// read gets the object as it is in the API server now, not from a cache.
+func (c *configuration) read(ctx context.Context, reader client.Reader) error {
+	err := reader.Get(ctx, client.ObjectKeyFromObject(c.object), c.object)
+	if apierrors.IsNotFound(err) {
+		c.absent = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the %s %q: %w", c.kind, c.object.GetName(), err)
+	}
+	return nil
+}
+
+// trusts says whether every webhook of the object holds the certificate.
+func (c *configuration) trusts(certificate *x509.Certificate) bool {
+	if c.absent {
+		return false
+	}
+	for _, bundle := range c.bundles() {
+		if !contains(parseBundle(*bundle), certificate) {
+			return false
+		}
+	}
+	return true
+}
+
+// authorities returns the authorities of our own making in any webhook's
+// bundle.
+func (c *configuration) authorities() (all []*x509.Certificate) {
+	for _, bundle := range c.bundles() {
+		for _, certificate := range parseBundle(*bundle) {
+			if madeHere(certificate) {
+				all = append(all, certificate)
+			}
+		}
+	}
+	return all
+}
+
+// write gives every webhook the bundle and says whether one had another. It
+// touches nothing but caBundles, and fails with a conflict if the object is no
+// longer what was read.
+func (c *configuration) write(ctx context.Context, writer client.Writer, bundle []byte) (changed bool, err error) {
+	if c.absent {
+		return false, nil
+	}
+	before := c.object.DeepCopyObject().(client.Object)
+	var found [][]byte
+	for _, current := range c.bundles() {
+		found = append(found, *current)
+		if !bytes.Equal(*current, bundle) {
+			*current, changed = bundle, true
+		}
+	}
+	if !changed {
+		return false, nil
+	}
+	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
+	if err := writer.Patch(ctx, c.object, patch, client.FieldOwner(fieldManager)); err != nil {
+		// What trusts says later has to be about the API server's object.
+		for i, current := range c.bundles() {
+			*current = found[i]
+		}
+		return false, fmt.Errorf("write the caBundle of the %s %q: %w", c.kind, c.object.GetName(), err)
+	}
+	return true, nil
+}

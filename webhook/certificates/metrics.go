@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// expiry is when the signing authority ("ca") and this replica's serving
+// certificate ("leaf") expire.
+var expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "crypto_broker_operator_certificate_expiry_timestamp_seconds",
+	Help: "Unix time at which the certificate expires: of the webhook's certificate authority (ca) and of this replica's serving certificate (leaf).",
+}, []string{"certificate"})
+
+func init() {
+	metrics.Registry.MustRegister(expiry)
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"crypto/x509"
+	"slices"
+	"time"
+)
+
+// authorities is everything that the Secret holds: who signs, who will sign,
+// and who is still trusted. It is a value that moves from one state to the
+// next by advance, and has no knowledge of Kubernetes.
+type authorities struct {
+	// current signs. It is nil only before the first advance and when the
+	// Secret was lost.
+	current *authority
+
+	// next is in the bundles and does not sign yet; nil most of the time.
+	next *authority
+
+	// retired no longer sign, and are trusted until retiredUntil.
+	retired      []*x509.Certificate
+	retiredUntil time.Time
+}
+
+// advance moves to the state that is right at now and says whether anything
+// changed. trusted says whether both webhook configurations hold a certificate
+// at this moment.
+//
+// The order is what keeps every served certificate verifiable: a successor
+// takes over only when it is trusted everywhere and has been for settle, and
+// its predecessor stays trusted for as long as a certificate of it can live.
+func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) bool) (changed bool, err error) {
+	if a.current != nil && expired(a.current.certificate, now) {
+		a.current, changed = nil, true
+	}
+	if a.next != nil && expired(a.next.certificate, now) {
+		a.next, changed = nil, true
+	}
+	if a.dropRetired(now) {
+		changed = true
+	}
+
+	if a.current == nil {
+		// Nobody signs, so waiting for settle would only prolong the outage.
+		// A replica still serves a certificate only once its authority is in
+		// the bundles.
+		a.current, a.next = a.next, nil
+		changed = true
+		if a.current == nil {
+			if a.current, err = newAuthority(now); err != nil {
+				return false, err
+			}
+		}
+	}
+
+	if a.next == nil && !now.Before(a.current.certificate.NotAfter.Add(-prepareBefore)) {
+		if a.next, err = newAuthority(now); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+
+	if a.next != nil && !now.Before(a.next.made().Add(settle)) && trusted(a.next.certificate) {
+		predecessor := a.current.certificate
+		a.current, a.next = a.next, nil
+		a.retire(now, predecessor)
+		changed = true
+	}
+	return changed, nil
+}
+
+// retire keeps certificates trusted for as long as a serving certificate that
+// they signed can live. Those that were retired before stay as long as the
+// newest.
+func (a *authorities) retire(now time.Time, certificates ...*x509.Certificate) {
+	for _, certificate := range certificates {
+		if expired(certificate, now) || contains(a.trusted(), certificate) {
+			continue
+		}
+		a.retired = append(a.retired, certificate)
+		a.retiredUntil = now.Add(retireAfter)
+	}
+}
+
+// dropRetired forgets the retired authorities whose time has come.
+func (a *authorities) dropRetired(now time.Time) (changed bool) {
+	before := len(a.retired)
+	if !now.Before(a.retiredUntil) {
+		a.retired = nil
+	}
+	a.retired = slices.DeleteFunc(a.retired, func(c *x509.Certificate) bool { return expired(c, now) })
+	return len(a.retired) != before
+}
+
+// trusted returns what belongs into the bundles, the signing authority first.
+func (a *authorities) trusted() []*x509.Certificate {
+	var all []*x509.Certificate
+	if a.current != nil {
+		all = append(all, a.current.certificate)
+	}
+	if a.next != nil {
+		all = append(all, a.next.certificate)
+	}
+	return append(all, a.retired...)
+}
+
+// deadline returns when advance has something to do next.
+func (a *authorities) deadline() time.Time {
+	earliest := a.current.certificate.NotAfter.Add(-prepareBefore)
+	if a.next != nil {
+		earliest = a.next.made().Add(settle)
+	}
+	if len(a.retired) > 0 && a.retiredUntil.Before(earliest) {
+		earliest = a.retiredUntil
+	}
+	return earliest
+}
+
+func expired(certificate *x509.Certificate, now time.Time) bool {
+	return now.After(certificate.NotAfter)
+}
+
+func contains(certificates []*x509.Certificate, wanted *x509.Certificate) bool {
+	return slices.ContainsFunc(certificates, wanted.Equal)
+}

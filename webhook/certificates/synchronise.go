@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The wait for the next pass when nothing happens in between. It has a lower
+// bound because what is due may have to wait for somebody else, a webhook
+// configuration that does not exist for example.
+const (
+	shortestWait = 10 * time.Second
+	longestWait  = 5 * time.Minute
+)
+
+// newBackoff returns the waits between passes that failed: from 100 ms to a
+// minute.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
+}
+
+// isRace says whether a write failed because another replica wrote first.
+func isRace(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}
+
+// synchronise is one pass: it brings the Secret, both bundles and this
+// replica's certificate to where they should be now, and returns when it has
+// something to do next.
+//
+// The configurations are read before the Secret, and written only if they are
+// still as they were read. So whoever writes a bundle has seen a Secret at
+// least as new as the one that the bundle it replaces was made from, and can't
+// take an authority out that another replica has just put in.
+func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err error) {
+	defer func() {
+		if err != nil && !isRace(err) {
+			c.fail(err)
+		}
+	}()
+	configurations := []*configuration{
+		mutating(c.options.MutatingConfiguration),
+		validating(c.options.ValidatingConfiguration),
+	}
+	for _, configuration := range configurations {
+		if err := configuration.read(ctx, c.client); err != nil {
+			return time.Time{}, err
+		}
+	}
+	state, err := c.advanceSecret(ctx, configurations)
+	if state == nil {
+		return time.Time{}, err
+	}
+	failures := []error{err}
+
+	// The configurations do not depend on each other: what is wrong with one
+	// does not keep the other from being written.
+	bundle := encodeCertificates(state.trusted()...)
+	for _, configuration := range configurations {
+		changed, err := configuration.write(ctx, c.client, bundle)
+		if isRace(err) {
+			return time.Time{}, err
+		}
+		failures = append(failures, err)
+		if changed {
+			c.log.Info("Wrote the caBundle", "kind", configuration.kind, "name", configuration.object.GetName(), "authorities", len(state.trusted()))
+		}
+	}
+
+	// A write that failed does not keep a certificate from being renewed
+	// whose authority is trusted already.
+	signing := state.current
+	problem := distrust(configurations, signing.certificate)
+	if problem == nil && c.renewalDue(signing.certificate) {
+		if err := c.renew(signing); err != nil {
+			return time.Time{}, errors.Join(append(failures, err)...)
+		}
+	}
+	if problem != nil && c.leafAuthority != nil {
+		// Until the bundles hold the authority that signs, what matters is
+		// whether they hold the one that signed what is served.
+		problem = distrust(configurations, c.leafAuthority)
+	}
+	c.tell(problem, signing.certificate)
+	return c.earliest(state), errors.Join(failures...)
+}
+
+// advanceSecret reads the Secret, moves its state to now and writes it if that
+// changed anything. A Secret that is missing or broken is made good. If the
+// write fails, it returns the error and the state that stays in force, or no
+// state if nothing can be signed with it or another replica wrote first.
+func (c *Certificates) advanceSecret(ctx context.Context, configurations []*configuration) (*authorities, error) {
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = c.options.Namespace, c.options.SecretName
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("read the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+
+	now := c.clock.Now()
+	state, broken := readSecret(secret)
+	if broken != nil {
+		c.log.Error(broken, "The Secret of the certificate authority is broken; what cannot be read is made anew",
+			"namespace", secret.Namespace, "name", secret.Name)
+	}
+	lost := broken != nil || state.current == nil
+	if lost {
+		// Serving certificates of an authority that the Secret no longer
+		// knows may be in use by any replica.
+		if c.leafAuthority != nil {
+			state.retire(now, c.leafAuthority)
+		}
+		for _, configuration := range configurations {
+			state.retire(now, configuration.authorities()...)
+		}
+	}
+	changed, err := state.advance(now, func(certificate *x509.Certificate) bool {
+		return distrust(configurations, certificate) == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !changed && !lost {
+		return state, nil
+	}
+
+	written := secret.DeepCopy()
+	if err := state.writeSecret(written); err != nil {
+		return nil, err
+	}
+	if missing {
+		written.Type = corev1.SecretTypeOpaque
+		err = c.client.Create(ctx, written, client.FieldOwner(fieldManager))
+	} else {
+		err = c.client.Update(ctx, written, client.FieldOwner(fieldManager))
+	}
+	if err != nil {
+		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		state, _ = readSecret(secret)
+		if isRace(err) || state.current == nil || expired(state.current.certificate, now) {
+			return nil, err
+		}
+		return state, err
+	}
+	c.log.Info("Wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
+		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
+	return state, nil
+}
+
+// distrust says which configurations do not hold the certificate; nil if all
+// do.
+func distrust(configurations []*configuration, certificate *x509.Certificate) error {
+	var problems []error
+	for _, configuration := range configurations {
+		name := configuration.object.GetName()
+		switch {
+		case configuration.absent:
+			problems = append(problems, fmt.Errorf("certificates: the %s %q does not exist, expected one whose caBundle to fill", configuration.kind, name))
+		case !configuration.trusts(certificate):
+			problems = append(problems, fmt.Errorf("certificates: the caBundle of the %s %q does not hold the certificate authority yet", configuration.kind, name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// renewalDue says whether a new serving certificate has to be signed.
+func (c *Certificates) renewalDue(authority *x509.Certificate) bool {
+	if c.leafAuthority == nil || !c.leafAuthority.Equal(authority) {
+		return true
+	}
+	leaf := c.current().Leaf
+	if !leaf.NotAfter.Before(authority.NotAfter) {
+		// It lives as long as its authority; another would not live longer.
+		return false
+	}
+	return !c.clock.Now().Before(renewal(leaf))
+}
+
+// renewal is when a serving certificate has lived for two thirds of its time.
+func renewal(leaf *x509.Certificate) time.Time {
+	begin := leaf.NotBefore.Add(skew)
+	return begin.Add(leaf.NotAfter.Sub(begin) * 2 / 3)
+}
+
+// renew signs a serving certificate and serves it from now on.
+func (c *Certificates) renew(signing *authority) error {
+	dns, addresses := c.options.names()
+	leaf, err := signing.newLeaf(c.clock.Now(), dns, addresses)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.leaf = leaf
+	c.mu.Unlock()
+	c.leafAuthority = signing.certificate
+	c.log.Info("Signed a serving certificate", "names", leaf.Leaf.DNSNames, "expiry", leaf.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	return nil
+}
+
+func (c *Certificates) current() *tls.Certificate {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.leaf
+}
+
+// fail remembers why a pass failed, for Ready. A certificate that is served
+// stays in use: that the API server could not be asked does not make it less
+// trusted.
+func (c *Certificates) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaf == nil {
+		c.problem = fmt.Errorf("certificates: %w", err)
+	}
+}
+
+// tell gives Ready, the log and the metrics the outcome of a pass.
+func (c *Certificates) tell(problem error, authority *x509.Certificate) {
+	c.mu.Lock()
+	before := c.problem
+	c.problem = problem
+	leaf := c.leaf
+	c.mu.Unlock()
+
+	if problem != nil && (before == nil || before.Error() != problem.Error()) {
+		c.log.Info("The webhooks cannot be called yet", "reason", problem.Error())
+	}
+	expiry.WithLabelValues("ca").Set(float64(authority.NotAfter.Unix()))
+	if leaf != nil {
+		expiry.WithLabelValues("leaf").Set(float64(leaf.Leaf.NotAfter.Unix()))
+	}
+}
+
+// earliest is when the next pass has something to do.
+func (c *Certificates) earliest(state *authorities) time.Time {
+	next := state.deadline()
+	if leaf := c.current(); leaf != nil {
+		if at := renewal(leaf.Leaf); at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// watcher tells when one of the three objects changed.
+type watcher interface {
+	// start begins to watch until ctx ends and returns a channel that gets a
+	// value after changes; several may become one.
+	start(ctx context.Context) (<-chan struct{}, error)
+	// wait returns when everything that start began has ended.
+	wait() error
+}
+
+// objectWatcher watches by a cache of its own, which holds the three objects
+// and of the Secret only its metadata.
+type objectWatcher struct {
+	cache   cache.Cache
+	running errgroup.Group
+}
+
+// newWatcher selects each object by name, in the list and watch requests
+// themselves, so that rights limited by resourceNames suffice.
+func newWatcher(cfg *rest.Config, scheme *runtime.Scheme, options Options) (*objectWatcher, error) {
+	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+	informers, err := cache.New(cfg, cache.Options{
+		Scheme: scheme,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {
+				Namespaces: map[string]cache.Config{options.Namespace: {FieldSelector: named(options.SecretName)}},
+				Transform:  withoutData,
+			},
+			&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: named(options.MutatingConfiguration)},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(options.ValidatingConfiguration)},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &objectWatcher{cache: informers}, nil
+}
+
+// withoutData keeps the keys of the Secret out of the cache.
+func withoutData(object any) (any, error) {
+	if secret, ok := object.(*corev1.Secret); ok {
+		secret.Data = nil
+	}
+	return object, nil
+}
+
+func (w *objectWatcher) start(ctx context.Context) (<-chan struct{}, error) {
+	changes := make(chan struct{}, 1)
+	changed := func() {
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { changed() },
+		UpdateFunc: func(any, any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	}
+	for _, object := range []client.Object{
+		&corev1.Secret{},
+		&admissionregistrationv1.MutatingWebhookConfiguration{},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{},
+	} {
+		informer, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, err
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, err
+		}
+	}
+	w.running.Go(func() error { return w.cache.Start(ctx) })
+	return changes, nil
+}
+
+func (w *objectWatcher) wait() error { return w.running.Wait() }
