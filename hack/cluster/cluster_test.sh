@@ -88,6 +88,7 @@ remember() {
 must_be_gone() {
 	local each
 	[[ ! -e $states/$1 ]] || broken "the state folder $states/$1 is still there"
+	[[ ! -e $states/$1.lock ]] || broken "the lock $states/$1.lock is still there"
 	[[ ! -e /sys/class/net/${links[$1]} ]] || broken "the interface ${links[$1]} is still there"
 	[[ -z $(ip -4 route show table all root "${networks[$1]}.0.0/16") ]] || broken "there are routes to ${networks[$1]}.0.0/16"
 	[[ -z $(find /sys/fs/cgroup -maxdepth 2 -name "cbo-$1-*") ]] || broken "there are cgroups of $1"

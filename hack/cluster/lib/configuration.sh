@@ -117,6 +117,7 @@ evictionHard:
   imagefs.available: 0%
   imagefs.inodesFree: 0%
 maxPods: 110
+oomScoreAdj: 0
 EOT
 }
 
@@ -129,5 +130,6 @@ hostnameOverride: $cluster
 clusterCIDR: $pod_range
 clientConnection: {kubeconfig: /run/cluster/state/pki/proxy.kubeconfig}
 conntrack: {maxPerCore: 0}
+oomScoreAdj: 0
 EOT
 }

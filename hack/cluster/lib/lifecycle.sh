@@ -32,7 +32,7 @@ cluster_up() {
 	local wrong iptables
 	require_machine
 	build_all
-	take_lock "$states"
+	take_cluster_lock
 	if [[ -n $(node_process) ]]; then
 		wrong="$(trouble)"
 		if [[ -z $wrong ]]; then
@@ -47,6 +47,8 @@ cluster_up() {
 	remove_everything
 	mkdir -p "$state/log"
 	require_overlay
+	# From the choice of the network until its routes exist, no other cluster may choose.
+	take_lock "$states"
 	choose_network
 	say "starting the cluster \"$cluster\": node $node_address, services $service_range, pods $pod_range"
 	iptables="$(choose_iptables)"
@@ -56,6 +58,7 @@ cluster_up() {
 	cp "$images"/{pause,coredns}.tar "$state/images"
 	make_cgroups
 	launch_node
+	release_lock
 	say "waiting for the API server (about 5 s)"
 	await_in_cluster "the API server is ready" as_admin --request-timeout=2s get --raw /readyz
 	say "the API server is ready; waiting for the node (about 7 s)"
@@ -99,9 +102,10 @@ await_in_cluster() {
 cluster_down() {
 	require_linux_and_root
 	if [[ -d $states ]]; then
-		take_lock "$states"
+		take_cluster_lock
 	fi
 	remove_everything
+	rm -f "$state.lock"
 	say "the cluster \"$cluster\" is gone"
 }
 

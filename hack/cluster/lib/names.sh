@@ -32,15 +32,31 @@ make_cache() {
 	[[ -e $cache/.gitignore ]] || printf '*\n' >"$cache/.gitignore"
 }
 
-# take_lock FOLDER keeps other runs from doing the same at the same time, until this process ends or release_lock.
+# take_lock FOLDER keeps other runs from working in a folder that all clusters share, until release_lock or the end of
+# this process.
 take_lock() {
 	exec 8<"$1"
-	if ! flock --nonblock 8; then
-		say "waiting for another run of this command that works in $1"
-		flock 8
-	fi
+	await_lock 8 "$1"
 }
 
 release_lock() {
 	exec 8<&-
+}
+
+# take_cluster_lock keeps other runs from starting or stopping this cluster until this process ends. "down" removes the
+# file of the lock, so a run that waited for it looks whether it still is the one that others would open.
+take_cluster_lock() {
+	while :; do
+		exec 7>>"$state.lock"
+		await_lock 7 "$state"
+		[[ ! /proc/self/fd/7 -ef $state.lock ]] || return 0
+	done
+}
+
+# await_lock DESCRIPTOR WHAT
+await_lock() {
+	if ! flock --nonblock "$1"; then
+		say "waiting for another run of this command that works in $2"
+		flock "$1"
+	fi
 }

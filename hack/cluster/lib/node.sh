@@ -29,7 +29,7 @@ launch_node() {
 	mkfifo "$gate"
 	exec 9<>"$gate"
 	(
-		exec </dev/null 8<&-
+		exec </dev/null 7<&- 8<&-
 		enter_cgroups
 		cd /
 		exec setsid unshare --fork --pid --mount --net --ipc --uts -- "$here/node/init" "$state" "$bin" \

@@ -3,11 +3,20 @@
 #
 # What the machine must offer, and the Debian packages.
 
-readonly packages=(containerd runc containernetworking-plugins iptables iproute2 conntrack openssl ca-certificates
-	util-linux)
-# One program of each package shows that it is installed; ca-certificates and the CNI plugins are files.
-readonly package_programs=(containerd runc iptables ip conntrack openssl nsenter)
-readonly package_files=(/usr/lib/cni/ptp /etc/ssl/certs/ca-certificates.crt)
+# A file or program that is looked for, and the Debian package to install when it is not there. A containerd that came
+# from elsewhere is used as it is.
+readonly needed=(
+	"containerd containerd"
+	"ctr containerd"
+	"runc runc"
+	"/usr/lib/cni/ptp containernetworking-plugins"
+	"iptables iptables"
+	"conntrack conntrack"
+	"ip iproute2"
+	"openssl openssl"
+	"/etc/ssl/certs/ca-certificates.crt ca-certificates"
+	"nsenter util-linux"
+)
 
 require_linux_and_root() {
 	[[ $(uname -s) == Linux ]] || fail "the cluster runs on Linux only, and this is $(uname -s); set KUBECONFIG to use a cluster you have"
@@ -22,31 +31,36 @@ require_machine() {
 	install_packages
 }
 
-# missing_packages prints what is not installed.
-missing_packages() {
+# missing COLUMN prints what is not there (column 1) or the packages for it (column 2), in one line.
+missing() {
 	local each
-	for each in "${package_programs[@]}"; do
-		command -v "$each" >/dev/null || printf '%s\n' "$each"
-	done
-	for each in "${package_files[@]}"; do
-		[[ -e $each ]] || printf '%s\n' "$each"
-	done
+	for each in "${needed[@]}"; do
+		if ! command -v "${each% *}" >/dev/null && [[ ! -e ${each% *} ]]; then
+			cut -d' ' -f"$1" <<<"$each"
+		fi
+	done | sort -u | paste -sd' '
 }
 
 install_packages() {
-	local missing
-	missing="$(missing_packages | paste -sd' ')"
-	[[ -n $missing ]] || return 0
+	local packages
+	packages="$(missing 2)"
+	[[ -n $packages ]] || return 0
 	command -v apt-get >/dev/null ||
-		fail "missing on this machine: $missing; install what your distribution calls ${packages[*]} (the CNI plugins are looked for in /usr/lib/cni)"
+		fail "missing on this machine: $(missing 1); this is no Debian, so install yourself what Debian calls: $packages"
 	take_lock "$bin"
-	say "installing Debian packages, for want of $missing (about 30 s)"
+	packages="$(missing 2)" # another run may have installed them
+	if [[ -z $packages ]]; then
+		release_lock
+		return
+	fi
+	say "installing the Debian packages $packages (about 30 s)"
 	export DEBIAN_FRONTEND=noninteractive
 	run_with_heartbeat "reading the package lists" "$build_logs/apt-get-update.log" apt-get update
+	# The list is one of words.
+	# shellcheck disable=SC2086
 	run_with_heartbeat "installing Debian packages" "$build_logs/apt-get-install.log" \
-		apt-get install -y --no-install-recommends "${packages[@]}"
-	missing="$(missing_packages | paste -sd' ')"
-	[[ -z $missing ]] || fail "still missing after the installation of ${packages[*]}: $missing"
+		apt-get install -y --no-install-recommends $packages
+	[[ -z $(missing 1) ]] || fail "still missing after $packages were installed: $(missing 1)"
 	release_lock
 }
 
@@ -54,8 +68,8 @@ install_packages() {
 require_overlay() {
 	local try="$state/overlay-test"
 	mkdir -p "$try"/{lower,upper,work,merged}
-	unshare --mount mount -t overlay overlay \
-		-o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" "$try/merged" 2>/dev/null ||
+	(cd "$try" && unshare --mount mount -t overlay overlay \
+		-o lowerdir=lower,upperdir=upper,workdir=work merged) 2>"$state/log/overlay.log" ||
 		fail "the file system of $state can't hold overlay mounts; set CRYPTO_BROKER_CACHE to a folder on ext4, xfs or tmpfs"
 	rm -rf --one-file-system "$try"
 }
