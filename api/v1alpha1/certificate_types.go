@@ -16,9 +16,9 @@ type SignCertificate struct {
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512
 	HashAlg string `json:"hashAlg,omitempty"`
 
-	// skiHashAlg is the digest algorithm of the subject key identifier.
-	// Absent, it is sha-1 as in RFC 5280; the digest of another is cut to 160
-	// bits as in RFC 7093. It protects nothing: it names a key.
+	// skiHashAlg is the digest algorithm of the subject key identifier, which
+	// names a key and protects nothing. Absent, it is sha-1 as in RFC 5280; the
+	// digest of another is cut to 160 bits as in RFC 7093.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-1;sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
 	SKIHashAlg string `json:"skiHashAlg,omitempty"`
@@ -72,6 +72,7 @@ type SignCertificate struct {
 
 // Validity bounds the period of a certificate relative to the time of signing.
 // +kubebuilder:validation:XValidation:rule="duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
+// +kubebuilder:validation:XValidation:rule="duration(self.validNotAfterOffset) > duration('0s')",message="validNotAfterOffset must be later than the time of signing, or every certificate would be expired"
 type Validity struct {
 	// validNotBeforeOffset is the earliest begin, as a duration in h, m and s.
 	// Example: -1h, an hour before the time of signing.
@@ -115,33 +116,68 @@ type DataKeyConstraints struct {
 
 // KeyAlgorithms lists the algorithms that a key may have, and their sizes. An
 // algorithm that is not listed is refused.
-// +kubebuilder:validation:XValidation:rule="has(self.rsa) || has(self.ecdsa)",message="no key would be allowed: give rsa or ecdsa"
+// +kubebuilder:validation:XValidation:rule="has(self.rsa) || has(self.ecdsa) || has(self.ed25519)",message="no key would be allowed: give at least one of rsa, ecdsa and ed25519"
 type KeyAlgorithms struct {
 	// rsa allows RSA keys with a modulus of these sizes.
 	// Example: {minKeySize: 3072, maxKeySize: 8192}.
 	// +optional
-	RSA *KeySize `json:"rsa,omitempty"`
+	RSA *RSAKeySize `json:"rsa,omitempty"`
 
 	// ecdsa allows keys on the NIST curves of these sizes (256 is P-256).
 	// Example: {minKeySize: 256, maxKeySize: 521}.
 	// +optional
-	ECDSA *KeySize `json:"ecdsa,omitempty"`
+	ECDSA *ECDSAKeySize `json:"ecdsa,omitempty"`
+
+	// ed25519 allows Ed25519 keys, which have one size: {} is enough.
+	// +optional
+	Ed25519 *Ed25519KeySize `json:"ed25519,omitempty"`
 }
 
-// KeySize is a range of key sizes in bits; both ends belong to it.
+// RSAKeySize is a range of sizes of RSA keys in bits; both ends belong to it.
 // +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
-type KeySize struct {
+type RSAKeySize struct {
 	// minKeySize is the smallest size allowed, in bits.
 	// +required
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16384
 	MinKeySize int32 `json:"minKeySize"`
 
 	// maxKeySize is the greatest size allowed, in bits.
 	// +required
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16384
 	MaxKeySize int32 `json:"maxKeySize"`
+}
+
+// ECDSAKeySize is a range of sizes of ECDSA keys in bits; both ends belong to it.
+// +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
+type ECDSAKeySize struct {
+	// minKeySize is the smallest size allowed, in bits.
+	// +required
+	// +kubebuilder:validation:Minimum=224
+	// +kubebuilder:validation:Maximum=521
+	MinKeySize int32 `json:"minKeySize"`
+
+	// maxKeySize is the greatest size allowed, in bits.
+	// +required
+	// +kubebuilder:validation:Minimum=224
+	// +kubebuilder:validation:Maximum=521
+	MaxKeySize int32 `json:"maxKeySize"`
+}
+
+// Ed25519KeySize is the size of Ed25519 keys in bits.
+type Ed25519KeySize struct {
+	// minKeySize is the smallest size allowed, in bits: 256.
+	// +optional
+	// +kubebuilder:default=256
+	// +kubebuilder:validation:Enum=256
+	MinKeySize int32 `json:"minKeySize,omitempty"`
+
+	// maxKeySize is the greatest size allowed, in bits: 256.
+	// +optional
+	// +kubebuilder:default=256
+	// +kubebuilder:validation:Enum=256
+	MaxKeySize int32 `json:"maxKeySize,omitempty"`
 }
 
 // BasicConstraints is the extension of RFC 5280, section 4.2.1.9.
@@ -155,7 +191,7 @@ type BasicConstraints struct {
 	// any number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=64
+	// +kubebuilder:validation:Maximum=255
 	PathLenConstraint *int32 `json:"pathLenConstraint,omitempty"`
 }
 

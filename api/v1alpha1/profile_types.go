@@ -147,8 +147,9 @@ type EncryptData struct {
 }
 
 // SignData is the policy of the operations SignData and VerifyData.
-// +kubebuilder:validation:XValidation:rule="has(self.hashAlg) || !(self.signAlg in ['rsa', 'rsa-pss', 'ecdsa'])",message="hashAlg is required with signAlg rsa, rsa-pss and ecdsa"
-// +kubebuilder:validation:XValidation:rule="!has(self.hashAlg) || self.signAlg in ['rsa', 'rsa-pss', 'ecdsa']",message="hashAlg is only for signAlg rsa, rsa-pss and ecdsa: the other algorithms have their own"
+// +kubebuilder:validation:XValidation:rule="(has(self.signingMode) && self.signingMode == 'hybrid') == self.signAlg.contains('+')",message="two algorithms joined by + are for signingMode hybrid, and hybrid needs two, such as ecdsa+ml-dsa-65"
+// +kubebuilder:validation:XValidation:rule="(has(self.signingMode) && self.signingMode == 'post-quantum') == self.signAlg.startsWith('ml-dsa-')",message="signAlg ml-dsa-44, ml-dsa-65 and ml-dsa-87 are for signingMode post-quantum, and post-quantum needs one of them"
+// +kubebuilder:validation:XValidation:rule="(self.signAlg.startsWith('rsa') || self.signAlg.startsWith('ecdsa')) == has(self.hashAlg)",message="hashAlg is required with rsa, rsa-pss and ecdsa, and not allowed with ed25519 and ml-dsa, which have their own"
 type SignData struct {
 	// signingMode is legacy for a classical algorithm, post-quantum for one of
 	// FIPS 204, hybrid for one of each. Absent, it is legacy.
@@ -156,10 +157,12 @@ type SignData struct {
 	// +kubebuilder:validation:Enum=legacy;hybrid;post-quantum
 	SigningMode string `json:"signingMode,omitempty"`
 
-	// signAlg is the signature algorithm: rsa (PKCS #1 v1.5), rsa-pss, ecdsa,
-	// ed25519 or one of ML-DSA (FIPS 204).
+	// signAlg is the signature algorithm: rsa (PKCS #1 v1.5), rsa-pss, ecdsa
+	// or ed25519; with signingMode post-quantum ml-dsa-44, ml-dsa-65 or
+	// ml-dsa-87 (FIPS 204); with hybrid one of each, as in ecdsa+ml-dsa-65.
 	// +required
-	// +kubebuilder:validation:Enum=rsa;rsa-pss;ecdsa;ed25519;ml-dsa-44;ml-dsa-65;ml-dsa-87
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^((rsa|rsa-pss|ecdsa|ed25519)(\+ml-dsa-(44|65|87))?|ml-dsa-(44|65|87))$`
 	SignAlg string `json:"signAlg"`
 
 	// hashAlg is the digest algorithm of the signature.
@@ -188,10 +191,12 @@ type SignData struct {
 
 // KeyID allows one key by its id.
 type KeyID struct {
-	// id is the key's id as its provider knows it.
+	// id is the key's id as its provider knows it: printable ASCII without
+	// spaces.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[!-~]+$`
 	ID string `json:"id"`
 
 	// spkiSHA256 pins the key: the SHA-256 of its DER SubjectPublicKeyInfo in

@@ -182,7 +182,33 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"refuses a digest algorithm beside one that has its own": {
 			spec:    `{api: {signData: {signAlg: ml-dsa-65, hashAlg: sha-256, signingMode: post-quantum}}}`,
-			refusal: `hashAlg is only for signAlg`,
+			refusal: `not allowed with ed25519 and ml-dsa`,
+		},
+		"accepts a hybrid of a classical and a post-quantum algorithm": {
+			spec: `{api: {signData: {signAlg: ecdsa+ml-dsa-65, hashAlg: sha-384, signingMode: hybrid}}}`,
+		},
+		"refuses one algorithm as a hybrid": {
+			spec:    `{api: {signData: {signAlg: ecdsa, hashAlg: sha-384, signingMode: hybrid}}}`,
+			refusal: `hybrid needs two`,
+		},
+		"refuses a classical algorithm as post-quantum": {
+			spec:    `{api: {signData: {signAlg: ecdsa, hashAlg: sha-384, signingMode: post-quantum}}}`,
+			refusal: `post-quantum needs one of them`,
+		},
+		"accepts Ed25519 keys, whose size needs no saying": {
+			spec: strings.Replace(certificate, "issuer: {ecdsa: {minKeySize: 384, maxKeySize: 521}}", "issuer: {ed25519: {}}", 1),
+		},
+		"refuses RSA keys that are too small for anything": {
+			spec:    strings.Replace(certificate, "minKeySize: 2048", "minKeySize: 512", 1),
+			refusal: `subject.rsa.minKeySize: Invalid value: 512`,
+		},
+		"refuses certificates that would all be expired": {
+			spec:    strings.Replace(certificate, "8760h", "-1m", 1),
+			refusal: `every certificate would be expired`,
+		},
+		"refuses a key id with a space": {
+			spec:    in("keyIds: [{id: a b}]"),
+			refusal: `keyIds[0].id: Invalid value: "a b"`,
 		},
 		"refuses callers that restrict nobody": {
 			spec:    `{api: {hashData: {hashAlg: sha-256}}, callers: {}}`,
