@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// profilesConfigMap is the ConfigMap of a namespace that brokers read.
+func profilesConfigMap(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap},
+		Data:       map[string]string{"Profiles.yaml": "- Name: Default\n"},
+	}
+}
+
+// plainPod is a pod that has nothing to do with us and none of the optional
+// fields.
+func plainPod(namespace, name string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
+	}
+}
+
+// brokerPod is a pod as the webhook leaves it, as far as the policies look.
+// It does not ask for injection: here, nobody would answer.
+func brokerPod(namespace, name string) *corev1.Pod {
+	pod := plainPod(namespace, name)
+	pod.Annotations = map[string]string{
+		v1alpha1.InjectedAnnotation:         "0.1.0/0123456789abcdef",
+		v1alpha1.ProfilesSnapshotAnnotation: "- Name: Default\n",
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	pod.Spec.InitContainers = []corev1.Container{{
+		Name: v1alpha1.BrokerContainer, Image: "example.com/broker:1", RestartPolicy: &always,
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: v1alpha1.SocketVolume, MountPath: "/tmp/open-crypto-broker"},
+			{Name: v1alpha1.ProfilesVolume, MountPath: "/etc/crypto-broker/profiles", ReadOnly: true},
+		},
+	}, {
+		Name: "migrate", Image: "example.com/migrate:1",
+	}}
+	optional := true
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: v1alpha1.SocketVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: v1alpha1.ProfilesVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap}, Optional: &optional,
+		}}},
+	}
+	return pod
+}
+
+// ephemeral is the container of a kubectl debug.
+func ephemeral(name string, change func(*corev1.EphemeralContainer)) corev1.EphemeralContainer {
+	container := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: name, Image: "example.com/debug:1",
+		ImagePullPolicy: corev1.PullIfNotPresent, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}}
+	if change != nil {
+		change(&container)
+	}
+	return container
+}
+
+func mergePatch(document string) client.Patch {
+	return client.RawPatch(types.MergePatchType, []byte(document))
+}
+
+func strategicPatch(document string) client.Patch {
+	return client.RawPatch(types.StrategicMergePatchType, []byte(document))
+}

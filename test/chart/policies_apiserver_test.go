@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// verdict checks that a request passed, or that a policy refused it with a
+// message that contains want.
+func verdict(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("found %v, expected the request to pass", err)
+	case want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want)):
+		t.Errorf("found %v, expected it to be forbidden with %q", err, want)
+	}
+}
+
+func TestOnlyTheOperatorWritesTheProfilesConfigMap(t *testing.T) {
+	const refusal = "the ConfigMap crypto-broker-profiles is written by the Crypto Broker Operator alone"
+	writes := map[string]struct {
+		exists bool
+		call   func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error
+	}{
+		"create it": {call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.Create(t.Context(), configMap)
+		}},
+		"replace it": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			configMap.Data["Profiles.yaml"] = "- Name: Weak\n"
+			return c.Update(t.Context(), configMap)
+		}},
+		"replace it by itself": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.Update(t.Context(), configMap)
+		}},
+		"delete it": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.Delete(t.Context(), configMap)
+		}},
+	}
+	forbidden := map[string]struct {
+		exists bool
+		call   func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error
+	}{
+		"patch it": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.Patch(t.Context(), configMap, mergePatch(`{"data":{"Profiles.yaml":"- Name: Weak\n"}}`))
+		}},
+		"patch a label of it": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.Patch(t.Context(), configMap, mergePatch(`{"metadata":{"labels":{"a":"b"}}}`))
+		}},
+		"create it by apply": {call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			return c.Patch(t.Context(), configMap, client.Apply, client.FieldOwner("test")) //nolint:staticcheck // an apply without a generated apply configuration
+		}},
+		"delete it with all others": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(configMap.Namespace))
+		}},
+		"delete it by a label": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
+			return c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(configMap.Namespace), client.MatchingLabels{"owner": "operator"})
+		}},
+	}
+	try := func(exists bool, who func(*testing.T, string) client.Client, call func(*testing.T, client.Client, *corev1.ConfigMap) error, want string) func(*testing.T) {
+		return func(t *testing.T) {
+			namespace := namespaceFor(t, nil)
+			configMap := profilesConfigMap(namespace)
+			configMap.Labels = map[string]string{"owner": "operator"}
+			if exists {
+				create(t, operator(t), configMap)
+			}
+			verdict(t, call(t, who(t, namespace), configMap), want)
+			if exists && want != "" {
+				found := &corev1.ConfigMap{}
+				if err := clusterAdmin(t).Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, found); err != nil {
+					t.Fatal(err)
+				}
+				if found.ResourceVersion != configMap.ResourceVersion {
+					t.Errorf("the ConfigMap was changed")
+				}
+			}
+		}
+	}
+	for name, test := range writes {
+		t.Run("the operator can "+name, try(test.exists, func(t *testing.T, _ string) client.Client { return operator(t) }, test.call, ""))
+		t.Run("a namespace admin cannot "+name, try(test.exists, namespaceAdmin, test.call, refusal))
+		t.Run("a cluster admin cannot "+name, try(test.exists, func(t *testing.T, _ string) client.Client { return clusterAdmin(t) }, test.call, refusal))
+	}
+	for name, test := range forbidden {
+		t.Run("a namespace admin cannot "+name, try(test.exists, namespaceAdmin, test.call, refusal))
+	}
+}
+
+func TestOtherConfigMapsAreNobodysBusiness(t *testing.T) {
+	namespace := namespaceFor(t, nil)
+	admin := namespaceAdmin(t, namespace)
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "crypto-broker-profiles-"}}
+	create(t, admin, configMap)
+	configMap.Data = map[string]string{"a": "b"}
+	if err := admin.Update(t.Context(), configMap); err != nil {
+		t.Error(err)
+	}
+	if err := admin.Delete(t.Context(), configMap); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnyoneEmptiesANamespaceThatIsBeingDeleted(t *testing.T) {
+	namespace := namespaceFor(t, nil)
+	create(t, operator(t), profilesConfigMap(namespace))
+	if err := clusterAdmin(t).Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	// As the namespace controller does, and like it again where the API server
+	// has not seen the deletion yet.
+	controller := as(t, "system:serviceaccount:kube-system:namespace-controller", "system:serviceaccounts", "system:authenticated")
+	eventually(t, "the deletion of the ConfigMap", func(ctx context.Context) error {
+		return controller.DeleteAllOf(ctx, &corev1.ConfigMap{}, client.InNamespace(namespace))
+	})
+	err := clusterAdmin(t).Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &corev1.ConfigMap{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("found %v, expected the ConfigMap to be gone", err)
+	}
+}

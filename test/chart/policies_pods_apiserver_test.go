@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+func TestTheOperatorChangesOneAnnotationOfAPodAndNothingElse(t *testing.T) {
+	const digest = `"cryptobroker.io/profiles-digest":"sha256:0.1"`
+	status := func(c client.Client, t *testing.T, pod *corev1.Pod, document string) error {
+		return c.SubResource("status").Patch(t.Context(), pod, mergePatch(document))
+	}
+	tests := map[string]struct {
+		patch   string
+		refusal string
+	}{
+		"the digest annotation is set":     {patch: `{"metadata":{"annotations":{` + digest + `}}}`},
+		"the digest annotation is changed": {patch: `{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:1.2"}}}`},
+		"the digest annotation is removed": {patch: `{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":null}}}`},
+		"nothing is changed":               {patch: `{}`},
+		"a change of the spec is dropped":  {patch: `{"spec":{"containers":[{"name":"app","image":"example.com/other:1"}]}}`},
+		"another annotation is added": {
+			patch:   `{"metadata":{"annotations":{` + digest + `,"a":"b"}}}`,
+			refusal: "found a change of another annotation",
+		},
+		"another annotation is changed": {
+			patch:   `{"metadata":{"annotations":{"kept":"no"}}}`,
+			refusal: "found a change of another annotation",
+		},
+		"another annotation is removed": {
+			patch:   `{"metadata":{"annotations":{` + digest + `,"kept":null}}}`,
+			refusal: "found a change of another annotation",
+		},
+		"all annotations are removed": {
+			patch:   `{"metadata":{"annotations":null}}`,
+			refusal: "found a change of another annotation",
+		},
+		"a label is added": {
+			patch:   `{"metadata":{"annotations":{` + digest + `},"labels":{"a":"b"}}}`,
+			refusal: "found a change of the pod's labels, finalizers or owner references",
+		},
+		"a finalizer is added": {
+			patch:   `{"metadata":{"finalizers":["example.com/a"]}}`,
+			refusal: "found a change of the pod's labels, finalizers or owner references",
+		},
+		"the phase is changed": {
+			patch:   `{"metadata":{"annotations":{` + digest + `}},"status":{"phase":"Failed"}}`,
+			refusal: "found a change of the pod's spec or status",
+		},
+		"a condition is changed": {
+			patch:   `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
+			refusal: "found a change of the pod's spec or status",
+		},
+		"the pod's address is changed": {
+			patch:   `{"status":{"podIP":"192.0.2.1","podIPs":[{"ip":"192.0.2.1"}]}}`,
+			refusal: "found a change of the pod's spec or status",
+		},
+	}
+	kinds := map[string]func(namespace, name string) *corev1.Pod{
+		"of a pod with a broker":  brokerPod,
+		"of a plain pod":          plainPod,
+		"of a pod with a status":  podWithStatus,
+		"of a pod with finalizer": podWithFinalizer,
+	}
+	for kind, newPod := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			namespace := namespaceFor(t, nil)
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					pod := newPod(namespace, "")
+					pod.GenerateName = "pod-"
+					if pod.Annotations == nil {
+						pod.Annotations = map[string]string{}
+					}
+					pod.Annotations["kept"] = "yes"
+					wanted := pod.Status.DeepCopy()
+					create(t, clusterAdmin(t), pod)
+					pod.Status = *wanted
+					if err := clusterAdmin(t).Status().Update(t.Context(), pod); err != nil {
+						t.Fatal(err)
+					}
+					verdict(t, status(operator(t), t, pod.DeepCopy(), test.patch), test.refusal)
+
+					after := &corev1.Pod{}
+					if err := clusterAdmin(t).Get(t.Context(), client.ObjectKeyFromObject(pod), after); err != nil {
+						t.Fatal(err)
+					}
+					if got, want := after.Spec.Containers[0].Image, pod.Spec.Containers[0].Image; got != want {
+						t.Errorf("found the image %q, expected %q as before", got, want)
+					}
+				})
+			}
+		})
+	}
+
+	t.Run("it has no right to the pod itself", func(t *testing.T) {
+		namespace := namespaceFor(t, nil)
+		pod := brokerPod(namespace, "pod")
+		create(t, clusterAdmin(t), pod)
+		verdict(t, operator(t).Patch(t.Context(), pod, mergePatch(`{"metadata":{"annotations":{`+digest+`}}}`)), `cannot patch resource "pods"`)
+		verdict(t, operator(t).Delete(t.Context(), pod), `cannot delete resource "pods"`)
+	})
+}
+
+// podWithStatus has what a kubelet writes.
+func podWithStatus(namespace, name string) *corev1.Pod {
+	pod := brokerPod(namespace, name)
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodRunning,
+		PodIP:      "192.0.2.7",
+		PodIPs:     []corev1.PodIP{{IP: "192.0.2.7"}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "app", Image: "example.com/app:1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
+	}
+	return pod
+}
+
+func podWithFinalizer(namespace, name string) *corev1.Pod {
+	pod := plainPod(namespace, name)
+	pod.Finalizers = []string{"example.com/kept"}
+	return pod
+}
+
+func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
+	patch := func(document string) func(*testing.T, client.Client, *corev1.Pod) error {
+		return func(t *testing.T, c client.Client, pod *corev1.Pod) error {
+			return c.Patch(t.Context(), pod, strategicPatch(document))
+		}
+	}
+	patchStatus := func(document string) func(*testing.T, client.Client, *corev1.Pod) error {
+		return func(t *testing.T, c client.Client, pod *corev1.Pod) error {
+			return c.SubResource("status").Patch(t.Context(), pod, strategicPatch(document))
+		}
+	}
+	debug := func(change func(*corev1.EphemeralContainer)) func(*testing.T, client.Client, *corev1.Pod) error {
+		return func(t *testing.T, c client.Client, pod *corev1.Pod) error {
+			pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, ephemeral("debug", change))
+			return c.SubResource("ephemeralcontainers").Update(t.Context(), pod)
+		}
+	}
+	mount := func(volume string) func(*corev1.EphemeralContainer) {
+		return func(container *corev1.EphemeralContainer) {
+			container.VolumeMounts = []corev1.VolumeMount{{Name: volume, MountPath: "/here"}}
+		}
+	}
+	target := func(name string) func(*corev1.EphemeralContainer) {
+		return func(container *corev1.EphemeralContainer) { container.TargetContainerName = name }
+	}
+	tests := map[string]struct {
+		newPod  func(namespace, name string) *corev1.Pod
+		call    func(*testing.T, client.Client, *corev1.Pod) error
+		refusal string
+	}{
+		"the broker's image": {
+			call:    patch(`{"spec":{"initContainers":[{"name":"crypto-broker","image":"example.com/evil:1"}]}}`),
+			refusal: "the image of the container crypto-broker stays as it was admitted",
+		},
+		"the app's image": {
+			call: patch(`{"spec":{"containers":[{"name":"app","image":"example.com/app:2"}]}}`),
+		},
+		"the image of another init container": {
+			call: patch(`{"spec":{"initContainers":[{"name":"migrate","image":"example.com/migrate:2"}]}}`),
+		},
+		"a label": {
+			call: patch(`{"metadata":{"labels":{"a":"b"}}}`),
+		},
+		"an annotation": {
+			call: patch(`{"metadata":{"annotations":{"a":"b"}}}`),
+		},
+		"the annotation that asks for injection": {
+			call: patch(`{"metadata":{"annotations":{"cryptobroker.io/inject":"false"}}}`),
+		},
+		"the stamp": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/injected":"0.1.0/other"}}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"the stamp, by removing it": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/injected":null}}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"all annotations, by removing them": {
+			call:    patch(`{"metadata":{"annotations":null}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"the snapshot": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"the snapshot, through the status": {
+			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"a snapshot where there was none": {
+			newPod: func(namespace, name string) *corev1.Pod {
+				pod := brokerPod(namespace, name)
+				delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+				return pod
+			},
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
+			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+		},
+		"the digest": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
+			refusal: "the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone",
+		},
+		"the digest, through the status": {
+			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
+			refusal: "the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone",
+		},
+		"the status, as a kubelet does": {
+			call: patchStatus(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`),
+		},
+		"its debug container": {
+			call: debug(nil),
+		},
+		"its debug container, beside the app's processes": {
+			call: debug(target("app")),
+		},
+		"its debug container, which mounts another volume": {
+			newPod: func(namespace, name string) *corev1.Pod {
+				pod := brokerPod(namespace, name)
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+					Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+				})
+				return pod
+			},
+			call: debug(mount("work")),
+		},
+		"its debug container, beside the broker's processes": {
+			call:    debug(target(v1alpha1.BrokerContainer)),
+			refusal: "an ephemeral container may not share the processes of the container crypto-broker",
+		},
+		"its debug container, which mounts the sockets": {
+			call:    debug(mount(v1alpha1.SocketVolume)),
+			refusal: "an ephemeral container may not mount the volumes crypto-broker-socket and crypto-broker-profiles",
+		},
+		"its debug container, which mounts the profiles": {
+			call:    debug(mount(v1alpha1.ProfilesVolume)),
+			refusal: "an ephemeral container may not mount the volumes crypto-broker-socket and crypto-broker-profiles",
+		},
+		"a plain pod's everything": {
+			newPod: plainPod,
+			call: patch(`{"metadata":{"annotations":{"cryptobroker.io/injected":"a","cryptobroker.io/profiles-digest":"b"}},` +
+				`"spec":{"containers":[{"name":"app","image":"example.com/app:2"}]}}`),
+		},
+		"a plain pod's debug container": {
+			newPod: plainPod,
+			call:   debug(nil),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			namespace := namespaceFor(t, nil)
+			newPod := test.newPod
+			if newPod == nil {
+				newPod = brokerPod
+			}
+			pod := newPod(namespace, "pod")
+			create(t, clusterAdmin(t), pod)
+			// With every right, for a policy knows no exception.
+			verdict(t, test.call(t, clusterAdmin(t), pod), test.refusal)
+		})
+	}
+}

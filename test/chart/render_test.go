@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const (
+	release          = "crypto-broker-operator"
+	releaseNamespace = "crypto-broker-system"
+)
+
+var (
+	repository = filepath.Join("..", "..")
+	chartPath  = filepath.Join(repository, "charts", "crypto-broker-operator")
+)
+
+// tool is the path of a pinned developer tool, built if it has to be.
+func tool(name string) (string, error) {
+	out, err := run(filepath.Join(repository, "hack", "tools", "build"), name)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// run returns the standard output of a program; the error of one that fails
+// holds its standard error.
+func run(program string, arguments ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	command := exec.Command(program, arguments...)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(arguments, " "), err, stderr.String())
+	}
+	return stdout.Bytes(), nil
+}
+
+// template renders the chart with more arguments of helm template.
+func template(arguments ...string) ([]byte, error) {
+	helm, err := tool("helm")
+	if err != nil {
+		return nil, err
+	}
+	return run(helm, append([]string{"template", release, chartPath, "--namespace", releaseNamespace}, arguments...)...)
+}
+
+func mustTemplate(t *testing.T, arguments ...string) []byte {
+	t.Helper()
+	rendered, err := template(arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rendered
+}
+
+// render is template, parsed.
+func render(t *testing.T, arguments ...string) []*unstructured.Unstructured {
+	t.Helper()
+	return parse(t, mustTemplate(t, arguments...))
+}
+
+// kustomize builds a folder of config.
+func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	program, err := tool("kustomize")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := run(program, "build", filepath.Join(repository, "config", folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, built)
+}
+
+// parse reads documents of YAML strictly: a key that is there twice fails.
+func parse(t *testing.T, documents []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(documents)))
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := &unstructured.Unstructured{}
+		if err := sigsyaml.UnmarshalStrict(document, &object.Object); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+// identity names an object among others.
+func identity(object *unstructured.Unstructured) string {
+	name := object.GetName()
+	if namespace := object.GetNamespace(); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return object.GetKind() + " " + name
+}
+
+// find converts the one object of a kind and name.
+func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
+	t.Helper()
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			typed := new(T)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, typed, true); err != nil {
+				t.Fatalf("%s: %v", identity(object), err)
+			}
+			return typed
+		}
+	}
+	t.Fatalf("found no %s %s among the rendered objects", kind, name)
+	return nil
+}
