@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// MaxSetSize is the size in bytes up to which a namespace's profile file is
+// written. A ConfigMap holds 1 MiB; the rest is for a signature beside it.
+const MaxSetSize = 1<<20 - 16<<10
+
+// Verdict says whether an object is part of its namespace's set.
+type Verdict struct {
+	// Generation is the metadata.generation that the verdict is about.
+	Generation int64
+	// Accepted is true when the object is part of the set.
+	Accepted bool
+	// Reason is a reason of the condition Accepted.
+	Reason string
+	// Message is one sentence, or several where several fields are wrong.
+	Message string
+}
+
+// Result is what counts in a namespace.
+type Result struct {
+	// Data is the profile file, nil when there is none to write (see Refusal).
+	Data []byte
+	// Digest identifies Data.
+	Digest string
+	// Names are the names of the profiles in Data, sorted.
+	Names []string
+	// Refusal says why no file can be written although there are profiles; the
+	// one written before then stays. Empty, Data is to be written.
+	Refusal string
+	// Namespaced and Cluster are the verdicts by metadata.name. A
+	// ClusterCryptoProfile that doesn't select the namespace has none.
+	Namespaced, Cluster map[string]Verdict
+}
+
+// Effective merges what counts in a namespace: its CryptoProfiles, all of
+// which must be of this namespace, and the ClusterCryptoProfiles that select
+// it. Objects that are being deleted don't count.
+//
+// A profile name belongs to one object: a ClusterCryptoProfile before a
+// CryptoProfile, else the older before the younger. The others are in conflict
+// and not part of the set, even where the object that has the name is invalid:
+// a policy never gives way to another because it is broken.
+//
+// The profiles are sorted by name, the invalid ones left out. Without any, the
+// file is an empty list, which brokers serve as such: they refuse every call.
+func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) Result {
+	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
+	candidates := settle(collect(namespaced, cluster, ns), &result)
+
+	data, names, err := compile(candidates)
+	if err != nil { // at least one is invalid: find out which
+		candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
+			errs := Validate(c.object, c.spec)
+			if len(errs) == 0 {
+				return false
+			}
+			result.judge(c, Verdict{Reason: v1alpha1.ReasonInvalid, Message: Sentence(errs)})
+			return true
+		})
+		data, names, err = compile(candidates)
+	}
+	verdict := Verdict{Accepted: true, Reason: v1alpha1.ReasonValid, Message: "The profile is part of the namespace's set."}
+	switch {
+	case err != nil:
+		result.Refusal = "The broker's compiler refuses the set of all profiles of the namespace: " + err.Error()
+		verdict = Verdict{Reason: v1alpha1.ReasonInvalid, Message: result.Refusal}
+	case len(data) > MaxSetSize:
+		result.Refusal = fmt.Sprintf("The %d profiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep what they have.", len(candidates), len(data), MaxSetSize)
+		verdict = Verdict{Reason: v1alpha1.ReasonTooLarge, Message: result.Refusal}
+	default:
+		result.Data, result.Digest, result.Names = data, profile.Digest(data), names
+	}
+	for _, c := range candidates {
+		result.judge(c, verdict)
+	}
+	return result
+}
+
+// Selects tells whether a ClusterCryptoProfile is for a namespace with these
+// labels. One whose selector can't be read is for none.
+func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]string) bool {
+	if spec.NamespaceSelector == nil {
+		return true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	return err == nil && selector.Matches(labels.Set(namespaceLabels))
+}
+
+// Sentence puts all errors into one message for people, a sentence each.
+func Sentence(errs field.ErrorList) string {
+	sentences := make([]string, len(errs))
+	for i, err := range errs {
+		sentences[i] = err.Field + ": " + err.Detail + "."
+	}
+	return strings.Join(sentences, " ")
+}
+
+// candidate is one object that is for the namespace.
+type candidate struct {
+	profileName string
+	cluster     bool
+	object      string // metadata.name
+	created     metav1.Time
+	generation  int64
+	spec        *v1alpha1.ProfileSpec
+}
+
+// kind is the object's kind, for messages.
+func (c candidate) kind() string {
+	if c.cluster {
+		return "ClusterCryptoProfile"
+	}
+	return "CryptoProfile"
+}
+
+func collect(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) []candidate {
+	var all []candidate
+	for i := range namespaced {
+		o := &namespaced[i]
+		if o.DeletionTimestamp.IsZero() {
+			all = append(all, candidate{Name(o.Name, &o.Spec), false, o.Name, o.CreationTimestamp, o.Generation, &o.Spec})
+		}
+	}
+	for i := range cluster {
+		o := &cluster[i]
+		if o.DeletionTimestamp.IsZero() && Selects(&o.Spec, ns.Labels) {
+			all = append(all, candidate{Name(o.Name, &o.Spec.ProfileSpec), true, o.Name, o.CreationTimestamp, o.Generation, &o.Spec.ProfileSpec})
+		}
+	}
+	return all
+}
+
+// settle gives each profile name to one object and returns those, sorted by
+// profile name.
+func settle(all []candidate, result *Result) []candidate {
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(a.profileName, b.profileName),
+			-compareBool(a.cluster, b.cluster),
+			a.created.Compare(b.created.Time),
+			cmp.Compare(a.object, b.object),
+		)
+	})
+	var settled []candidate
+	for _, c := range all {
+		if n := len(settled); n > 0 && settled[n-1].profileName == c.profileName {
+			owner := settled[n-1]
+			why := "is older"
+			if owner.cluster && !c.cluster {
+				why = "counts before a CryptoProfile"
+			}
+			result.judge(c, Verdict{
+				Reason:  v1alpha1.ReasonConflict,
+				Message: fmt.Sprintf("The profile name %q belongs to %s %q, which %s.", c.profileName, owner.kind(), owner.object, why),
+			})
+			continue
+		}
+		settled = append(settled, c)
+	}
+	return settled
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	default:
+		return -1
+	}
+}
+
+// compile renders the candidates and has the broker's compiler read the result.
+func compile(candidates []candidate) (data []byte, names []string, err error) {
+	document := &profile.Document{Profiles: []profile.Profile{}}
+	for _, c := range candidates {
+		p, err := Document(c.object, c.spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		document.Profiles = append(document.Profiles, p)
+		names = append(names, p.Name)
+	}
+	data, err = profile.Marshal(document)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(data) > MaxSetSize { // too large for the compiler as well: judged by size
+		return data, names, nil
+	}
+	_, problems := profile.Compile(profile.FileName, data)
+	return data, names, problems.Err()
+}
+
+func (r *Result) judge(c candidate, verdict Verdict) {
+	verdict.Generation = c.generation
+	if c.cluster {
+		r.Cluster[c.object] = verdict
+		return
+	}
+	r.Namespaced[c.object] = verdict
+}

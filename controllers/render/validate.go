@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"unicode"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Validate says everything that is wrong with a profile, as the broker's
+// compiler sees it, with the field paths of the resource. objectName is the
+// resource's metadata.name.
+func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
+	p, err := Document(objectName, spec)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "kms"), field.OmitValueType{}, err.Error())}
+	}
+	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
+	if err != nil {
+		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+	}
+	_, problems := profile.Compile(profile.FileName, data)
+	var errs field.ErrorList
+	for _, problem := range problems {
+		errs = append(errs, field.Invalid(path(problem.Field, spec.ProfileName != ""), field.OmitValueType{}, problem.Message))
+	}
+	return errs
+}
+
+// ValidateSelector says everything that is wrong with the selector of a
+// ClusterCryptoProfile. A selector that can't be read selects no namespace.
+func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
+}
+
+// path translates the path of a field in a profile file into that of the
+// resource: "API.SignCertificate.KeyUsage[2]" is
+// "spec.api.signCertificate.keyUsage[2]". A profile that doesn't set
+// spec.profileName has its name from metadata.name.
+func path(inFile string, hasProfileName bool) *field.Path {
+	if inFile == "Name" {
+		if hasProfileName {
+			return field.NewPath("spec", "profileName")
+		}
+		return field.NewPath("metadata", "name")
+	}
+	p := field.NewPath("spec")
+	free := false // inside a map whose keys are the user's
+	for i, element := range strings.Split(inFile, ".") {
+		switch {
+		case element == "":
+			continue
+		case free:
+			p = p.Child(element)
+		default:
+			p = p.Child(fieldName(element))
+			free = i == 1 && strings.HasPrefix(inFile, "KMS.") && (element == "Config" || element == "Cache")
+		}
+	}
+	return p
+}
+
+// fieldName is the name in a resource of a field of a profile file: its leading
+// capitals in lower case, but for the one that begins the next word.
+func fieldName(inFile string) string {
+	name, index, _ := strings.Cut(inFile, "[")
+	if index != "" {
+		index = "[" + index
+	}
+	switch name {
+	case "UIDs", "GIDs":
+		return strings.ToLower(name) + index
+	case "SPKISHA256":
+		return "spkiSHA256" + index
+	}
+	capitals := len(name) - len(strings.TrimLeftFunc(name, unicode.IsUpper))
+	if capitals > 1 && capitals < len(name) {
+		capitals--
+	}
+	return strings.ToLower(name[:capitals]) + name[capitals:] + index
+}
