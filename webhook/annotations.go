@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+const (
+	// maxSnapshotSize is the largest profile file, in bytes, that is copied
+	// into an annotation.
+	maxSnapshotSize = 16 << 10
+
+	// maxAnnotationsSize is what Kubernetes allows for keys and values of all
+	// annotations of an object together, in bytes.
+	maxAnnotationsSize = 256 << 10
+
+	// annotationsReserve is left for annotations that are added later: by
+	// other webhooks, controllers and the operator itself.
+	annotationsReserve = 16 << 10
+
+	// evictableAnnotation lists volumes that may be lost when the cluster
+	// autoscaler removes a node. Without it a local volume keeps the node.
+	evictableAnnotation = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+
+	// scrapePrefix is what the annotations begin with by which Prometheus is
+	// usually configured to find pods.
+	scrapePrefix = "prometheus.io/"
+)
+
+// annotationsSet are the annotations that annotate sets or adds to.
+var annotationsSet = []string{
+	v1alpha1.InjectedAnnotation,
+	v1alpha1.ProfilesSnapshotAnnotation,
+	evictableAnnotation,
+	scrapePrefix + "scrape",
+	scrapePrefix + "port",
+	scrapePrefix + "path",
+}
+
+// snapshotFits says whether the pod can carry the profiles in an annotation.
+// If not, it gets them from the ConfigMap alone.
+func snapshotFits(pod *corev1.Pod, profiles []byte) bool {
+	if profiles == nil || len(profiles) > maxSnapshotSize {
+		return false
+	}
+	size := len(v1alpha1.ProfilesSnapshotAnnotation) + len(profiles)
+	for key, value := range pod.Annotations {
+		// What annotate sets is in the reserve, so that the answer is the
+		// same once it is set.
+		if !slices.Contains(annotationsSet, key) {
+			size += len(key) + len(value)
+		}
+	}
+	return size <= maxAnnotationsSize-annotationsReserve
+}
+
+// annotate sets the annotations of an injected pod.
+func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[v1alpha1.InjectedAnnotation] = r.template.stamp()
+	// A snapshot that the pod came with is never kept: whoever makes pods
+	// would choose the profiles.
+	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+	if r.snapshot {
+		pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] = string(profiles)
+	}
+	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], v1alpha1.SocketVolume)
+
+	// There is one place to scrape in these annotations, and the owner's goes
+	// first. Where it is taken, a PodMonitor reaches the broker.
+	if r.statusPort && !hasPrefix(pod.Annotations, scrapePrefix) {
+		pod.Annotations[scrapePrefix+"scrape"] = "true"
+		pod.Annotations[scrapePrefix+"port"] = strconv.Itoa(int(r.template.StatusPort))
+		pod.Annotations[scrapePrefix+"path"] = metricsPath
+	}
+}
+
+// addToList adds an item to a list separated by commas, if it is not there.
+func addToList(list, item string) string {
+	if strings.TrimSpace(list) == "" {
+		return item
+	}
+	for found := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(found) == item {
+			return list
+		}
+	}
+	return list + "," + item
+}
+
+func hasPrefix(annotations map[string]string, prefix string) bool {
+	for key := range annotations {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}

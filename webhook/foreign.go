@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// differences names the fields in which a broker's container differs from what
+// it should be, apart from what the API server and other webhooks do to every
+// container of a pod:
+//
+//   - resources are set by LimitRanger and by autoscalers,
+//   - the image is pulled always where AlwaysPullImages says so, and
+//     imagePullPolicy has a default if the template has none,
+//   - mounts are added, of the service account's token for example, and are
+//     harmless where they do not cover the broker's own files,
+//   - environment variables are added, and are harmless unless the broker or
+//     Go's runtime reads them,
+//   - user and group are assigned where the template leaves that to the
+//     platform,
+//   - HTTP probes are redirected to a mesh's proxy.
+//
+// What is left has to be equal, field by field.
+func differences(found, want corev1.Container) (fields []string) {
+	found = *found.DeepCopy()
+	found.Resources = want.Resources
+	if want.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
+		found.ImagePullPolicy = want.ImagePullPolicy
+	}
+	found.VolumeMounts = slices.DeleteFunc(found.VolumeMounts, func(mount corev1.VolumeMount) bool {
+		return !isReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath)
+	})
+	found.Env = slices.DeleteFunc(found.Env, func(variable corev1.EnvVar) bool { return isHarmlessVariable(variable.Name) })
+	if want.SecurityContext.RunAsUser == nil && found.SecurityContext != nil {
+		found.SecurityContext.RunAsUser, found.SecurityContext.RunAsGroup = nil, nil
+	}
+	if isRedirected(found.StartupProbe, want.StartupProbe) {
+		found.StartupProbe = want.StartupProbe
+	}
+
+	foundFields, wantFields := reflect.ValueOf(found), reflect.ValueOf(want)
+	for i := range foundFields.NumField() {
+		if !equality.Semantic.DeepEqual(foundFields.Field(i).Interface(), wantFields.Field(i).Interface()) {
+			name, _, _ := strings.Cut(foundFields.Type().Field(i).Tag.Get("json"), ",")
+			fields = append(fields, name)
+		}
+	}
+	return fields
+}
+
+// isHarmlessMount says whether a mount leaves the broker's binary, profiles and
+// sockets what they are.
+func isHarmlessMount(mountPath string) bool {
+	at := path.Clean(mountPath)
+	for _, own := range []string{brokerBinary, profilesDir, socketDir} {
+		if within(own, at) || within(at, own) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHarmlessVariable says whether neither the broker nor Go's runtime reads an
+// environment variable in a way that changes what the broker does.
+func isHarmlessVariable(name string) bool {
+	return name != "GODEBUG" && !strings.HasPrefix(name, "CRYPTO_BROKER_")
+}
+
+// isRedirected says whether a probe asks by HTTP as often and as long as it
+// should, but at another place. A mesh does this to all HTTP probes, and its
+// proxy, which would answer, starts after the broker or waits for it.
+func isRedirected(found, want *corev1.Probe) bool {
+	if found == nil || found.HTTPGet == nil || equality.Semantic.DeepEqual(found, want) {
+		return false
+	}
+	if found.Exec != nil || found.TCPSocket != nil || found.GRPC != nil {
+		return false
+	}
+	elsewhere := found.DeepCopy()
+	elsewhere.ProbeHandler = want.ProbeHandler
+	elsewhere.TimeoutSeconds = want.TimeoutSeconds
+	return equality.Semantic.DeepEqual(elsewhere, want)
+}

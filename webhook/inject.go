@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// Inject returns a copy of the pod with a broker in it, and warnings for
+// whoever creates it. namespace is the pod's, which a new pod may not carry
+// itself. profiles is the namespace's profile file, nil if there is none yet.
+// Equal arguments give equal results, and nothing else is looked at.
+//
+// Every container of the pod gets a socket. Inject can be called again with
+// its own result, also after others changed the pod in between: then the
+// broker stays where it is, a container that was added since gets no socket,
+// and the snapshot follows the profiles. With equal profiles the second call
+// changes nothing. Whether the broker is there already is decided by rendering
+// and comparing; the stamp is not read. What others may have done to the
+// broker's container without it counting as another: set resources, pull
+// always, add environment variables and mounts that do not reach the broker's
+// own files, and redirect the startup probe (see foreign.go).
+//
+// A pod that declined or cannot be injected (see the package comment) is
+// returned as it is. The error is always a *Refusal: a value of the inject
+// annotation that is neither "true" nor "false"; a container, volume or mount
+// that uses a reserved name and is not what Inject makes; a mount where the
+// socket has to be.
+func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
+	verdict, err := decide(pod, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := pod.DeepCopy()
+	if !verdict.inject {
+		var warnings []string
+		if verdict.warning != "" {
+			warnings = append(warnings, verdict.warning)
+		}
+		return out, warnings, nil
+	}
+
+	rendering := rendering{
+		template:     template,
+		podResources: pod.Spec.Resources != nil,
+		snapshot:     snapshotFits(pod, profiles),
+	}
+	var warnings []string
+	broker := slices.IndexFunc(out.Spec.InitContainers, isBroker)
+	if broker < 0 {
+		warnings, err = rendering.add(out)
+	} else {
+		warnings, err = rendering.keep(out, broker)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if profiles == nil {
+		warnings = append(warnings, fmt.Sprintf(
+			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
+	}
+	addSocketGroup(out, template.SocketGroup)
+	rendering.annotate(out, profiles)
+	return out, warnings, nil
+}
+
+func isBroker(container corev1.Container) bool {
+	return container.Name == v1alpha1.BrokerContainer
+}
+
+// add puts the broker into a pod that has none.
+func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
+	problems := reservedNames(pod)
+	each(pod, func(place string, container *corev1.Container) {
+		if !isBroker(*container) {
+			problems = append(problems, socketConflicts(pod, place, container)...)
+		}
+	})
+	if len(problems) > 0 {
+		return nil, &Refusal{Problems: problems}
+	}
+
+	r.statusPort, warnings = r.statusPortFree(pod)
+	each(pod, func(_ string, container *corev1.Container) {
+		r.callers = append(r.callers, container.Name)
+		container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
+	})
+	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
+	socket, profiles := r.volumes()
+	pod.Spec.Volumes = append(pod.Spec.Volumes, socket, profiles)
+	return warnings, nil
+}
+
+// statusPortFree says whether the broker may open its port, and warns if that
+// is not what whoever made the pod will expect.
+func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
+	if pod.Spec.HostNetwork {
+		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
+	}
+	var declares string
+	each(pod, func(place string, container *corev1.Container) {
+		for i, port := range container.Ports {
+			if port.ContainerPort == r.template.StatusPort && port.Protocol != corev1.ProtocolUDP && port.Protocol != corev1.ProtocolSCTP {
+				declares = fmt.Sprintf("%s.ports[%d] of container %q", place, i, container.Name)
+			}
+		}
+	})
+	if declares == "" {
+		return true, nil
+	}
+	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified",
+		declares, r.template.StatusPort)}
+}
+
+// each calls f for every init container and every container, with its place in
+// the pod.
+func each(pod *corev1.Pod, f func(place string, container *corev1.Container)) {
+	for i := range pod.Spec.InitContainers {
+		f(fmt.Sprintf("spec.initContainers[%d]", i), &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		f(fmt.Sprintf("spec.containers[%d]", i), &pod.Spec.Containers[i])
+	}
+}
+
+// addSocketGroup makes every process of the pod a member of the group that
+// owns the sockets.
+func addSocketGroup(pod *corev1.Pod, group int64) {
+	if pod.Spec.SecurityContext == nil {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	groups := &pod.Spec.SecurityContext.SupplementalGroups
+	if !slices.Contains(*groups, group) {
+		*groups = append(*groups, group)
+	}
+}

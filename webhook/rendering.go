@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Where things are inside the containers, and how the broker is told.
+const (
+	// socketDir is where released clients look for the broker's socket.
+	socketDir = "/tmp/open-crypto-broker"
+
+	// socketFile is the socket's name in its directory.
+	socketFile = "crypto-broker-server.sock"
+
+	profilesDir = "/etc/crypto-broker/profiles"
+
+	brokerBinary = "/broker"
+
+	// statusPortName is the name of the port in the broker's container.
+	statusPortName = "broker-status"
+
+	readyPath   = "/readyz"
+	metricsPath = "/metrics"
+
+	callersFlag       = "--callers="
+	statusAddressFlag = "--status-address="
+)
+
+// brokerUserID is the user and group that the broker runs as, if the platform
+// does not assign one.
+const brokerUserID = 65532
+
+// socketVolumeSize has room for the sockets, and for a copy of the profiles
+// (at most 1 MiB) while the next is being written.
+var socketVolumeSize = resource.MustParse("4Mi")
+
+// rendering is what the broker's part of one pod is made from. Two equal
+// renderings make equal parts. Every default of the API server is written out,
+// so that a part that comes back from it is still equal.
+type rendering struct {
+	template Template
+
+	// callers are the containers with a socket, in the order of the pod.
+	callers []string
+
+	// statusPort is false where the broker may not open a port.
+	statusPort bool
+
+	// execProbe makes the startup probe run inside the container although
+	// there is a status port.
+	execProbe bool
+
+	// podResources is set if the pod has resources as a whole.
+	podResources bool
+
+	// snapshot is set if the pod carries the snapshot of the profiles.
+	snapshot bool
+}
+
+// container is the broker's container.
+func (r rendering) container() corev1.Container {
+	container := corev1.Container{
+		Name:            v1alpha1.BrokerContainer,
+		Image:           r.template.Image,
+		ImagePullPolicy: r.template.PullPolicy,
+		Args: []string{
+			"--profiles-dir=" + profilesDir,
+			"--socket-dir=" + socketDir,
+			callersFlag + strings.Join(r.callers, ","),
+			"--socket-group=" + strconv.FormatInt(r.template.SocketGroup, 10),
+		},
+		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: v1alpha1.SocketVolume, MountPath: socketDir},
+			{Name: v1alpha1.ProfilesVolume, MountPath: profilesDir, ReadOnly: true},
+		},
+		StartupProbe:             r.startupProbe(),
+		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false),
+			Privileged:               ptr.To(false),
+			ReadOnlyRootFilesystem:   ptr.To(true),
+			RunAsNonRoot:             ptr.To(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if !r.template.NamespaceUserIDs {
+		container.SecurityContext.RunAsUser = ptr.To[int64](brokerUserID)
+		container.SecurityContext.RunAsGroup = ptr.To[int64](brokerUserID)
+	}
+	if r.statusPort {
+		port := strconv.Itoa(int(r.template.StatusPort))
+		container.Args = append(container.Args, statusAddressFlag+":"+port)
+		container.Ports = []corev1.ContainerPort{{
+			Name:          statusPortName,
+			ContainerPort: r.template.StatusPort,
+			Protocol:      corev1.ProtocolTCP,
+		}}
+	}
+	if r.template.LogLevel != "" {
+		container.Args = append(container.Args, "--log-level="+r.template.LogLevel)
+	}
+	if !r.podResources {
+		container.Resources = *r.template.Resources.DeepCopy()
+	}
+	return container
+}
+
+// startupProbe needs a loaded set of profiles. It asks every second, because
+// the pod's other containers wait for it, and for ten minutes, because a
+// restart of the broker would not bring the first profile any sooner.
+func (r rendering) startupProbe() *corev1.Probe {
+	probe := &corev1.Probe{
+		PeriodSeconds:    1,
+		SuccessThreshold: 1,
+		FailureThreshold: 600,
+		TimeoutSeconds:   1,
+	}
+	if r.statusPort && !r.execProbe {
+		probe.HTTPGet = &corev1.HTTPGetAction{
+			Path:   readyPath,
+			Port:   intstr.FromInt32(r.template.StatusPort),
+			Scheme: corev1.URISchemeHTTP,
+		}
+		return probe
+	}
+	// To start a process takes longer than to answer a request.
+	probe.TimeoutSeconds = 5
+	probe.Exec = &corev1.ExecAction{Command: []string{
+		brokerBinary, "health", "--socket", path.Join(socketDir, r.callers[0], socketFile),
+	}}
+	return probe
+}
+
+// mount is what a container with a socket mounts: its own directory, read-only.
+// It can connect to the socket in there and not replace it.
+func (r rendering) mount(container string) corev1.VolumeMount {
+	return corev1.VolumeMount{
+		Name:      v1alpha1.SocketVolume,
+		MountPath: socketDir,
+		SubPath:   container,
+		ReadOnly:  true,
+	}
+}
+
+// volumes are the volume of the sockets and the volume of the profiles.
+func (r rendering) volumes() (socket, profiles corev1.Volume) {
+	socket = corev1.Volume{
+		Name: v1alpha1.SocketVolume,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			Medium:    corev1.StorageMediumMemory,
+			SizeLimit: ptr.To(socketVolumeSize.DeepCopy()),
+		}},
+	}
+	// A later source wins: the snapshot counts only until the ConfigMap is
+	// there. Every key of the ConfigMap becomes a file.
+	var sources []corev1.VolumeProjection
+	if r.snapshot {
+		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{
+			Items: []corev1.DownwardAPIVolumeFile{{
+				Path: profile.FileName,
+				FieldRef: &corev1.ObjectFieldSelector{
+					APIVersion: "v1",
+					FieldPath:  "metadata.annotations['" + v1alpha1.ProfilesSnapshotAnnotation + "']",
+				},
+			}},
+		}})
+	}
+	sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
+		Optional:             ptr.To(true),
+	}})
+	profiles = corev1.Volume{
+		Name: v1alpha1.ProfilesVolume,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: sources,
+			// The broker owns none of the files, so everyone has to read them.
+			DefaultMode: ptr.To[int32](0o444),
+		}},
+	}
+	return socket, profiles
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Template is what all brokers that an operator injects have in common.
+type Template struct {
+	// Image is the broker's image. Its entrypoint is the broker.
+	Image string
+
+	// PullPolicy of the image; the API server's default if empty.
+	PullPolicy corev1.PullPolicy
+
+	// SocketGroup is the ID of the group that owns the sockets, from 1 to
+	// 65535: a pod with a user namespace of its own maps no more.
+	SocketGroup int64
+
+	// StatusPort is the broker's port for probes, metrics and the digest it
+	// serves, from 1024 to 65535: the broker runs without the right to open a
+	// lower one.
+	StatusPort int32
+
+	// Resources of the broker's container. They are left out in a pod whose
+	// resources are set for the pod as a whole.
+	Resources corev1.ResourceRequirements
+
+	// LogLevel of the broker; the broker's default if empty.
+	LogLevel string
+
+	// Version is the operator's, for the stamp.
+	Version string
+
+	// NamespaceUserIDs leaves user and group ID of the broker to the
+	// platform, which assigns them by namespace, as OpenShift does. Otherwise
+	// the broker runs as 65532.
+	NamespaceUserIDs bool
+}
+
+// validate names every field that cannot be used.
+func (t Template) validate() error {
+	var problems []error
+	if t.Image == "" {
+		problems = append(problems, errors.New("Image is empty, expected the broker's image"))
+	}
+	if t.SocketGroup < 1 || t.SocketGroup > 65535 {
+		problems = append(problems, fmt.Errorf("SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
+	}
+	if t.StatusPort < 1024 || t.StatusPort > 65535 {
+		problems = append(problems, fmt.Errorf("StatusPort is %d, expected a port from 1024 to 65535", t.StatusPort))
+	}
+	switch t.PullPolicy {
+	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
+	default:
+		problems = append(problems, fmt.Errorf("PullPolicy is %q, expected Always, IfNotPresent or Never", t.PullPolicy))
+	}
+	if t.Version == "" {
+		problems = append(problems, errors.New("Version is empty, expected the operator's version"))
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("broker template: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// stamp is the value of the annotation that tells which operator injected a
+// pod, and from which template: "<version>/<12 hex digits>". The digits change
+// with everything that the template puts into pods, and with nothing else.
+func (t Template) stamp() string {
+	t.NamespaceUserIDs = false
+	typical := rendering{template: t, callers: []string{"app"}, statusPort: true, snapshot: true}
+	socket, profiles := typical.volumes()
+	// These types marshal without error, and always to the same bytes.
+	shape, err := json.Marshal([]any{typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup})
+	if err != nil {
+		panic(fmt.Sprintf("the broker's container cannot be written as JSON: %v", err))
+	}
+	sum := sha256.Sum256(shape)
+	return t.Version + "/" + hex.EncodeToString(sum[:6])
+}
