@@ -5,9 +5,11 @@ package chart
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -134,4 +136,34 @@ func find[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name 
 	}
 	t.Fatalf("found no %s %s among the rendered objects", kind, name)
 	return nil
+}
+
+// everySwitchOn are arguments that render all that the chart can.
+func everySwitchOn() []string {
+	return []string{"--values", filepath.Join("testdata", "everything.yaml")}
+}
+
+// appVersion is what the chart installs unless a tag is given.
+func appVersion(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(chartPath, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct {
+		AppVersion string `json:"appVersion"`
+	}
+	if err := sigsyaml.Unmarshal(content, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	return metadata.AppVersion
+}
+
+func mustJSON(t *testing.T, object any) []byte {
+	t.Helper()
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// oldest is the oldest Kubernetes that the chart is for.
+var oldest = version.MajorMinor(1, 30)
+
+var policyNames = []string{release + "-broker-pods", release + "-pod-status", release + "-profiles-configmap"}
+
+func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
+	environmentSet := environment.MustBaseEnvSet(oldest)
+	objects := render(t)
+
+	for _, name := range policyNames {
+		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
+		compiler, err := cel.NewCompositedCompiler(environmentSet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compile := func(what string, accessor cel.ExpressionAccessor) {
+			if result := compiler.CompileCELExpression(accessor, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: %s: %v in\n%s", name, what, result.Error, accessor.GetExpression())
+			}
+		}
+		for _, variable := range policy.Spec.Variables {
+			accessor := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
+			if result := compiler.CompileAndStoreVariable(accessor, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
+				t.Errorf("%s: variable %s: %v", name, variable.Name, result.Error)
+			}
+		}
+		for i := range policy.Spec.MatchConditions {
+			compile("match condition", (*matchconditions.MatchCondition)(&policy.Spec.MatchConditions[i]))
+		}
+		for _, validation := range policy.Spec.Validations {
+			compile("validation", &validating.ValidationCondition{Expression: validation.Expression})
+			if validation.MessageExpression != "" {
+				compile("message", &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression})
+			}
+		}
+	}
+
+	compiler := cel.NewCompiler(environmentSet)
+	var conditions []admissionv1.MatchCondition
+	for _, webhook := range find[admissionv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration", release).Webhooks {
+		conditions = append(conditions, webhook.MatchConditions...)
+	}
+	for _, webhook := range find[admissionv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", release).Webhooks {
+		conditions = append(conditions, webhook.MatchConditions...)
+	}
+	if len(conditions) != 8 {
+		t.Errorf("found %d match conditions of webhooks, expected three for each entry that injects and one for each that validates", len(conditions))
+	}
+	for i := range conditions {
+		accessor := (*matchconditions.MatchCondition)(&conditions[i])
+		if result := compiler.CompileCELExpression(accessor, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
+			t.Errorf("match condition %s: %v", conditions[i].Name, result.Error)
+		}
+	}
+}
+
+func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
+	objects := render(t)
+	policies := 0
+	for _, object := range objects {
+		if object.GetKind() == "ValidatingAdmissionPolicy" {
+			policies++
+		}
+	}
+	if policies != len(policyNames) {
+		t.Errorf("found %d policies, expected %d", policies, len(policyNames))
+	}
+	for _, name := range policyNames {
+		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
+		binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding", name)
+		if *policy.Spec.FailurePolicy != admissionv1.Fail {
+			t.Errorf("%s: found the failure policy %s, expected Fail", name, *policy.Spec.FailurePolicy)
+		}
+		if binding.Spec.PolicyName != name || len(binding.Spec.ValidationActions) != 1 || binding.Spec.ValidationActions[0] != admissionv1.Deny ||
+			binding.Spec.MatchResources != nil || binding.Spec.ParamRef != nil {
+			t.Errorf("%s: found the binding %+v, expected it to deny everywhere", name, binding.Spec)
+		}
+		for _, validation := range policy.Spec.Validations {
+			if validation.Message == "" && validation.MessageExpression == "" {
+				t.Errorf("%s: found no message for\n%s", name, validation.Expression)
+			}
+		}
+	}
+}
+
+func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
+	for name, test := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"by default":           {nil, "system:serviceaccount:crypto-broker-system:crypto-broker-operator"},
+		"with a name":          {[]string{"--set", "serviceAccount.name=trusted"}, "system:serviceaccount:crypto-broker-system:trusted"},
+		"with one that exists": {[]string{"--set", "serviceAccount.create=false,serviceAccount.name=mine"}, "system:serviceaccount:crypto-broker-system:mine"},
+		"in another namespace": {[]string{"--namespace", "other"}, "system:serviceaccount:other:crypto-broker-operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := render(t, test.arguments...)
+			for _, policy := range policyNames {
+				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))
+				if !strings.Contains(found, "'"+test.want+"'") || strings.Count(found, "system:serviceaccount:") != 1 {
+					t.Errorf("%s trusts another account than %s:\n%s", policy, test.want, found)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestRenderingTwiceGivesTheSameBytes(t *testing.T) {
+	if first, second := mustTemplate(t), mustTemplate(t); !bytes.Equal(first, second) {
+		t.Error("two renderings with the same values differ")
+	}
+	everything := everySwitchOn()
+	if first, second := mustTemplate(t, everything...), mustTemplate(t, everything...); !bytes.Equal(first, second) {
+		t.Error("two renderings with everything switched on differ")
+	}
+}
+
+func TestNothingIsFilledInForTheCABundle(t *testing.T) {
+	for _, object := range render(t, everySwitchOn()...) {
+		if bytes.Contains(mustJSON(t, object), []byte("caBundle")) {
+			t.Errorf("%s has a caBundle, expected it to be left to the operator", identity(object))
+		}
+	}
+}
+
+func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
+	tests := map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"a misspelt value":                   {[]string{"--set", "replicaCount=2"}, "additional properties 'replicaCount' not allowed"},
+		"a misspelt nested value":            {[]string{"--set", "broker.image.tagg=1"}, "at '/broker/image': additional properties 'tagg' not allowed"},
+		"no replica":                         {[]string{"--set", "replicas=0"}, "at '/replicas'"},
+		"a socket group of 65536":            {[]string{"--set", "broker.socketGroup=65536"}, "at '/broker/socketGroup'"},
+		"a privileged status port":           {[]string{"--set", "broker.statusPort=80"}, "at '/broker/statusPort'"},
+		"a memory limit that is no quantity": {[]string{"--set", "broker.resources.limits.memory=much"}, "at '/broker/resources/limits/memory'"},
+		"a CPU limit of the broker":          {[]string{"--set", "broker.resources.limits.cpu=1"}, "additional properties 'cpu' not allowed"},
+		"a tag that is no tag":               {[]string{"--set", "image.tag=a b"}, "at '/image/tag'"},
+		"a digest that is no digest":         {[]string{"--set", "image.digest=sha256:1"}, "at '/image/digest'"},
+		"a pull policy that is none":         {[]string{"--set", "image.pullPolicy=Sometimes"}, "at '/image/pullPolicy'"},
+		"a propagation that is none":         {[]string{"--set", "propagation=pigeon"}, "at '/propagation'"},
+		"a log level that is none":           {[]string{"--set", "logLevel=loud"}, "at '/logLevel'"},
+		"the kubelet's port on the host":     {[]string{"--set", "hostNetwork=true"}, "webhook.port is 10250, which the kubelet holds on every node"},
+		"no account and no name of one":      {[]string{"--set", "serviceAccount.create=false"}, "serviceAccount.name is empty"},
+		"a Kubernetes that is too old":       {[]string{"--kube-version", "1.29.9"}, "incompatible with Kubernetes v1.29.9"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := template(test.arguments...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("found %v, expected a refusal with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAValueReachesTheOperator(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	argument := func(want string) func(*testing.T, corev1.PodSpec) {
+		return func(t *testing.T, spec corev1.PodSpec) {
+			for _, found := range spec.Containers[0].Args {
+				if found == want {
+					return
+				}
+			}
+			t.Errorf("found the arguments %q, expected %q among them", spec.Containers[0].Args, want)
+		}
+	}
+	image := func(want string) func(*testing.T, corev1.PodSpec) {
+		return func(t *testing.T, spec corev1.PodSpec) {
+			if found := spec.Containers[0].Image; found != want {
+				t.Errorf("found the image %q, expected %q", found, want)
+			}
+		}
+	}
+	tests := map[string]struct {
+		set   string
+		check func(*testing.T, corev1.PodSpec)
+	}{
+		"the default image":               {"", image("ghcr.io/crypto-broker/operator:" + appVersion(t))},
+		"a registry":                      {"image.registry=registry.example/team/", image("registry.example/team/operator:" + appVersion(t))},
+		"no registry":                     {"image.registry=,image.repository=localhost/crypto-broker/operator,image.tag=dev", image("localhost/crypto-broker/operator:dev")},
+		"a digest, over a tag":            {"image.tag=v1,image.digest=" + digest, image("ghcr.io/crypto-broker/operator@" + digest)},
+		"the default broker image":        {"", argument("--broker-image=ghcr.io/crypto-broker/broker:" + appVersion(t))},
+		"a broker image":                  {"broker.image.registry=localhost,broker.image.repository=crypto-broker/broker,broker.image.tag=dev", argument("--broker-image=localhost/crypto-broker/broker:dev")},
+		"a broker digest":                 {"broker.image.digest=" + digest, argument("--broker-image=ghcr.io/crypto-broker/broker@" + digest)},
+		"the broker's pull policy":        {"broker.image.pullPolicy=Never", argument("--broker-image-pull-policy=Never")},
+		"the socket group":                {"broker.socketGroup=65535", argument("--socket-group=65535")},
+		"the status port":                 {"broker.statusPort=9999", argument("--broker-status-port=9999")},
+		"the broker's log level":          {"broker.logLevel=debug", argument("--broker-log-level=debug")},
+		"the broker's CPU request":        {"broker.resources.requests.cpu=100m", argument("--broker-cpu-request=100m")},
+		"the broker's memory request":     {"broker.resources.requests.memory=1Gi", argument("--broker-memory-request=1Gi")},
+		"the broker's memory limit":       {"broker.resources.limits.memory=2Gi", argument("--broker-memory-limit=2Gi")},
+		"the propagation":                 {"propagation=kubelet", argument("--propagation=kubelet")},
+		"the log level":                   {"logLevel=debug", argument("--log-level=debug")},
+		"the webhook's port":              {"webhook.port=9443", argument("--webhook-port=9443")},
+		"the port of the metrics":         {"metrics.port=9090", argument("--metrics-bind-address=:9090")},
+		"the port of the health":          {"health.port=9091", argument("--health-probe-bind-address=:9091")},
+		"an argument of the user's":       {"extraArgs={--a=b}", argument("--a=b")},
+		"a full name in the webhook's":    {"fullnameOverride=broker", argument("--webhook-service-name=broker-webhook")},
+		"a full name in the CA's":         {"fullnameOverride=broker", argument("--ca-secret-name=broker-ca")},
+		"a full name in the webhooks'":    {"fullnameOverride=broker", argument("--mutating-webhook-configuration=broker")},
+		"a full name in the validation's": {"fullnameOverride=broker", argument("--validating-webhook-configuration=broker")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := render(t, "--set", test.set)
+			deployments := 0
+			for _, object := range objects {
+				if object.GetKind() == "Deployment" {
+					deployments++
+					test.check(t, find[appsv1.Deployment](t, objects, "Deployment", object.GetName()).Spec.Template.Spec)
+				}
+			}
+			if deployments != 1 {
+				t.Errorf("found %d Deployments, expected 1", deployments)
+			}
+		})
+	}
+}
+
+func TestPodsAreScheduledAsValuesSay(t *testing.T) {
+	objects := render(t, "--set", strings.Join([]string{
+		"replicas=3", "hostNetwork=true", "webhook.port=10260", "priorityClassName=system-cluster-critical",
+		"nodeSelector.pool=system", "tolerations[0].operator=Exists", "imagePullSecrets[0].name=registry",
+		"podLabels.team=crypto", "podAnnotations.example\\.com/a=b", "terminationGracePeriodSeconds=45",
+		"topologySpreadConstraints[0].maxSkew=1", "topologySpreadConstraints[0].topologyKey=rack",
+		"topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+	}, ","))
+	deployment := find[appsv1.Deployment](t, objects, "Deployment", release)
+	template := deployment.Spec.Template
+	selected := func() bool {
+		for key, value := range deployment.Spec.Selector.MatchLabels {
+			if template.Labels[key] != value {
+				return false
+			}
+		}
+		return true
+	}
+	for what, holds := range map[string]bool{
+		"three replicas":                    *deployment.Spec.Replicas == 3,
+		"the host's network":                template.Spec.HostNetwork && template.Spec.DNSPolicy == corev1.DNSClusterFirstWithHostNet,
+		"room for a successor on the host":  deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue() == 1,
+		"the priority class":                template.Spec.PriorityClassName == "system-cluster-critical",
+		"the node selector":                 template.Spec.NodeSelector["pool"] == "system",
+		"the toleration":                    len(template.Spec.Tolerations) == 1 && template.Spec.Tolerations[0].Operator == corev1.TolerationOpExists,
+		"the pull secret":                   len(template.Spec.ImagePullSecrets) == 1 && template.Spec.ImagePullSecrets[0].Name == "registry",
+		"the label":                         template.Labels["team"] == "crypto",
+		"the annotation":                    template.Annotations["example.com/a"] == "b",
+		"the grace period":                  *template.Spec.TerminationGracePeriodSeconds == 45,
+		"labels that the selector asks for": selected(),
+		"the constraint, with a selector": len(template.Spec.TopologySpreadConstraints) == 1 &&
+			template.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["app.kubernetes.io/instance"] == release,
+	} {
+		if !holds {
+			t.Errorf("found no %s in the Deployment", what)
+		}
+	}
+}
