@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package confirm asks a broker which set of profiles it serves: GET /profiles
+// on its status port.
+//
+// The one who answers is a pod, and a pod may be anybody's. The client reads a
+// few fields of a strict shape from a small body within a second, follows no
+// redirect, uses no proxy, sends nothing of its own and asks addresses of pods
+// only.
+package confirm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"time"
+)
+
+const (
+	// Timeout bounds one question, from dialling to the last byte.
+	Timeout = time.Second
+
+	// MaxBody is the size in bytes up to which an answer is read.
+	MaxBody = 4 << 10
+
+	// MinPort is the lowest port that is asked. The well-known ports below
+	// belong to other services of whatever has the address.
+	MinPort = 1024
+
+	// Path is what is asked for.
+	Path = "/profiles"
+)
+
+// Answer is what a broker says about the set that it serves.
+type Answer struct {
+	// Digest identifies the set, "sha256:" and 64 hexadecimal digits; empty
+	// while the broker has none.
+	Digest string `json:"digest"`
+	// Revision is the number of the set, 0 where sets are not numbered.
+	Revision int64 `json:"revision"`
+	// Since is when the broker began to serve it, by the clock of its node.
+	Since time.Time `json:"since"`
+	// Reason is one of the Reason constants of broker/profile.
+	Reason string `json:"reason"`
+}
+
+var (
+	digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
+	reasonPattern = regexp.MustCompile(`^[A-Za-z]{1,64}$`)
+)
+
+// Client asks brokers. It is safe for concurrent use.
+type Client struct {
+	http *http.Client
+	// allowed says which addresses may be asked.
+	allowed func(netip.Addr) bool
+}
+
+// NewClient makes a client that asks addresses that pods can have: unicast, and
+// neither loopback nor link-local, where a cloud's metadata service answers.
+func NewClient() *Client {
+	return newClient(func(a netip.Addr) bool {
+		return a.IsGlobalUnicast() && !a.IsLoopback() && !a.IsLinkLocalUnicast()
+	})
+}
+
+// NewLoopbackClient makes a client that asks loopback addresses only. It is for
+// tests, whose brokers listen there.
+func NewLoopbackClient() *Client { return newClient(netip.Addr.IsLoopback) }
+
+func newClient(allowed func(netip.Addr) bool) *Client {
+	transport := &http.Transport{
+		Proxy:       nil, // a proxy from the environment would see and answer for pods
+		DialContext: (&net.Dialer{Timeout: Timeout}).DialContext,
+		// Polls of one broker follow each other within a fraction of a second.
+		IdleConnTimeout:        2 * time.Second,
+		MaxIdleConns:           512,
+		MaxIdleConnsPerHost:    1,
+		MaxConnsPerHost:        2,
+		MaxResponseHeaderBytes: MaxBody,
+		DisableCompression:     true, // a small body that unpacks to a large one
+		ResponseHeaderTimeout:  Timeout,
+	}
+	return &Client{
+		http: &http.Client{
+			Transport:     transport,
+			Timeout:       Timeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		allowed: allowed,
+	}
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Ask asks the broker at the address. An error says that there was no answer
+// that can be trusted to be a broker's; it has no text of the one who answered
+// but for the HTTP status.
+func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error) {
+	if !address.IsValid() || !c.allowed(address.Addr().Unmap()) {
+		return Answer{}, fmt.Errorf("%s is no address of a pod", address)
+	}
+	if address.Port() < MinPort {
+		return Answer{}, fmt.Errorf("port %d of the broker's status is below %d", address.Port(), MinPort)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+Path, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	request.Header.Set("User-Agent", "crypto-broker-operator")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return Answer{}, fmt.Errorf("asking the broker: %w", unreachable(err))
+	}
+	defer func() { _ = response.Body.Close() }() // nothing is read after
+	if response.StatusCode != http.StatusOK {
+		return Answer{}, fmt.Errorf("the broker answered HTTP status %d, expected 200", response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
+	if err != nil {
+		return Answer{}, fmt.Errorf("reading the broker's answer: %w", unreachable(err))
+	}
+	if len(body) > MaxBody {
+		return Answer{}, fmt.Errorf("the broker's answer has more than %d bytes", MaxBody)
+	}
+	var answer Answer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return Answer{}, errors.New("the broker's answer is not the expected JSON")
+	}
+	if !digestPattern.MatchString(answer.Digest) || !reasonPattern.MatchString(answer.Reason) || answer.Revision < 0 {
+		return Answer{}, errors.New("the broker's answer has a digest, revision or reason of another shape than a broker's")
+	}
+	return answer, nil
+}
+
+// unreachable makes network errors short: the URL in them is known already.
+func unreachable(err error) error {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("no answer within %s", Timeout)
+	}
+	var operation *net.OpError
+	if errors.As(err, &operation) {
+		return operation.Err
+	}
+	return err
+}
