@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
+)
+
+// panel is a panel of a Grafana dashboard, or a row of them.
+type panel struct {
+	Title   string
+	Targets []struct{ Expr string }
+	Panels  []panel
+}
+
+// dashboard is what the test reads of a Grafana dashboard.
+type dashboard struct {
+	Title      string
+	Panels     []panel
+	Templating struct {
+		List []struct {
+			Name, Type string
+			Query      json.RawMessage
+		}
+	}
+}
+
+// scrapeInterval is between two scrapes in the tests.
+const scrapeInterval = time.Second
+
+func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
+	program, err := prometheus.Find(t.Context(), os.Stderr, shared.Cache)
+	must(t, err)
+	server, err := prometheus.Start(t.Context(), program, t.TempDir(), shared.cluster.Kubeconfig, scrapeInterval)
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Stop()) })
+	makeEverythingHappen(t)
+
+	files, err := filepath.Glob(filepath.Join(environment.Chart(shared.Repository), "dashboards", "*.json"))
+	must(t, err)
+	queries := 0
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		must(t, err)
+		var board dashboard
+		if err := json.Unmarshal(content, &board); err != nil {
+			t.Fatalf("%s is no dashboard: %v", file, err)
+		}
+		substitute := expectVariables(t, server, &board)
+		queries += expectAnswers(t, server, board.Title, board.Panels, substitute)
+	}
+	if queries == 0 {
+		t.Errorf("found no query in the dashboards %q", files)
+	}
+}
+
+// makeEverythingHappen has every series of the dashboard come into being: pods injected and refused, calls that succeed
+// and fail, profiles that change and that are refused.
+func makeEverythingHappen(t *testing.T) {
+	namespace := newNamespace(t, nil)
+	profile := createProfile(t, namespace, "sha3-512")
+	good := createPod(t, appPod(namespace, inject("true"), load))
+	createPod(t, appPod(namespace, inject("true"), map[string]string{"PROFILE": "Absent", "INTERVAL": "50ms"}))
+	awaitCalls(t, good, statsPort, nil, 100)
+	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("yes"), nil)), `"yes"`)
+	awaitAlgorithm(t, good, "sha-256", changeHash(t, profile, "sha-256"), resync)
+	awaitPropagated(t, profile, 2)
+}
+
+// expectVariables asks for the values of the dashboard's variables, as Grafana does, and returns a function that puts
+// them into an expression.
+func expectVariables(t *testing.T, server *prometheus.Server, board *dashboard) func(string) string {
+	t.Helper()
+	replacements := []string{
+		"${__rate_interval}", "30s", "$__rate_interval", "30s",
+		"${__range}", "1m", "$__range", "1m",
+		"${__interval}", "5s", "$__interval", "5s",
+	}
+	labelValues := regexp.MustCompile(`^label_values\((?:(.*),)?\s*([a-zA-Z_]+)\)$`)
+	for _, variable := range board.Templating.List {
+		if variable.Type != "query" {
+			continue
+		}
+		query := variableQuery(variable.Query)
+		parts := labelValues.FindStringSubmatch(query)
+		if parts == nil {
+			t.Errorf("found the query %q of the variable %s, expected label_values(…)", query, variable.Name)
+			continue
+		}
+		selector := strings.NewReplacer(replacements...).Replace(parts[1])
+		eventually(t, 30*time.Second, "the variable "+variable.Name+" has a value", func() error {
+			values, err := server.LabelValues(t.Context(), parts[2], selector)
+			if err == nil && len(values) == 0 {
+				err = fmt.Errorf("%s has none", query)
+			}
+			return err
+		})
+		// Chosen is "All", as at first.
+		for _, form := range []string{"${%s}", "${%s:regex}", "${%s:pipe}", "$%s"} {
+			replacements = append(replacements, fmt.Sprintf(form, variable.Name), ".+")
+		}
+	}
+	return strings.NewReplacer(replacements...).Replace
+}
+
+// variableQuery reads the query of a variable, which is a text or an object with one.
+func variableQuery(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var object struct{ Query string }
+	if json.Unmarshal(raw, &object) == nil {
+		return object.Query
+	}
+	return string(raw)
+}
+
+// expectAnswers asks every query of the panels until it has an answer, and returns how many there are.
+func expectAnswers(t *testing.T, server *prometheus.Server, board string, panels []panel, substitute func(string) string) int {
+	t.Helper()
+	count := 0
+	for _, each := range panels {
+		count += expectAnswers(t, server, board, each.Panels, substitute)
+		for _, target := range each.Targets {
+			count++
+			t.Run(board+"/"+each.Title, func(t *testing.T) {
+				expression := substitute(target.Expr)
+				var answer string
+				eventually(t, 30*time.Second, fmt.Sprintf("%s has an answer without NaN", expression), func() (err error) {
+					answer, err = ask(t, server, expression)
+					return err
+				})
+				t.Logf("%s = %s", expression, answer)
+			})
+		}
+	}
+	return count
+}
+
+// ask evaluates an expression; an empty answer or one with NaN is an error.
+func ask(t *testing.T, server *prometheus.Server, expression string) (string, error) {
+	samples, err := server.Query(t.Context(), expression)
+	if err != nil {
+		return "", err
+	}
+	if len(samples) == 0 {
+		return "", fmt.Errorf("the answer is empty")
+	}
+	for _, each := range samples {
+		if math.IsNaN(each.Value) {
+			return "", fmt.Errorf("the answer is NaN for %v", each.Labels)
+		}
+	}
+	return fmt.Sprintf("%g (the first of %d)", samples[0].Value, len(samples)), nil
+}

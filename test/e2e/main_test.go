@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+// Package e2e tests the whole product on a real cluster: the chart installed by helm, pods with a broker, an application
+// that calls it as a released client does, and the things that go wrong.
+//
+//	go test -tags e2e -timeout 40m -v ./test/e2e/...
+//
+// The tests make a cluster of their own named "e2e" and remove it at the end, also when they fail. With E2E_KEEP=1 it
+// stays, and the next run uses it again. Images, binaries and the diagnostics are in the cache folder of the repository.
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+// clusterName is that of the tests' own cluster.
+const clusterName = "e2e"
+
+// installed is what the process that brings everything up tells the one that runs the tests.
+type installed struct {
+	Repository string
+	Cache      string
+	Images     environment.Images
+}
+
+// installedVariable holds it as JSON, and marks the process that runs the tests.
+const installedVariable = "CRYPTO_BROKER_E2E_INSTALLED"
+
+// TestMain runs the tests in a second process, so that the cluster is removed whatever becomes of them: failure, panic,
+// timeout or Ctrl-C.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if state := os.Getenv(installedVariable); state != "" {
+		if err := setUpSuite(state); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	if flag.Lookup("test.list").Value.String() != "" {
+		os.Exit(m.Run()) // lists the tests and runs none
+	}
+	status, err := supervise()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// supervise brings everything up, runs the tests and takes everything down. The status is that of the tests.
+func supervise() (status int, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	cluster, err := environment.LocalCluster(clusterName)
+	if err != nil {
+		return 1, err
+	}
+	keep := os.Getenv("E2E_KEEP") == "1"
+	defer func() {
+		if keep {
+			progress("the cluster stays, as E2E_KEEP=1 asks for: export KUBECONFIG=%s", cluster.Kubeconfig)
+			return
+		}
+		// The context may have ended, but what was made has to go.
+		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, cluster.Down(down, os.Stderr))
+	}()
+	state, err := bringUp(ctx, cluster, keep)
+	if err != nil {
+		return 1, err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return 1, err
+	}
+	tests := exec.CommandContext(ctx, executable, os.Args[1:]...)
+	tests.Cancel = func() error { return tests.Process.Signal(syscall.SIGQUIT) } // ends it with its stacks
+	tests.WaitDelay = 10 * time.Second
+	tests.Env = append(os.Environ(), installedVariable+"="+string(state))
+	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := tests.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() > 0 {
+			return exit.ExitCode(), nil
+		}
+		return 1, fmt.Errorf("running the tests: %w", err)
+	}
+	return 0, nil
+}
+
+// bringUp starts the cluster and installs the chart with images of the current source.
+func bringUp(ctx context.Context, cluster *environment.Cluster, keep bool) ([]byte, error) {
+	repository, err := environment.Repository()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := environment.Cache(repository)
+	if err != nil {
+		return nil, err
+	}
+	if !keep {
+		// A run that was killed may have left a cluster with half of a test in it.
+		if err := cluster.Down(ctx, os.Stderr); err != nil {
+			return nil, err
+		}
+	}
+	if err := cluster.Up(ctx, os.Stderr); err != nil {
+		return nil, err
+	}
+	images, err := environment.BuildImages(ctx, os.Stderr, environment.ImageOptions{Out: filepath.Join(cache, "e2e", "images")})
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.Load(ctx, os.Stderr, images.Archives...); err != nil {
+		return nil, err
+	}
+	helm, err := environment.NewHelm(ctx, os.Stderr, cluster)
+	if err != nil {
+		return nil, err
+	}
+	progress("installing the chart with the images %s", images.Tag)
+	if _, err := helm.Install(ctx, environment.Chart(repository), images); err != nil {
+		said, more := cluster.KubectlRun(ctx, nil, "-n", environment.Namespace, "describe", "pods")
+		return nil, errors.Join(err, more, errors.New(said))
+	}
+	progress("the chart is installed")
+	return json.Marshal(installed{Repository: repository, Cache: cache, Images: *images})
+}
+
+func progress(format string, arguments ...any) {
+	fmt.Fprintf(os.Stderr, "e2e: "+time.Now().Format("15:04:05 ")+format+"\n", arguments...)
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+// resync is what a kubelet takes at least to notice a changed ConfigMap by itself; propagation has to be faster.
+const resync = 10 * time.Second
+
+// load makes an application call about 180 times a second.
+var load = map[string]string{"WORKERS": "2", "INTERVAL": "10ms"}
+
+// fleet is five pods under load in two namespaces, which serve a set of 100 profiles.
+type fleet struct {
+	pods    []corev1.Pod
+	profile *v1alpha1.ClusterCryptoProfile // "Default", which the applications use
+	next    int                            // index of the algorithm of the next change
+}
+
+func newFleet(t testing.TB) *fleet {
+	t.Helper()
+	label, profile := createSet(t, 100)
+	f := &fleet{profile: profile}
+	for _, replicas := range []int32{3, 2} {
+		namespace := newNamespace(t, label)
+		must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", replicas, load)))
+		f.pods = append(f.pods, readyPods(t, namespace, "app=app", int(replicas))...)
+	}
+	for i := range f.pods {
+		awaitCalls(t, &f.pods[i], statsPort, nil, 50)
+	}
+	return f
+}
+
+// change gives the profile another algorithm and returns how long after the beginning of that each application saw it
+// in a reply.
+func (f *fleet) change(t testing.TB, within time.Duration) []time.Duration {
+	t.Helper()
+	algorithm := algorithms[f.next%len(algorithms)]
+	f.next++
+	began := changeHash(t, f.profile, algorithm)
+	took := make([]time.Duration, len(f.pods))
+	for i := range f.pods {
+		took[i] = awaitAlgorithm(t, &f.pods[i], algorithm, began, within)
+	}
+	return took
+}
+
+// awaitAlgorithm waits until an application has seen an algorithm in a reply after a change, and returns how long after
+// it. The time is the application's own, on the same machine.
+func awaitAlgorithm(t testing.TB, pod *corev1.Pod, algorithm string, changed time.Time, within time.Duration) time.Duration {
+	t.Helper()
+	var seen time.Time
+	eventually(t, within, fmt.Sprintf("the application in %s sees %s in a reply", pod.Name, algorithm), func() error {
+		found, err := appStats(t, pod, statsPort)
+		if err != nil {
+			return err
+		}
+		at, ok := found.Seen(algorithm, changed)
+		if !ok {
+			return fmt.Errorf("it sees %s", found.Algorithm)
+		}
+		seen = at
+		return nil
+	})
+	return seen.Sub(changed)
+}
+
+func TestTwentyChangesInARowReachEveryPodUnderLoadWithoutAFailedCall(t *testing.T) {
+	f := newFleet(t)
+	var all []time.Duration
+	for number := range 20 {
+		took := f.change(t, resync)
+		slowest := slices.Max(took)
+		t.Logf("change %2d: the slowest of %d pods saw it after %.2f s", number+1, len(took), slowest.Seconds())
+		if slowest > resync {
+			t.Errorf("change %d took %.2f s, expected less than the kubelet's own resync", number+1, slowest.Seconds())
+		}
+		all = append(all, took...)
+	}
+	var calls int64
+	for i := range f.pods {
+		found := mustStats(t, &f.pods[i])
+		expectNoFailure(t, &f.pods[i], found)
+		calls += found.Calls
+	}
+	slices.Sort(all)
+	t.Logf("20 changes, %d pods: median %.2f s, slowest %.2f s; %d calls", len(f.pods),
+		all[len(all)/2].Seconds(), all[len(all)-1].Seconds(), calls)
+}
+
+func TestWithoutThePatchAChangeTakesAsLongAsTheKubeletsResync(t *testing.T) {
+	namespace := newNamespace(t, nil)
+	t.Cleanup(func() {
+		if _, err := shared.helm.Install(timeoutContext(t, 3*time.Minute), environment.Chart(shared.Repository), &shared.Images); err != nil {
+			t.Errorf("installing the chart with its own values again: %v", err)
+		}
+	})
+	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images, "propagation=kubelet")
+	must(t, err)
+	profile := createProfile(t, namespace, "sha-256")
+	pod := createPod(t, appPod(namespace, inject("true"), nil))
+	// The kubelet syncs a pod while it starts; it has to be left alone from then on.
+	awaitCalls(t, pod, statsPort, nil, 50)
+	took := awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), 150*time.Second)
+	t.Logf("without the annotation patch, the change was seen after %.1f s", took.Seconds())
+	if took <= resync {
+		t.Errorf("without the patch the change took %.1f s, expected more than %s: what does the fast one measure?", took.Seconds(), resync)
+	}
+	expectNoFailure(t, pod, mustStats(t, pod))
+}
+
+func TestABrokerThatTheOperatorCannotReachIsUnverified(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t, nil)
+	profile := createProfile(t, namespace, "sha-256")
+	reached := createPod(t, appPod(namespace, inject("true"), nil))
+	cut := createPod(t, appPod(namespace, inject("true"), nil))
+	awaitPropagated(t, profile, 2)
+
+	mend := dropPackets(t, cut.Status.PodIP, brokerStatusPort)
+	changed := changeHash(t, profile, "sha3-512")
+	for _, pod := range []*corev1.Pod{reached, cut} {
+		awaitAlgorithm(t, pod, "sha3-512", changed, resync)
+	}
+	eventually(t, 30*time.Second, "the profile's status says that one of two brokers is not verified", func() error {
+		must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile))
+		status := profile.Status
+		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionPropagated)
+		if status.Pods != 2 || status.UpdatedPods != 1 || status.UnverifiedPods != 1 || condition == nil ||
+			condition.ObservedGeneration != profile.Generation || condition.Status != metav1.ConditionUnknown ||
+			condition.Reason != v1alpha1.ReasonUnverified {
+			return fmt.Errorf("it is %+v", status)
+		}
+		t.Logf("Propagated: %s", condition.Message)
+		return nil
+	})
+	mend()
+	awaitPropagated(t, profile, 2)
+	for _, pod := range []*corev1.Pod{reached, cut} {
+		expectNoFailure(t, pod, mustStats(t, pod))
+	}
+}
+
+// dropPackets has the node drop, as a NetworkPolicy would, what other pods send to a pod's port, until mend is called
+// or the test ends.
+func dropPackets(t testing.TB, address string, port int) (mend func()) {
+	t.Helper()
+	rule := func(verb string) []string {
+		return []string{"iptables", "-w", verb, "FORWARD", "-p", "tcp", "-d", address, "--dport", fmt.Sprint(port), "-j", "DROP"}
+	}
+	_, err := shared.cluster.Exec(t.Context(), rule("-I")...)
+	must(t, err)
+	dropping := true
+	mend = func() {
+		if !dropping {
+			return
+		}
+		dropping = false
+		if _, err := shared.cluster.Exec(timeoutContext(t, 30*time.Second), rule("-D")...); err != nil {
+			t.Errorf("removing the iptables rule: %v", err)
+		}
+	}
+	t.Cleanup(mend)
+	return mend
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+// suite is what all tests share: the cluster with the installed chart, and clients of it with an administrator's rights.
+type suite struct {
+	installed
+	cluster   *environment.Cluster
+	helm      *environment.Helm
+	config    *rest.Config
+	client    client.Client
+	clientset kubernetes.Interface
+}
+
+var shared *suite
+
+func setUpSuite(state string) error {
+	s := &suite{}
+	if err := json.Unmarshal([]byte(state), &s.installed); err != nil {
+		return fmt.Errorf("reading %s: %w", installedVariable, err)
+	}
+	var err error
+	if s.cluster, err = environment.LocalCluster(clusterName); err != nil {
+		return err
+	}
+	if s.helm, err = environment.NewHelm(context.Background(), os.Stderr, s.cluster); err != nil {
+		return err
+	}
+	if s.config, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig); err != nil {
+		return err
+	}
+	s.config.QPS, s.config.Burst = 200, 400
+	if s.client, err = clientFor(s.config); err != nil {
+		return err
+	}
+	s.clientset, err = kubernetes.NewForConfig(s.config)
+	shared = s
+	return err
+}
+
+// clientFor is a client of Kubernetes' own types and ours.
+func clientFor(config *rest.Config) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	return client.New(config, client.Options{Scheme: scheme})
+}
+
+// as is a client that acts as somebody else.
+func as(t testing.TB, user string, groups ...string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(shared.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	found, err := clientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// kubectl runs kubectl as the cluster's administrator with input as its standard input, and returns its output.
+func kubectl(t testing.TB, input string, arguments ...string) (string, error) {
+	t.Helper()
+	return shared.cluster.KubectlRun(t.Context(), strings.NewReader(input), arguments...)
+}
+
+// eventually repeats a check until it succeeds, and fails the test with its last error when that takes too long.
+func eventually(t testing.TB, within time.Duration, what string, check func() error) {
+	t.Helper()
+	began := time.Now()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if waited := time.Since(began); waited > within {
+			t.Fatalf("waited %.1f s in vain until %s: %v", waited.Seconds(), what, err)
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("the test ended while waiting until %s: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// must fails the test at once with an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectRefused fails the test unless err is a refusal whose message has all the given parts.
+func expectRefused(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("found no refusal, expected one that says %q", parts)
+		return
+	}
+	for _, each := range parts {
+		if !strings.Contains(err.Error(), each) {
+			t.Errorf("found the refusal %q, expected it to say %q", err, each)
+		}
+	}
+}
+
+// timeoutContext is a context for what is cleaned up behind a test, whose own context has ended by then.
+func timeoutContext(t testing.TB, timeout time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
+	t.Cleanup(cancel)
+	return ctx
+}

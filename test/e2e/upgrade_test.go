@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+// previousVersion checks out the commit before the current source and builds its images: the one before HEAD, or HEAD
+// itself when files differ from it.
+func previousVersion(t testing.TB) (chart string, images *environment.Images) {
+	t.Helper()
+	git := func(arguments ...string) string {
+		output, err := environment.Command(t.Context(), shared.Repository, nil, "git", arguments...)
+		must(t, err)
+		return strings.TrimSpace(output)
+	}
+	commit := "HEAD"
+	if git("status", "--porcelain") == "" {
+		commit = "HEAD~1"
+	}
+	commit = git("rev-parse", commit)
+	source := filepath.Join(t.TempDir(), "source")
+	git("worktree", "add", "--detach", source, commit)
+	t.Cleanup(func() {
+		if _, err := environment.Command(timeoutContext(t, time.Minute), shared.Repository, nil,
+			"git", "worktree", "remove", "--force", source); err != nil {
+			t.Errorf("removing the checkout of the previous commit: %v", err)
+		}
+	})
+	t.Logf("upgrading from %s", git("log", "-1", "--format=%h %s", commit))
+	images, err := environment.BuildImages(t.Context(), os.Stderr, environment.ImageOptions{
+		Out: filepath.Join(shared.Cache, "e2e", "images-previous"), Source: source})
+	must(t, err)
+	must(t, shared.cluster.Load(t.Context(), os.Stderr, images.Archives...))
+	return environment.Chart(source), images
+}
+
+func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.T) {
+	ownChart := environment.Chart(shared.Repository)
+	previousChart, previousImages := previousVersion(t)
+	if previousImages.Tag == shared.Images.Tag {
+		t.Fatalf("both versions have the tag %s, so nothing would be upgraded", previousImages.Tag)
+	}
+	t.Cleanup(func() { // whatever happens, the tests behind this one find the current version
+		if _, err := shared.helm.Install(timeoutContext(t, 4*time.Minute), ownChart, &shared.Images); err != nil {
+			t.Errorf("installing the current version again: %v", err)
+		}
+	})
+	helm := func(run func(context.Context) (string, error)) {
+		t.Helper()
+		_, err := run(t.Context())
+		must(t, err)
+	}
+	helm(shared.helm.Uninstall)
+	helm(func(ctx context.Context) (string, error) {
+		return shared.helm.Install(ctx, previousChart, previousImages)
+	})
+
+	namespace := newNamespace(t, nil)
+	profile := createProfile(t, namespace, "sha-256")
+	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 3, load)))
+	pods := readyPods(t, namespace, "app=app", 3)
+	for i := range pods {
+		if image := pods[i].Spec.InitContainers[0].Image; image != previousImages.Image("broker") {
+			t.Errorf("found the broker %s, expected that of the previous version", image)
+		}
+		awaitCalls(t, &pods[i], statsPort, nil, 50)
+	}
+
+	t.Run("an upgrade loses no call, and changes reach the pods that were there before", func(t *testing.T) {
+		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
+		expectCallsGoOn(t, pods)
+		changed := changeHash(t, profile, "sha3-512")
+		for i := range pods {
+			awaitAlgorithm(t, &pods[i], "sha3-512", changed, resync)
+		}
+		awaitPropagated(t, profile, 3)
+		fresh := createPod(t, appPod(namespace, inject("true"), nil))
+		if image := fresh.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
+			t.Errorf("found the broker %s in a new pod, expected that of the current version", image)
+		}
+		must(t, shared.client.Delete(t.Context(), fresh))
+		expectCallsGoOn(t, pods)
+	})
+
+	t.Run("an uninstall leaves running pods serving and nothing in the way of others", func(t *testing.T) {
+		helm(shared.helm.Uninstall)
+		expectCallsGoOn(t, pods)
+		webhooks := shared.clientset.AdmissionregistrationV1()
+		if _, err := webhooks.MutatingWebhookConfigurations().Get(t.Context(), environment.Release, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("asking for the mutating webhook: %v, expected it to be gone", err)
+		}
+		if _, err := webhooks.ValidatingWebhookConfigurations().Get(t.Context(), environment.Release, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("asking for the validating webhook: %v, expected it to be gone", err)
+		}
+		must(t, shared.client.Create(t.Context(), appPod(namespace, nil, nil)))
+		kept := &v1alpha1.CryptoProfile{}
+		must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), kept))
+	})
+
+	t.Run("installed again, it takes up the pods and profiles that it finds", func(t *testing.T) {
+		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
+		changed := changeHash(t, profile, "sha-384")
+		for i := range pods {
+			awaitAlgorithm(t, &pods[i], "sha-384", changed, resync)
+		}
+		awaitPropagated(t, profile, 3)
+		expectCallsGoOn(t, pods)
+	})
+}
+
+// expectCallsGoOn waits until each application has made 100 more calls and fails the test if one of them failed, or if
+// a container of a pod was restarted.
+func expectCallsGoOn(t testing.TB, pods []corev1.Pod) {
+	t.Helper()
+	for i := range pods {
+		before := mustStats(t, &pods[i])
+		expectNoFailure(t, &pods[i], awaitCalls(t, &pods[i], statsPort, before, 100))
+		pod, err := shared.clientset.CoreV1().Pods(pods[i].Namespace).Get(t.Context(), pods[i].Name, metav1.GetOptions{})
+		must(t, err)
+		for _, each := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			if each.RestartCount != 0 {
+				t.Errorf("%s of %s was restarted %d times, expected never", each.Name, pod.Name, each.RestartCount)
+			}
+		}
+	}
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+)
+
+const (
+	// appUser differs from the user of the broker's image.
+	appUser   = 12345
+	statsPort = 8080
+	// brokerStatusPort is the chart's default.
+	brokerStatusPort = 9470
+)
+
+// appContainer calls its broker; environment is what the application takes as its options.
+func appContainer(name string, environment map[string]string) corev1.Container {
+	container := corev1.Container{
+		Name: name, Image: shared.Images.Image("demo-app"), ImagePullPolicy: corev1.PullNever,
+		SecurityContext: &corev1.SecurityContext{
+			RunAsUser: ptr.To[int64](appUser), RunAsGroup: ptr.To[int64](appUser), RunAsNonRoot: ptr.To(true),
+			AllowPrivilegeEscalation: ptr.To(false),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	for variable, value := range environment {
+		container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: value})
+	}
+	return container
+}
+
+// appPod is a pod of one application; annotations are the pod's.
+func appPod(namespace string, annotations, environment map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "app-", Namespace: namespace, Annotations: annotations},
+		Spec: corev1.PodSpec{
+			// The application ends at once when it is told to.
+			TerminationGracePeriodSeconds: ptr.To[int64](5),
+			Containers:                    []corev1.Container{appContainer("app", environment)},
+		},
+	}
+}
+
+// inject is the annotation that asks for a broker.
+func inject(value string) map[string]string {
+	return map[string]string{v1alpha1.InjectAnnotation: value}
+}
+
+// appDeployment is a Deployment of such pods.
+func appDeployment(namespace, name string, replicas int32, environment map[string]string) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	pod := appPod(namespace, inject("true"), environment)
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: pod.Annotations},
+				Spec:       pod.Spec,
+			},
+		},
+	}
+}
+
+// readyPods waits until that many pods with a label are ready and returns them.
+func readyPods(t testing.TB, namespace, label string, count int) []corev1.Pod {
+	t.Helper()
+	var ready []corev1.Pod
+	eventually(t, 90*time.Second, fmt.Sprintf("%d pods of %s with %s are ready", count, namespace, label), func() error {
+		list, err := shared.clientset.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: label})
+		if err != nil {
+			return err
+		}
+		ready = ready[:0]
+		for _, each := range list.Items {
+			if podReady(&each) {
+				ready = append(ready, each)
+			}
+		}
+		if len(ready) != count {
+			return fmt.Errorf("%d of %d pods are ready", len(ready), len(list.Items))
+		}
+		return nil
+	})
+	return ready
+}
+
+func podReady(pod *corev1.Pod) bool {
+	for _, each := range pod.Status.Conditions {
+		if each.Type == corev1.PodReady {
+			return each.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
+
+// createPod makes a pod and waits until it is ready.
+func createPod(t testing.TB, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	must(t, shared.client.Create(t.Context(), pod))
+	name := pod.Name
+	eventually(t, 90*time.Second, "the pod "+name+" is ready", func() error {
+		found, err := shared.clientset.CoreV1().Pods(pod.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !podReady(found) {
+			return fmt.Errorf("it is %s: %s", found.Status.Phase, describeContainers(found))
+		}
+		pod = found
+		return nil
+	})
+	return pod
+}
+
+// describeContainers says in short what the containers of a pod are at.
+func describeContainers(pod *corev1.Pod) string {
+	var description string
+	for _, each := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		state := "running"
+		switch {
+		case each.State.Waiting != nil:
+			state = each.State.Waiting.Reason + " " + each.State.Waiting.Message
+		case each.State.Terminated != nil:
+			state = fmt.Sprintf("ended with status %d", each.State.Terminated.ExitCode)
+		}
+		description += fmt.Sprintf("[%s: %s, started %v, ready %v] ", each.Name, state, ptr.Deref(each.Started, false), each.Ready)
+	}
+	return description
+}
+
+// hasBroker is true if a broker was put into the pod.
+func hasBroker(pod *corev1.Pod) bool {
+	for _, each := range pod.Spec.InitContainers {
+		if each.Name == v1alpha1.BrokerContainer {
+			return true
+		}
+	}
+	return false
+}
+
+// podGet asks a pod's port through the API server.
+func podGet(ctx context.Context, pod *corev1.Pod, port int, path string) ([]byte, error) {
+	return shared.clientset.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
+		Name(pod.Name + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix(path).Timeout(5 * time.Second).DoRaw(ctx)
+}
+
+// appStats asks the application in a pod for its counts.
+func appStats(t testing.TB, pod *corev1.Pod, port int) (*stats.Stats, error) {
+	data, err := podGet(t.Context(), pod, port, "stats")
+	if err != nil {
+		return nil, err
+	}
+	found := &stats.Stats{}
+	return found, json.Unmarshal(data, found)
+}
+
+// mustStats is appStats for an application that is known to answer.
+func mustStats(t testing.TB, pod *corev1.Pod) *stats.Stats {
+	t.Helper()
+	found, err := appStats(t, pod, statsPort)
+	must(t, err)
+	return found
+}
+
+// awaitCalls waits until the application has made that many more calls since before (nil: since its start).
+func awaitCalls(t testing.TB, pod *corev1.Pod, port int, before *stats.Stats, more int64) *stats.Stats {
+	t.Helper()
+	var found *stats.Stats
+	eventually(t, 60*time.Second, fmt.Sprintf("the application in %s has made %d more calls", pod.Name, more), func() (err error) {
+		if found, err = appStats(t, pod, port); err != nil {
+			return err
+		}
+		made := found.Calls - found.Failed
+		if before != nil {
+			made -= before.Calls - before.Failed
+		}
+		if made < more {
+			return fmt.Errorf("it has made %d: %+v", made, *found)
+		}
+		return nil
+	})
+	return found
+}
+
+// expectNoFailure fails the test if a call of the application failed or had to be repeated.
+func expectNoFailure(t testing.TB, pod *corev1.Pod, found *stats.Stats) {
+	t.Helper()
+	if found.Failed > 0 || found.HealthFailed > 0 || found.Retries > 0 {
+		t.Errorf("%s: found %d of %d calls and %d of %d health checks failed, and %d repeated, expected none: %q", pod.Name,
+			found.Failed, found.Calls, found.HealthFailed, found.HealthChecks, found.Retries, found.Errors)
+	}
+}
+
+// brokerState is what a broker tells at /profiles.
+type brokerState struct {
+	Digest string    `json:"digest"`
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
+func brokerProfiles(t testing.TB, pod *corev1.Pod) (brokerState, error) {
+	var found brokerState
+	data, err := podGet(t.Context(), pod, brokerStatusPort, "profiles")
+	if err != nil {
+		return found, err
+	}
+	return found, json.Unmarshal(data, &found)
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Cluster is a cluster that hack/cluster/cluster starts on this machine, or another one of the user's.
+type Cluster struct {
+	// Name is that of a cluster of hack/cluster/cluster; empty for any other cluster.
+	Name string
+	// Kubeconfig is the path of the credentials.
+	Kubeconfig string
+
+	script, cache string
+}
+
+// LocalCluster is the cluster of that name on this machine, whether or not it runs.
+func LocalCluster(name string) (*Cluster, error) {
+	repository, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := Cache(repository)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{
+		Name:       name,
+		Kubeconfig: filepath.Join(cache, "cluster", "state", name, "kubeconfig"),
+		script:     filepath.Join(repository, "hack", "cluster", "cluster"),
+		cache:      cache,
+	}, nil
+}
+
+// ClusterOf is the cluster that a kubeconfig belongs to: a local one if it is that of hack/cluster/cluster.
+func ClusterOf(kubeconfig string) (*Cluster, error) {
+	if first, _, several := strings.Cut(kubeconfig, string(os.PathListSeparator)); several {
+		return nil, fmt.Errorf("KUBECONFIG names several files, expected one, for example KUBECONFIG=%s", first)
+	}
+	path, err := filepath.Abs(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("KUBECONFIG names a file that can't be read: %w", err)
+	}
+	local, err := LocalCluster(filepath.Base(filepath.Dir(path)))
+	if err != nil {
+		return nil, err
+	}
+	if local.Kubeconfig != path {
+		local.Name, local.Kubeconfig = "", path
+	}
+	return local, nil
+}
+
+// Local is true for a cluster of hack/cluster/cluster.
+func (c *Cluster) Local() bool { return c.Name != "" }
+
+// Up starts the cluster unless it runs.
+func (c *Cluster) Up(ctx context.Context, progress io.Writer) error {
+	_, err := c.run(ctx, progress, "up")
+	return err
+}
+
+// Down removes the cluster and all that belongs to it.
+func (c *Cluster) Down(ctx context.Context, progress io.Writer) error {
+	_, err := c.run(ctx, progress, "down")
+	return err
+}
+
+// Load gives image archives to the cluster's node.
+func (c *Cluster) Load(ctx context.Context, progress io.Writer, archives ...string) error {
+	_, err := c.run(ctx, progress, "load", archives...)
+	return err
+}
+
+// Exec runs a program inside the cluster's node and returns its output.
+func (c *Cluster) Exec(ctx context.Context, arguments ...string) (string, error) {
+	return c.run(ctx, nil, "exec", append([]string{"--"}, arguments...)...)
+}
+
+func (c *Cluster) run(ctx context.Context, progress io.Writer, verb string, arguments ...string) (string, error) {
+	if !c.Local() {
+		return "", fmt.Errorf("the cluster of %s was not started by hack/cluster/cluster, which can't do \"%s\" with it",
+			c.Kubeconfig, verb)
+	}
+	return Command(ctx, "", progress, c.script, append([]string{"--name", c.Name, verb}, arguments...)...)
+}
+
+// Kubectl is the path of kubectl: the one in PATH, or else the one that belongs to the local clusters.
+func (c *Cluster) Kubectl() (string, error) {
+	own := filepath.Join(c.cache, "cluster", "bin", "kubectl")
+	if c.Local() {
+		return own, nil
+	}
+	if found, err := exec.LookPath("kubectl"); err == nil {
+		return found, nil
+	}
+	if _, err := os.Stat(own); err != nil {
+		return "", fmt.Errorf("there is no kubectl in PATH; install it, or build one with: hack/cluster/cluster build")
+	}
+	return own, nil
+}
+
+// KubectlRun runs kubectl with the cluster's credentials; input, if any, is its standard input.
+func (c *Cluster) KubectlRun(ctx context.Context, input io.Reader, arguments ...string) (string, error) {
+	kubectl, err := c.Kubectl()
+	if err != nil {
+		return "", err
+	}
+	return command(ctx, "", []string{"KUBECONFIG=" + c.Kubeconfig}, input, nil, kubectl, arguments...)
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// Where the chart is installed.
+const (
+	Release   = "crypto-broker-operator"
+	Namespace = "crypto-broker-system"
+)
+
+// Helm installs the chart into a cluster.
+type Helm struct {
+	path       string
+	kubeconfig string
+}
+
+// NewHelm builds helm, unless it is in the cache already.
+func NewHelm(ctx context.Context, progress io.Writer, cluster *Cluster) (*Helm, error) {
+	repository, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	output, err := Command(ctx, "", progress, filepath.Join(repository, "hack", "tools", "build"), "helm")
+	if err != nil {
+		return nil, err
+	}
+	path, err := filepath.Abs(strings.TrimSpace(output))
+	return &Helm{path: path, kubeconfig: cluster.Kubeconfig}, err
+}
+
+// Chart is the folder of the chart in a checkout of the repository.
+func Chart(repository string) string {
+	return filepath.Join(repository, "charts", "crypto-broker-operator")
+}
+
+// InstallArguments are the arguments for "helm" that install or upgrade a chart with these images and wait until the
+// operator is ready.
+func InstallArguments(chart string, images *Images, values ...string) []string {
+	arguments := []string{"upgrade", Release, chart, "--install", "--namespace", Namespace, "--create-namespace",
+		"--wait", "--timeout", "3m",
+		"--set-string", "image.registry=" + images.Registry, "--set-string", "image.tag=" + images.Tag,
+		"--set-string", "broker.image.registry=" + images.Registry, "--set-string", "broker.image.tag=" + images.Tag}
+	for _, each := range values {
+		arguments = append(arguments, "--set", each)
+	}
+	return arguments
+}
+
+// Install installs or upgrades a chart and waits until the operator is ready.
+func (h *Helm) Install(ctx context.Context, chart string, images *Images, values ...string) (string, error) {
+	return h.Run(ctx, InstallArguments(chart, images, values...)...)
+}
+
+// Uninstall removes the release and waits until it is gone.
+func (h *Helm) Uninstall(ctx context.Context) (string, error) {
+	return h.Run(ctx, "uninstall", Release, "--namespace", Namespace, "--wait", "--timeout", "2m")
+}
+
+// Run runs helm with the cluster's credentials.
+func (h *Helm) Run(ctx context.Context, arguments ...string) (string, error) {
+	// What other users of the machine configured for helm has no part in this.
+	own := []string{"KUBECONFIG=" + h.kubeconfig, "HELM_NAMESPACE=" + Namespace}
+	output, err := command(ctx, "", own, nil, nil, h.path, arguments...)
+	if err != nil {
+		return output, fmt.Errorf("%w\n%s", err, output)
+	}
+	return output, nil
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+)
+
+// Images are the project's container images of one version of the source.
+type Images struct {
+	// Registry is the registry and path in front of each image's name, Tag what all images are tagged with.
+	Registry, Tag string
+	// Archives are the images' files on this machine.
+	Archives []string
+}
+
+// ImageOptions say what images to build.
+type ImageOptions struct {
+	// Out is the folder for the archives.
+	Out string
+	// Source is the checkout to build from; empty: the one the current folder is in.
+	Source string
+	// Push is the registry and path to upload to; empty: nowhere.
+	Push string
+	// Cover builds programs that write coverage data.
+	Cover bool
+}
+
+// BuildImages builds all images.
+func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Images, error) {
+	repository, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	arguments := []string{"--out", o.Out}
+	if o.Source != "" {
+		arguments = append(arguments, "--source", o.Source)
+	}
+	if o.Push != "" {
+		arguments = append(arguments, "--push", o.Push)
+	}
+	if o.Cover {
+		arguments = append(arguments, "--cover")
+	}
+	output, err := Command(ctx, "", progress, filepath.Join(repository, "hack", "image", "build"), arguments...)
+	if err != nil {
+		return nil, err
+	}
+	images := &Images{}
+	for line := range strings.Lines(output) {
+		name, archive, found := strings.Cut(strings.TrimSpace(line), "\t")
+		slash, colon := strings.LastIndex(name, "/"), strings.LastIndex(name, ":")
+		if !found || slash < 0 || colon < slash {
+			return nil, fmt.Errorf("hack/image/build printed %q, expected an image's name and tag, a tab and an archive", line)
+		}
+		images.Registry, images.Tag = name[:slash], name[colon+1:]
+		images.Archives = append(images.Archives, archive)
+	}
+	if len(images.Archives) == 0 {
+		return nil, fmt.Errorf("hack/image/build printed no image")
+	}
+	return images, nil
+}
+
+// Image is the full name of one image: "broker", "operator" or "demo-app".
+func (i *Images) Image(name string) string { return i.Registry + "/" + name + ":" + i.Tag }

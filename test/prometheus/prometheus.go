@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prometheus runs Debian's Prometheus against a cluster of the demo or of the end-to-end tests.
+package prometheus
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+//go:embed prometheus.yaml
+var configuration string
+
+// Find returns the path of Prometheus: the one in PATH, or else that of Debian's package, which it downloads and unpacks
+// into the cache folder. Nothing is installed, so no service is started.
+func Find(ctx context.Context, progress io.Writer, cache string) (string, error) {
+	if found, err := exec.LookPath("prometheus"); err == nil {
+		return found, nil
+	}
+	folder := filepath.Join(cache, "prometheus")
+	program := filepath.Join(folder, "usr", "bin", "prometheus")
+	if _, err := os.Stat(program); err == nil {
+		return program, nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return "", errors.New("there is neither prometheus in PATH nor apt-get to download it with: install Prometheus 2.41 or newer")
+	}
+	fmt.Fprintln(progress, "prometheus: downloading Debian's package (20 MB, once)")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	// What is unpacked completely is moved to its place; an interrupted download leaves nothing there.
+	work, err := os.MkdirTemp(cache, "prometheus-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	download := func() error {
+		_, err := environment.Command(ctx, work, nil, "apt-get", "download", "prometheus")
+		return err
+	}
+	if err := download(); err != nil {
+		// The machine's package lists may be old or absent.
+		if _, err := environment.Command(ctx, "", nil, "apt-get", "update"); err != nil {
+			return "", err
+		}
+		if err := download(); err != nil {
+			return "", err
+		}
+	}
+	packages, err := filepath.Glob(filepath.Join(work, "prometheus_*.deb"))
+	if err != nil || len(packages) != 1 {
+		return "", fmt.Errorf("found the packages %q after the download, expected one (%v)", packages, err)
+	}
+	unpacked := filepath.Join(work, "unpacked")
+	if _, err := environment.Command(ctx, "", nil, "dpkg-deb", "--extract", packages[0], unpacked); err != nil {
+		return "", err
+	}
+	if err := os.Rename(unpacked, folder); err != nil {
+		return "", err
+	}
+	return program, nil
+}
+
+// Server is a running Prometheus.
+type Server struct {
+	// URL is where it answers, on the loopback interface.
+	URL     string
+	command *exec.Cmd
+	exited  chan error
+	log     *os.File
+}
+
+// Start runs Prometheus with its data and log in a folder, scraping a cluster, and waits until it is ready.
+func Start(ctx context.Context, program, folder, kubeconfig string, interval time.Duration) (*Server, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	values := map[string]string{"KUBECONFIG": kubeconfig, "INTERVAL": interval.String()}
+	content := os.Expand(configuration, func(name string) string {
+		if value, found := values[name]; found {
+			return value
+		}
+		return "${" + name + "}" // of a replacement by a regular expression
+	})
+	file := filepath.Join(folder, "prometheus.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(folder, "prometheus.log"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://" + address, exited: make(chan error, 1), log: log}
+	s.command = exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(folder, "data"),
+		"--storage.tsdb.retention.time=1d", "--web.listen-address="+address)
+	s.command.Stdout, s.command.Stderr = log, log
+	if err := s.command.Start(); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	go func() { s.exited <- s.command.Wait() }()
+	if err := s.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// freeAddress is one on the loopback interface that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func (s *Server) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/-/ready", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = fmt.Errorf("it answers %s", response.Status)
+		}
+		select {
+		case exit := <-s.exited:
+			s.exited <- exit
+			return fmt.Errorf("prometheus ended (%v): %s", exit, s.lastLog())
+		case <-ctx.Done():
+			return fmt.Errorf("prometheus was not ready within 30 s: %w: %s", err, s.lastLog())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// lastLog is the end of what Prometheus wrote.
+func (s *Server) lastLog() string {
+	content, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(content[max(0, len(content)-2000):]))
+}
+
+// Stop ends Prometheus and waits until it has.
+func (s *Server) Stop() error {
+	select {
+	case <-s.exited: // it had ended by itself
+		return s.log.Close()
+	default:
+	}
+	if err := s.command.Process.Signal(os.Interrupt); err != nil {
+		return errors.Join(err, s.log.Close())
+	}
+	select {
+	case err := <-s.exited:
+		return errors.Join(err, s.log.Close())
+	case <-time.After(20 * time.Second):
+		err := s.command.Process.Kill()
+		<-s.exited
+		return errors.Join(errors.New("prometheus did not end within 20 s and was killed"), err, s.log.Close())
+	}
+}
