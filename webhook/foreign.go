@@ -16,7 +16,8 @@ import (
 // it should be, apart from what the API server and other webhooks do to every
 // container of a pod:
 //
-//   - resources are set by LimitRanger and by autoscalers,
+//   - resources are set by LimitRanger and by autoscalers, and how to resize
+//     them has a default,
 //   - the image is pulled always where AlwaysPullImages says so, and
 //     imagePullPolicy has a default if the template has none,
 //   - mounts are added, of the service account's token for example, and are
@@ -30,7 +31,7 @@ import (
 // What is left has to be equal, field by field.
 func differences(found, want corev1.Container) (fields []string) {
 	found = *found.DeepCopy()
-	found.Resources = want.Resources
+	found.Resources, found.ResizePolicy = want.Resources, want.ResizePolicy
 	if want.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
 		found.ImagePullPolicy = want.ImagePullPolicy
 	}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// Values of the label "result". The label sets are closed.
+const (
+	resultInjected = "injected"
+	resultSkipped  = "skipped"
+	resultRefused  = "refused"
+	resultError    = "error"
+	resultAccepted = "accepted"
+)
+
+var (
+	injections = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_operator_injections_total",
+		Help: "Pods that the API server asked about, by what became of them: injected, skipped, refused or error.",
+	}, []string{"result"})
+
+	injectionDuration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "crypto_broker_operator_injection_duration_seconds",
+		Help:    "Time to answer the API server about a pod, reads included.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	})
+
+	profileValidations = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_operator_profile_validations_total",
+		Help: "CryptoProfiles and ClusterCryptoProfiles that were checked at admission: accepted, refused or error.",
+	}, []string{"result"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(injections, injectionDuration, profileValidations)
+	// A series that is absent until the first event hides that event from a
+	// rate.
+	for _, result := range []string{resultInjected, resultSkipped, resultRefused, resultError} {
+		injections.WithLabelValues(result)
+	}
+	for _, result := range []string{resultAccepted, resultRefused, resultError} {
+		profileValidations.WithLabelValues(result)
+	}
+}

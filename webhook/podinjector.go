@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// userRangeAnnotation is on namespaces of OpenShift: the user IDs that pods in
+// there get, and no others.
+const userRangeAnnotation = "openshift.io/sa.scc.uid-range"
+
+// PodInjector answers the API server about pods that are being created. It
+// reads the pod's namespace and the namespace's profiles, and writes nothing:
+// what there is to say is in the response's warnings and audit annotations. It
+// answers a dry run like any other request.
+type PodInjector struct {
+	decoder  admission.Decoder
+	source   *source
+	template Template
+	excluded []string
+}
+
+var _ admission.Handler = &PodInjector{}
+
+// Keys of audit annotations; the API server puts the webhook's name in front.
+const (
+	auditResult = "result"
+	auditReason = "reason"
+)
+
+// Handle implements admission.Handler.
+func (p *PodInjector) Handle(ctx context.Context, request admission.Request) admission.Response {
+	begin := time.Now()
+	response, result := p.answer(ctx, request)
+	injectionDuration.Observe(time.Since(begin).Seconds())
+	injections.WithLabelValues(result).Inc()
+	if response.AuditAnnotations == nil {
+		response.AuditAnnotations = map[string]string{}
+	}
+	response.AuditAnnotations[auditResult] = result
+	return response
+}
+
+func (p *PodInjector) answer(ctx context.Context, request admission.Request) (admission.Response, string) {
+	if request.Operation != admissionv1.Create || request.SubResource != "" || request.Kind.Kind != "Pod" {
+		return skip("not the creation of a pod"), resultSkipped
+	}
+	if slices.Contains(p.excluded, request.Namespace) {
+		return skip("excluded namespace"), resultSkipped
+	}
+	pod := &corev1.Pod{}
+	if err := p.decoder.Decode(request, pod); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the pod cannot be read: %w", err)), resultError
+	}
+	namespace, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: request.Namespace})
+	if err == nil && namespace == nil {
+		err = errors.New("it does not exist")
+	}
+	if err != nil {
+		return failed(ctx, fmt.Errorf("namespace %q, whose label decides whether the pod gets a broker, could not be read: %w", request.Namespace, err)), resultError
+	}
+
+	verdict, err := decide(pod, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled)
+	if err != nil {
+		return refuse(err), resultRefused
+	}
+	if !verdict.inject {
+		response := skip(verdict.reason)
+		if verdict.warning != "" {
+			response = response.WithWarnings(verdict.warning)
+		}
+		return response, resultSkipped
+	}
+
+	profiles, warnings := p.profiles(ctx, request.Namespace)
+	template := p.template
+	_, template.NamespaceUserIDs = namespace.Annotations[userRangeAnnotation]
+	injected, more, err := Inject(pod, request.Namespace, profiles, template)
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return refuse(err), resultRefused
+	case err != nil:
+		return failed(ctx, err), resultError
+	}
+	response := admission.Patched("", patch(pod, injected)...).WithWarnings(append(warnings, more...)...)
+	return response, resultInjected
+}
+
+// profiles returns the namespace's profile file, nil if there is none, and not
+// nil but empty with a warning if it could not be read. That is no reason to
+// refuse the pod: it gets the profiles from the ConfigMap as well, and its
+// broker serves nothing without them.
+func (p *PodInjector) profiles(ctx context.Context, namespace string) (profiles []byte, warnings []string) {
+	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
+	found, err := read[corev1.ConfigMap](ctx, p.source, key)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "The profiles could not be read, the pod gets no snapshot of them", "configMap", key)
+		return []byte{}, []string{fmt.Sprintf("the profiles of namespace %q could not be read now: the pod gets them a little later", namespace)}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	if file, ok := found.Data[profile.FileName]; ok {
+		return []byte(file), nil
+	}
+	return nil, nil
+}
+
+func skip(reason string) admission.Response {
+	response := admission.Allowed("")
+	response.AuditAnnotations = map[string]string{auditReason: reason}
+	return response
+}
+
+func refuse(err error) admission.Response {
+	response := admission.Denied(err.Error())
+	response.AuditAnnotations = map[string]string{auditReason: err.Error()}
+	return response
+}
+
+// failed answers a request that could not be decided. The webhook fails closed:
+// the pod is not created.
+func failed(ctx context.Context, err error) admission.Response {
+	log.FromContext(ctx).Error(err, "A pod could not be decided on")
+	return admission.Errored(http.StatusInternalServerError, err)
+}

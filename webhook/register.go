@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/sync/semaphore"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// Paths of the webhooks, as the webhook configurations name them.
+const (
+	PodPath                  = "/mutate--v1-pod"
+	CryptoProfilePath        = "/validate-cryptobroker-io-v1alpha1-cryptoprofile"
+	ClusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
+)
+
+// What the webhooks may do, all of it reading.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=crypto-broker-profiles,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
+
+// Options say what the webhooks put into pods, and where not.
+type Options struct {
+	// Template is what all injected brokers have in common.
+	Template Template
+
+	// OperatorNamespace is the operator's own; its pods never get a broker,
+	// so that the operator can start while its webhook is down.
+	OperatorNamespace string
+}
+
+// Register adds the three webhooks to the manager's webhook server. The
+// manager's client has to read Namespaces, CryptoProfiles, ClusterCryptoProfiles
+// and the ConfigMaps named crypto-broker-profiles from its cache, and its
+// scheme has to know the types of Kubernetes' core and of api/v1alpha1.
+func Register(mgr manager.Manager, options Options) error {
+	if err := options.Template.validate(); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	if options.OperatorNamespace == "" {
+		return errors.New("webhook: OperatorNamespace is empty, expected the operator's own namespace")
+	}
+	scheme := mgr.GetScheme()
+	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
+	profiles := admission.WithValidator(scheme, NewCryptoProfileValidator(mgr.GetClient()))
+	clusterProfiles := admission.WithValidator(scheme, NewClusterCryptoProfileValidator(mgr.GetClient()))
+
+	bytes := semaphore.NewWeighted(maxBytesInFlight)
+	for path, handler := range map[string]admission.Handler{
+		PodPath:                  injector,
+		CryptoProfilePath:        counted(profiles.Handler),
+		ClusterCryptoProfilePath: counted(clusterProfiles.Handler),
+	} {
+		mgr.GetWebhookServer().Register(path, &bounded{
+			next:  &admission.Webhook{Handler: handler},
+			bytes: bytes,
+			wait:  maxWait,
+		})
+	}
+	return nil
+}
+
+func newPodInjector(decoder admission.Decoder, cache, live client.Reader, options Options) *PodInjector {
+	return &PodInjector{
+		decoder:  decoder,
+		source:   newSource(cache, live),
+		template: options.Template,
+		excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
+	}
+}
+
+// counted counts the answers of a validator.
+func counted(next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		response := next.Handle(ctx, request)
+		result := resultRefused
+		switch code := response.Result.Code; {
+		case response.Allowed:
+			result = resultAccepted
+		case code == http.StatusBadRequest || code >= http.StatusInternalServerError:
+			result = resultError
+		}
+		profileValidations.WithLabelValues(result).Inc()
+		return response
+	})
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// liveReadTimeout bounds a read from the API server. The API server gives the
+// webhook five seconds in all.
+const liveReadTimeout = 2 * time.Second
+
+// source reads objects from a cache, and from the API server what the cache
+// does not have: an object may be newer than the cache, as when a namespace,
+// its profiles and a pod are created in one go. Reads of one object at the same
+// time become one.
+type source struct {
+	cache   client.Reader
+	live    client.Reader
+	timeout time.Duration
+	flights singleflight.Group
+}
+
+func newSource(cache, live client.Reader) *source {
+	return &source{cache: cache, live: live, timeout: liveReadTimeout}
+}
+
+// object is what source can read.
+type object[T any] interface {
+	*T
+	client.Object
+}
+
+// read returns an object that the caller must not change, or nil if there is
+// none.
+func read[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey) (O, error) {
+	cached := O(new(T))
+	// Whatever keeps the cache from answering, the API server can.
+	if err := s.cache.Get(ctx, key, cached); err == nil {
+		return cached, nil
+	}
+
+	flight := s.flights.DoChan(fmt.Sprintf("%T %s", cached, key), func() (any, error) {
+		// Others may wait for the same read when the first has given up.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		defer cancel()
+		found := O(new(T))
+		err := s.live.Get(ctx, key, found)
+		if apierrors.IsNotFound(err) {
+			return O(nil), nil
+		}
+		return found, err
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case result := <-flight:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(O), nil
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// ProfileValidator refuses profiles that a broker would not serve, by the
+// broker's own compiler, with all problems in one message and the path of the
+// field in each. A profile that is valid and will not count nevertheless, for
+// its name belongs to another object, is admitted with a warning: the other may
+// be about to go, and the condition Accepted says the same for as long as it is
+// true.
+//
+// Objects are not looked at when they are deleted or being deleted, nor when
+// their spec stays as it is: whoever removes a finalizer or sets a label need
+// not repair what an older operator admitted.
+type ProfileValidator[T client.Object] struct {
+	kind string
+	// spec returns what is compared to find out whether there is anything to
+	// validate.
+	spec func(T) any
+	// validate returns all problems of the object itself.
+	validate func(T) field.ErrorList
+	// conflicts returns a sentence for each way in which the object or another
+	// will not count.
+	conflicts func(context.Context, T) ([]string, error)
+}
+
+// NewCryptoProfileValidator returns the validator of CryptoProfiles. It reads
+// other profiles and namespaces to find conflicts.
+func NewCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v1alpha1.CryptoProfile] {
+	conflicts := &conflicts{reader: reader}
+	return &ProfileValidator[*v1alpha1.CryptoProfile]{
+		kind: "CryptoProfile",
+		spec: func(p *v1alpha1.CryptoProfile) any { return p.Spec },
+		validate: func(p *v1alpha1.CryptoProfile) field.ErrorList {
+			return render.Validate(p.Name, &p.Spec)
+		},
+		conflicts: conflicts.ofNamespaced,
+	}
+}
+
+// NewClusterCryptoProfileValidator returns the validator of
+// ClusterCryptoProfiles. It reads other profiles and namespaces to find
+// conflicts.
+func NewClusterCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v1alpha1.ClusterCryptoProfile] {
+	conflicts := &conflicts{reader: reader}
+	return &ProfileValidator[*v1alpha1.ClusterCryptoProfile]{
+		kind: "ClusterCryptoProfile",
+		spec: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec },
+		validate: func(p *v1alpha1.ClusterCryptoProfile) field.ErrorList {
+			return append(render.Validate(p.Name, &p.Spec.ProfileSpec), render.ValidateSelector(p.Spec.NamespaceSelector)...)
+		},
+		conflicts: conflicts.ofCluster,
+	}
+}
+
+var (
+	_ admission.Validator[*v1alpha1.CryptoProfile]        = &ProfileValidator[*v1alpha1.CryptoProfile]{}
+	_ admission.Validator[*v1alpha1.ClusterCryptoProfile] = &ProfileValidator[*v1alpha1.ClusterCryptoProfile]{}
+)
+
+// ValidateCreate implements admission.Validator.
+func (v *ProfileValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	if problems := v.validate(object); len(problems) > 0 {
+		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
+		return nil, apierrors.NewInvalid(kind, object.GetName(), problems)
+	}
+	warnings, err := v.conflicts(ctx, object)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Conflicts with other profiles could not be looked for")
+		return admission.Warnings{"whether the profile conflicts with another could not be found out; its condition Accepted will tell"}, nil
+	}
+	return warnings, nil
+}
+
+// ValidateUpdate implements admission.Validator.
+func (v *ProfileValidator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
+	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
+		return nil, nil
+	}
+	return v.ValidateCreate(ctx, after)
+}
+
+// ValidateDelete implements admission.Validator. What is to go may go.
+func (v *ProfileValidator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+	return nil, nil
+}
