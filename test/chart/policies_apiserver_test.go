@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -60,8 +61,7 @@ func TestOnlyTheOperatorWritesTheProfilesConfigMap(t *testing.T) {
 			return c.Patch(t.Context(), configMap, mergePatch(`{"metadata":{"labels":{"a":"b"}}}`))
 		}},
 		"create it by apply": {call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
-			configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-			return c.Patch(t.Context(), configMap, client.Apply, client.FieldOwner("test")) //nolint:staticcheck // an apply without a generated apply configuration
+			return c.Apply(t.Context(), applycorev1.ConfigMap(configMap.Name, configMap.Namespace).WithData(configMap.Data), client.FieldOwner("test"))
 		}},
 		"delete it with all others": {exists: true, call: func(t *testing.T, c client.Client, configMap *corev1.ConfigMap) error {
 			return c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(configMap.Namespace))

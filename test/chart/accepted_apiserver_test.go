@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
+	admin := clusterAdmin(t)
+	accept := func(objects []*unstructured.Unstructured) func(*testing.T) {
+		return func(t *testing.T) {
+			for _, object := range objects {
+				err := admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object),
+					client.DryRunAll, client.ForceOwnership, client.FieldOwner("test"))
+				if err != nil {
+					t.Errorf("%s: %v", identity(object), err)
+				}
+			}
+		}
+	}
+	t.Run("of config/default", accept(kustomize(t, "default")))
+	// The API of PodMonitors is not Kubernetes' own, and not here.
+	t.Run("of the chart with everything switched on", accept(render(t,
+		append(everySwitchOn(), "--set", "metrics.podMonitor.enabled=false,dashboard.namespace=")...)))
+}
+
+func TestExpressionsHaveTheTypesOfTheirObjects(t *testing.T) {
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(server.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	httpClient, err := rest.HTTPClientFor(server.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(server.config, httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: discoveryClient}, RestMapper: mapper}
+	objects := render(t)
+	for _, name := range policyNames {
+		for _, warning := range checker.Check(find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)) {
+			t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)
+		}
+	}
+}
