@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo shows the main job done on a real cluster: an application whose pod carries one annotation hashes through
+// a broker of its own, and a changed profile reaches it while it calls.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+const usage = `Usage: demo [--cluster NAME] [COMMAND]
+
+Commands:
+  run          bring everything up, show it, and say how to look around (the default)
+  down         remove everything that run made
+  prometheus   run Prometheus against the cluster until Ctrl-C (needs routes to its pods, as those of make cluster-up)
+
+Without KUBECONFIG, the cluster is one on this machine, which is started if it does not run (Linux, root). With
+KUBECONFIG it is that one, which has to get the images somehow:
+
+  DEMO_IMAGE_REGISTRY  a registry and path to push the images to, for example registry.example/crypto-broker; uses the
+                       credentials of "docker login", and the cluster's nodes have to be able to pull from there
+  DEMO_IMAGE_LOAD      a command that gives image archives to the nodes, which are appended to it, for example
+                       "kind load image-archive" or "minikube image load"
+
+Options:
+`
+
+type options struct {
+	cluster, registry, load string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, arguments []string, output io.Writer) error {
+	o := options{registry: os.Getenv("DEMO_IMAGE_REGISTRY"), load: os.Getenv("DEMO_IMAGE_LOAD")}
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&o.cluster, "cluster", "crypto-broker", "name of the cluster on this machine")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	cluster, err := chooseCluster(o)
+	if err != nil {
+		return err
+	}
+	switch command := flags.Arg(0); {
+	case flags.NArg() > 1:
+		return fmt.Errorf("found %q behind the command, expected nothing; --help shows the commands", flags.Arg(1))
+	case command == "" || command == "run":
+		d := &demo{options: o, cluster: cluster, output: newOutput(output)}
+		return d.run(ctx)
+	case command == "down":
+		return down(ctx, cluster, newOutput(output))
+	case command == "prometheus":
+		return runPrometheus(ctx, cluster, newOutput(output))
+	default:
+		return fmt.Errorf("found the command %q, expected run, down or prometheus; --help describes them", command)
+	}
+}
+
+// chooseCluster is the one that KUBECONFIG names, or else one on this machine.
+func chooseCluster(o options) (*environment.Cluster, error) {
+	kubeconfig := os.Getenv("KUBECONFIG")
+	if kubeconfig == "" {
+		return environment.LocalCluster(o.cluster)
+	}
+	cluster, err := environment.ClusterOf(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if !cluster.Local() && o.registry == "" && o.load == "" {
+		return nil, fmt.Errorf("KUBECONFIG=%s is not a cluster of \"make cluster-up\", so its nodes can't be given the images: "+
+			"set DEMO_IMAGE_REGISTRY or DEMO_IMAGE_LOAD as --help describes, or unset KUBECONFIG to use a cluster on this machine",
+			kubeconfig)
+	}
+	return cluster, nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// sighting is the first time the API server told of an object in a certain state.
+type sighting struct {
+	at     time.Time
+	object client.Object
+	err    error
+}
+
+// sight waits, from now on and in the background, for the first object that matches. The API server tells of a change
+// within milliseconds, whereas the times it writes into objects are whole seconds.
+func sight[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string,
+	match func(T) bool) (<-chan sighting, error) {
+	watcher, err := c.Watch(ctx, list, client.InNamespace(namespace))
+	if err != nil {
+		return nil, err
+	}
+	found := make(chan sighting, 1)
+	go func() {
+		defer watcher.Stop()
+		for each := range watcher.ResultChan() {
+			at := time.Now()
+			if each.Type == watch.Error {
+				found <- sighting{err: apierrors.FromObject(each.Object)}
+				return
+			}
+			if object, ok := each.Object.(T); ok && each.Type != watch.Deleted && match(object) {
+				found <- sighting{at: at, object: object}
+				return
+			}
+		}
+		found <- sighting{err: fmt.Errorf("the API server ended the watch of %T", list)}
+	}()
+	return found, nil
+}
+
+// await returns a sighting, or an error after a while.
+func await(ctx context.Context, what string, within time.Duration, sightings <-chan sighting) (sighting, error) {
+	select {
+	case found := <-sightings:
+		if found.err != nil {
+			return found, fmt.Errorf("waiting until %s: %w", what, found.err)
+		}
+		return found, nil
+	case <-time.After(within):
+		return sighting{}, fmt.Errorf("waited %s in vain until %s", within, what)
+	case <-ctx.Done():
+		return sighting{}, fmt.Errorf("interrupted while waiting until %s", what)
+	}
+}
