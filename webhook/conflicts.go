@@ -67,7 +67,7 @@ func (c *conflicts) ofCluster(ctx context.Context, object *v1alpha1.ClusterCrypt
 	if err := c.reader.List(ctx, &cluster); err != nil {
 		return nil, fmt.Errorf("list the ClusterCryptoProfiles: %w", err)
 	}
-	asCreated(object)
+	object = asCreated(object.DeepCopy())
 	name := render.Name(object.Name, &object.Spec.ProfileSpec)
 	selected := map[string]*corev1.Namespace{}
 	for i := range namespaces.Items {

@@ -59,8 +59,6 @@ func decide(pod *corev1.Pod, byDefault bool) (verdict, error) {
 }
 
 func isWindows(pod *corev1.Pod) bool {
-	if pod.Spec.OS != nil {
-		return pod.Spec.OS.Name == corev1.Windows
-	}
-	return pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows ||
+		pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
 }

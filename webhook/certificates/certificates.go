@@ -74,6 +74,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
+// What keeping the certificates takes. The names are those of an installation
+// with default names; the chart puts in others.
+//
+// +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,resourceNames=crypto-broker-operator-ca,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=crypto-broker-operator,verbs=get;list;watch;patch
+
 // Certificates keeps the authority, this replica's serving certificate and the
 // caBundles. It is made by New and works while Start runs.
 type Certificates struct {
