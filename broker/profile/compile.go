@@ -13,6 +13,7 @@ type Set struct {
 	digest   string
 	profiles map[string]*Compiled
 	names    []string
+	rejected int
 }
 
 // Digest identifies the file the set was compiled from, see Digest.
@@ -29,6 +30,10 @@ func (s *Set) Names() []string { return slices.Clone(s.names) }
 
 // Len returns how many profiles the set has.
 func (s *Set) Len() int { return len(s.names) }
+
+// Rejected returns how many profiles of the file are out of service because of
+// a problem.
+func (s *Set) Rejected() int { return s.rejected }
 
 // Compiled is one profile, checked and made ready for requests. It never
 // changes and is safe for concurrent use.
@@ -83,6 +88,7 @@ func Compile(file string, data []byte) (*Set, Problems) {
 			set.names = append(set.names, p.name)
 		}
 	}
+	set.rejected = len(doc.Profiles) - len(set.names)
 	if len(set.names) == 0 && len(doc.Profiles) > 0 {
 		return nil, problems
 	}

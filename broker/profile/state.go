@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import "time"
+
+// Reason says in one word how the set that is served relates to the directory.
+type Reason string
+
+const (
+	// Loaded: what the directory holds is served, all of it.
+	Loaded Reason = "Loaded"
+	// NoProfiles: nothing valid was found yet.
+	NoProfiles Reason = "NoProfiles"
+	// SetRejected: the directory holds something else that was refused; the last
+	// good set is served.
+	SetRejected Reason = "SetRejected"
+	// ProfilesRejected: what the directory holds is served, save profiles with
+	// problems.
+	ProfilesRejected Reason = "ProfilesRejected"
+	// Missing: the file vanished; the last good set is served.
+	Missing Reason = "Missing"
+)
+
+// State is what a Source serves at one moment.
+type State struct {
+	// Digest identifies the set, empty while none is served.
+	Digest string
+	// Since is when this digest began to be served, zero while none is.
+	Since time.Time
+	// Reason tells how the set relates to what the directory holds.
+	Reason Reason
+}
+
+// Result is the outcome of one look at the directory.
+type Result string
+
+const (
+	// ResultLoaded: a set was compiled and is served from now on.
+	ResultLoaded Result = "loaded"
+	// ResultRejected: the file could not be used, or vanished.
+	ResultRejected Result = "rejected"
+	// ResultUnchanged: the directory holds what it held at the last look.
+	ResultUnchanged Result = "unchanged"
+)
+
+// Event tells an observer of one look at the directory.
+type Event struct {
+	Result Result
+	// Reason is the state from now on.
+	Reason Reason
+	// Set is the new set where Result is ResultLoaded, else nil.
+	Set *Set
+	// Problems are those of the file; a set can be loaded with some.
+	Problems Problems
+	// Err is why the file could not be read.
+	Err error
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// Source follows a directory and holds the last good set of its profile file.
+type Source struct {
+	options
+	dir string
+
+	current atomic.Pointer[Set]
+	state   atomic.Pointer[State]
+	done    chan struct{}
+
+	// looked is what the last look at the directory found: a digest, or the
+	// text of an error. Only the watching goroutine uses it.
+	looked string
+}
+
+type options struct {
+	pollInterval  time.Duration
+	quiet         time.Duration
+	observe       func(Event)
+	watchProblem  func(error)
+	now           func() time.Time
+	fastPollLimit time.Duration
+}
+
+// Option changes how Watch works.
+type Option func(*options)
+
+// WithPollInterval sets how often the directory is read even though nothing
+// announced a change; 10 s by default.
+func WithPollInterval(d time.Duration) Option {
+	return func(o *options) { o.pollInterval = d }
+}
+
+// WithObserver calls f after each look at the directory, one call at a time.
+// It is called before Current and State tell of the new set, so that a server
+// that f hands the set to serves it before anybody is told so. The first call
+// happens before Watch returns.
+func WithObserver(f func(Event)) Option {
+	return func(o *options) { o.observe = f }
+}
+
+// WithWatchProblem calls f with the reason when the directory cannot be watched
+// and is polled each second instead, and with nil once it is watched again.
+func WithWatchProblem(f func(error)) Option {
+	return func(o *options) { o.watchProblem = f }
+}
+
+// Watch reads the profile file of a directory, given by its absolute path, and
+// follows it until ctx ends. It understands how a kubelet replaces a mounted
+// ConfigMap: by renaming the symbolic link "..data" over the old one.
+//
+// Nothing about the directory is an error at this point: it may be missing or
+// hold an invalid file, and be put right later. State tells.
+func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("profile directory %q: expected an absolute path", dir)
+	}
+	s := &Source{
+		dir:  filepath.Clean(dir),
+		done: make(chan struct{}),
+		options: options{
+			pollInterval:  10 * time.Second,
+			quiet:         50 * time.Millisecond,
+			observe:       func(Event) {},
+			watchProblem:  func(error) {},
+			now:           time.Now,
+			fastPollLimit: time.Second,
+		},
+	}
+	for _, option := range opts {
+		option(&s.options)
+	}
+	if s.pollInterval <= 0 {
+		return nil, fmt.Errorf("poll interval %s: expected more than 0", s.pollInterval)
+	}
+	s.state.Store(&State{Reason: NoProfiles})
+	w := &watcher{source: s}
+	w.ensure()
+	s.look()
+	go func() {
+		defer close(s.done)
+		defer w.close()
+		w.run(ctx)
+	}()
+	return s, nil
+}
+
+// Current is the set that is served, nil while there is none.
+func (s *Source) Current() *Set { return s.current.Load() }
+
+// State tells what is served, since when and why.
+func (s *Source) State() State { return *s.state.Load() }
+
+// Wait returns once the directory is not watched any more, after the end of the
+// context that Watch was given.
+func (s *Source) Wait() { <-s.done }
+
+// look reads the file and acts on what it finds. It tells whether the file was
+// at rest; one that is being written is left for a later look.
+func (s *Source) look() bool {
+	data, err := s.read()
+	switch {
+	case errors.Is(err, errBeingWritten):
+		return false
+	case errors.Is(err, fs.ErrNotExist):
+		s.reject(Missing, Event{Err: err}, "missing")
+	case err != nil:
+		s.reject(SetRejected, Event{Err: err}, err.Error())
+	default:
+		s.take(data)
+	}
+	return true
+}
+
+func (s *Source) take(data []byte) {
+	digest := Digest(data)
+	if s.unchanged(digest) {
+		return
+	}
+	if current := s.current.Load(); current != nil && current.Digest() == digest {
+		// The set that is served is back after something else was refused.
+		s.publish(current, nil)
+		return
+	}
+	set, problems := Compile(FileName, data)
+	switch {
+	case set == nil:
+		s.reject(SetRejected, Event{Problems: problems}, digest)
+	case set.Len() == 0 && s.current.Load() == nil:
+		// An empty list takes all profiles from a broker that serves, but one that
+		// starts waits for its first.
+		s.reject(NoProfiles, Event{Err: errNoProfiles}, digest)
+	default:
+		s.publish(set, problems)
+	}
+}
+
+func (s *Source) publish(set *Set, problems Problems) {
+	reason := Loaded
+	if set.Rejected() > 0 {
+		reason = ProfilesRejected
+	}
+	s.looked = set.Digest()
+	s.observe(Event{Result: ResultLoaded, Reason: reason, Set: set, Problems: problems})
+	state := State{Digest: set.Digest(), Since: s.now(), Reason: reason}
+	if before := s.State(); before.Digest == state.Digest {
+		state.Since = before.Since
+	}
+	s.current.Store(set)
+	s.state.Store(&state)
+}
+
+// reject keeps what is served and says why nothing newer is.
+func (s *Source) reject(reason Reason, event Event, looked string) {
+	if s.unchanged(looked) {
+		return
+	}
+	s.looked = looked
+	state := s.State()
+	if state.Digest == "" {
+		reason = NoProfiles
+	}
+	state.Reason = reason
+	event.Result, event.Reason = ResultRejected, reason
+	s.observe(event)
+	s.state.Store(&state)
+}
+
+func (s *Source) unchanged(looked string) bool {
+	if s.looked != looked {
+		return false
+	}
+	s.observe(Event{Result: ResultUnchanged, Reason: s.State().Reason})
+	return true
+}
+
+var errNoProfiles = errors.New("the file lists no profiles")
+
+var errBeingWritten = errors.New("the file is being written")
+
+// read returns the content of the profile file. A kubelet replaces files as a
+// whole, but editors do not: content that changes under the reading is not
+// used.
+func (s *Source) read() ([]byte, error) {
+	name := filepath.Join(s.dir, FileName)
+	// Opening a pipe would block until somebody writes to it.
+	if info, err := os.Stat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	before, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// One byte more than allowed, so that Compile sees that it is too much.
+	data, err := io.ReadAll(io.LimitReader(file, MaxFileSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	after, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime()) {
+		return nil, errBeingWritten
+	}
+	return data, nil
+}

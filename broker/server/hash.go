@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/hex"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// hash serves HashData for every generation: it appends the digest of the input
+// to dst and names the algorithm.
+func (s *Server) hash(c *call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
+	if err := checkSize(c.op, "input", len(input), maxInputSize); err != nil {
+		return nil, "", err
+	}
+	p, err := s.profile(c, name)
+	if err != nil {
+		return nil, "", err
+	}
+	policy := p.Hash()
+	if policy == nil {
+		return nil, "", refused(codes.FailedPrecondition, c.op, name, "the profile does not offer this operation")
+	}
+	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
+}
+
+// profile finds the profile of a call and checks that the caller may use it.
+func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
+	if err := checkProfileName(c.op, name); err != nil {
+		return nil, err
+	}
+	serving := s.serving.Load()
+	if serving == nil {
+		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", c.op)
+	}
+	p, ok := serving.profiles[name]
+	if !ok {
+		return nil, refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
+	}
+	c.counters = p.counters
+	if policy := p.Callers(); policy != nil {
+		if caller := callerOf(c.ctx); !policy.Allows(caller) {
+			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller))
+		}
+	}
+	if p.AuditRequired() {
+		return nil, refused(codes.FailedPrecondition, c.op, name, "the profile requires an audit record of each call, which this broker does not write")
+	}
+	return p.Compiled, nil
+}
+
+// hexadecimal renders a digest in lower-case digits.
+func hexadecimal(digest []byte) string {
+	var buffer [2 * engine.MaxDigestSize]byte
+	return string(hex.AppendEncode(buffer[:0], digest))
+}

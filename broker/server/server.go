@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+// Server answers requests of all generations of the wire contract. It answers
+// UNAVAILABLE, and its health is NOT_SERVING, until Use is called.
+type Server struct {
+	logger  *slog.Logger
+	metrics *telemetry.Metrics
+	grpc    *grpc.Server
+	health  *health.Server
+
+	serving atomic.Pointer[serving]
+
+	// streams ends the streams that go on for as long as the client likes.
+	streams    context.Context
+	endStreams context.CancelFunc
+}
+
+// serving is a set of profiles with what requests need beside each.
+type serving struct {
+	profiles map[string]servedProfile
+}
+
+type servedProfile struct {
+	*profile.Compiled
+	counters *telemetry.Counters
+}
+
+// Sizes and times of connections.
+const (
+	// flowControlWindow is the memory in bytes that a client may fill before it
+	// waits. Fixed ones spare the pings by which gRPC estimates better ones.
+	flowControlWindow = 1 << 20
+	// maxStreams bounds the requests of a connection at one time; a client that
+	// has more of them waits.
+	maxStreams = 256
+	// handshakeTime is how long a connection may take to begin.
+	handshakeTime = 5 * time.Second
+	// minPingInterval is how often clients may ask whether the broker is still
+	// there. gRPC's own, five minutes, ends connections of clients that are set
+	// to less.
+	minPingInterval = 5 * time.Second
+)
+
+// New makes a server. Nothing listens yet.
+func New(logger *slog.Logger, metrics *telemetry.Metrics) *Server {
+	s := &Server{logger: logger, metrics: metrics, health: health.NewServer()}
+	s.streams, s.endStreams = context.WithCancel(context.Background())
+	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	s.grpc = grpc.NewServer(
+		grpc.Creds(callerCredentials{}),
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(maxMessageSize),
+		grpc.MaxSendMsgSize(maxMessageSize),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(flowControlWindow),
+		grpc.StaticConnWindowSize(flowControlWindow),
+		// Goroutines that live on keep their grown stacks.
+		grpc.NumStreamWorkers(uint32(max(2, runtime.GOMAXPROCS(0)))),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.UnaryInterceptor(s.recoverUnary),
+		grpc.StreamInterceptor(s.boundStream),
+	)
+	s.grpc.RegisterService(s.cryptoGrpc(), nil)
+	s.grpc.RegisterService(s.cryptoService(), nil)
+	healthpb.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s
+}
+
+// Use serves a set of profiles from now on. Requests under way finish with the
+// set they began with.
+func (s *Server) Use(set *profile.Set) {
+	counters := s.metrics.Profiles(set)
+	next := &serving{profiles: make(map[string]servedProfile, set.Len())}
+	for _, name := range set.Names() {
+		p, _ := set.Lookup(name)
+		next.profiles[name] = servedProfile{p, counters[name]}
+	}
+	s.serving.Store(next)
+	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+}
+
+// Serving tells whether there ever was a set of profiles to serve.
+func (s *Server) Serving() bool { return s.serving.Load() != nil }
+
+// Serve accepts connections on all sockets until Shutdown, which is no error.
+func (s *Server) Serve(sockets *Sockets) error {
+	var group errgroup.Group
+	for _, listener := range sockets.listeners {
+		group.Go(func() error {
+			err := s.grpc.Serve(listener)
+			if err == nil || errors.Is(err, grpc.ErrServerStopped) {
+				return nil
+			}
+			return fmt.Errorf("serve %s: %w", listener.path, err)
+		})
+	}
+	return group.Wait()
+}
+
+// Shutdown tells clients that the broker goes, accepts no more requests and
+// waits for those under way until ctx ends. Then it breaks them off, and
+// returns the context's error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.health.Shutdown()
+	s.endStreams()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.grpc.GracefulStop()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.grpc.Stop()
+		<-done
+		return ctx.Err()
+	}
+}
+
+// recoverUnary keeps a defect in a service of gRPC from ending the broker.
+func (s *Server) recoverUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			reply, err = nil, s.panicked(info.FullMethod, cause)
+		}
+	}()
+	return handler(ctx, request)
+}
+
+// boundStream does the same for streams and ends them at shutdown.
+func (s *Server) boundStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.panicked(info.FullMethod, cause)
+		}
+	}()
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(s.streams, cancel)()
+	return handler(srv, boundedStream{stream, ctx})
+}
+
+type boundedStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+// Context implements grpc.ServerStream.
+func (s boundedStream) Context() context.Context { return s.ctx }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+// call is one request, whatever its generation.
+type call struct {
+	op  engine.Operation
+	ctx context.Context
+	// counters is set once the profile is known.
+	counters *telemetry.Counters
+}
+
+// message is a pointer to T that is a protobuf message.
+type message[T any] interface {
+	*T
+	proto.Message
+}
+
+// unary describes a method of the wire contract to gRPC: adapt is called with
+// the decoded request, its reply goes out with the request's metadata. Both
+// messages have a field named metadata.
+func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]](
+	s *Server, name string, op engine.Operation, adapt func(*call, PRequest) (PReply, error),
+) grpc.MethodDesc {
+	requestField := metadataField(PRequest(new(Request)))
+	replyField := metadataField(PReply(new(Reply)))
+	handle := func(ctx context.Context, decode func(any) error) (reply PReply, err error) {
+		started := time.Now()
+		c := call{op: op, ctx: ctx}
+		s.metrics.Begin()
+		defer func() {
+			if cause := recover(); cause != nil {
+				reply, err = nil, s.panicked(op.String(), cause)
+			}
+			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
+		}()
+		request := PRequest(new(Request))
+		e := &envelope{message: request, requestField: requestField, replyField: replyField}
+		if err := decode(e); err != nil {
+			return nil, err
+		}
+		if e.err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
+				op, request.ProtoReflect().Descriptor().FullName(), e.err)
+		}
+		if reply, err = adapt(&c, request); err != nil {
+			return nil, err
+		}
+		if e.metadata != nil {
+			// Unknown fields are written as they are, and to the client this is its
+			// metadata.
+			reply.ProtoReflect().SetUnknown(protoreflect.RawFields(e.metadata))
+		}
+		return reply, nil
+	}
+	return grpc.MethodDesc{
+		MethodName: name,
+		// Interceptors are for the services of gRPC itself: what they do is in
+		// handle, without their allocations.
+		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			reply, err := handle(ctx, decode)
+			if err != nil {
+				return nil, err
+			}
+			return reply, nil
+		},
+	}
+}
+
+func metadataField(m proto.Message) protowire.Number {
+	descriptor := m.ProtoReflect().Descriptor()
+	field := descriptor.Fields().ByName("metadata")
+	if field == nil {
+		panic(fmt.Sprintf("server: %s has no field metadata", descriptor.FullName()))
+	}
+	return field.Number()
+}
+
+// panicked keeps a defect from ending the broker. The log has the stack but not
+// the cause, unless Go itself wrote that: anything else might quote an input.
+func (s *Server) panicked(what string, cause any) error {
+	text := fmt.Sprintf("%T", cause)
+	if err, ok := cause.(runtime.Error); ok {
+		text = err.Error()
+	}
+	s.logger.LogAttrs(context.Background(), slog.LevelError, "a request failed because of a defect in the broker; the others are not affected",
+		slog.String("operation", what), slog.String("cause", text), slog.String("stack", string(debug.Stack())))
+	return status.Errorf(codes.Internal, "%s: failed because of a defect in the broker, whose log has the details", what)
+}

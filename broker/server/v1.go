@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+
+	"google.golang.org/grpc"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+)
+
+// cryptoService is the service cryptobroker.v1.CryptoService.
+func (s *Server) cryptoService() *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: v1.CryptoService_ServiceDesc.ServiceName,
+		Metadata:    v1.CryptoService_ServiceDesc.Metadata,
+		Methods: []grpc.MethodDesc{
+			unary(s, "HashData", engine.HashData, s.hashDataV1),
+		},
+	}
+}
+
+func (s *Server) hashDataV1(c *call, request *v1.HashDataRequest) (*v1.HashDataResponse, error) {
+	if err := checkMetadata(c.op, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+		return nil, err
+	}
+	raw := false
+	switch format := request.GetOutputFormat(); format {
+	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_UNSPECIFIED, v1.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX:
+	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW:
+		raw = true
+	default:
+		return nil, invalid(c.op, "outputFormat", "is %d, expected 0 or 1 (hex) or 2 (raw)", format)
+	}
+	var buffer [engine.MaxDigestSize]byte
+	digest, algorithm, err := s.hash(c, buffer[:0], request.GetProfile(), request.GetInput())
+	if err != nil {
+		return nil, err
+	}
+	reply := &v1.HashDataResponse{
+		Descriptor_: &v1.CryptoDescriptor{
+			Profile: request.GetProfile(), Operation: c.op.String(), Algorithm: algorithm,
+		},
+	}
+	if raw {
+		reply.HashValue = &v1.HashDataResponse_HashValueRaw{HashValueRaw: bytes.Clone(digest)}
+	} else {
+		reply.HashValue = &v1.HashDataResponse_HashValueHex{HashValueHex: hexadecimal(digest)}
+	}
+	return reply, nil
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Metrics are all metrics of one broker, on a registry of their own.
+type Metrics struct {
+	registry  *prometheus.Registry
+	requests  *requests
+	inFlight  atomic.Int64
+	durations [engine.Operations]prometheus.Observer
+	reloads   map[profile.Result]prometheus.Counter
+	reloaded  prometheus.Gauge
+	profiles  *prometheus.GaugeVec
+	info      *prometheus.GaugeVec
+}
+
+// NewMetrics makes the metrics of a broker of the given version.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: newRequests(),
+		reloads:  map[profile.Result]prometheus.Counter{},
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "crypto_broker_profiles_last_reload_timestamp_seconds",
+			Help: "When the set of profiles that is served was loaded, in seconds since 1970; 0 while there is none.",
+		}),
+		profiles: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_profiles",
+			Help: "Profiles of the set that is served, by whether they are served or out of service because of a problem.",
+		}, []string{"state"}),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_profiles_info",
+			Help: "Always 1; the digest is that of the set of profiles that is served.",
+		}, []string{"digest"}),
+	}
+	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "crypto_broker_request_duration_seconds",
+		Help: "Time from the start of a request to its reply, by operation.",
+		Buckets: []float64{
+			10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5,
+		},
+	}, []string{"operation"})
+	for op := range engine.Operations {
+		m.durations[op] = durations.WithLabelValues(engine.Operation(op).String())
+	}
+	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_profiles_reloads_total",
+		Help: "Looks at the profile directory, by whether a set was loaded, refused, or nothing had changed.",
+	}, []string{"result"})
+	for _, result := range []profile.Result{profile.ResultLoaded, profile.ResultRejected, profile.ResultUnchanged} {
+		m.reloads[result] = reloads.WithLabelValues(string(result))
+	}
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "crypto_broker_requests_in_flight",
+		Help: "Requests that are being served.",
+	}, func() float64 { return float64(m.inFlight.Load()) })
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "crypto_broker_build_info",
+		Help: "Always 1; the labels say what is running.",
+	}, []string{"version", "goversion"})
+	build.WithLabelValues(version, runtime.Version()).Set(1)
+	m.profiles.WithLabelValues("served").Set(0)
+	m.profiles.WithLabelValues("rejected").Set(0)
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, inFlight, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Begin counts a request that starts. Each needs an End.
+func (m *Metrics) Begin() { m.inFlight.Add(1) }
+
+// End counts a request that ended. counters is that of its profile, nil where it
+// named none that is served.
+func (m *Metrics) End(op engine.Operation, counters *Counters, code codes.Code, took time.Duration) {
+	if counters == nil {
+		counters = &m.requests.unknown
+	}
+	counters.Add(op, code)
+	m.durations[op].Observe(took.Seconds())
+	m.inFlight.Add(-1)
+}
+
+// Profiles returns the counters of each profile of a set that is about to be
+// served; those of profiles that are not in it are dropped.
+func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
+	return m.requests.use(set.Names())
+}
+
+// Looked counts a look at the profile directory.
+func (m *Metrics) Looked(event profile.Event) {
+	m.reloads[event.Result].Inc()
+	if event.Result != profile.ResultLoaded {
+		return
+	}
+	m.reloaded.SetToCurrentTime()
+	m.profiles.WithLabelValues("served").Set(float64(event.Set.Len()))
+	m.profiles.WithLabelValues("rejected").Set(float64(event.Set.Rejected()))
+	m.info.Reset()
+	m.info.WithLabelValues(event.Set.Digest()).Set(1)
+}

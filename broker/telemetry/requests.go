@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+)
+
+// unknownProfile is the label of requests that name no profile that is served.
+// What a client sends never becomes a label.
+const unknownProfile = "unknown"
+
+// numCodes is how many gRPC status codes there are.
+const numCodes = int(codes.Unauthenticated) + 1
+
+// Counters counts the requests for one profile.
+type Counters struct {
+	byCode [engine.Operations][numCodes]atomic.Uint64
+}
+
+// Add counts one finished request.
+func (c *Counters) Add(op engine.Operation, code codes.Code) {
+	if int(code) >= numCodes {
+		code = codes.Unknown
+	}
+	c.byCode[op][code].Add(1)
+}
+
+// requests collects the counters of all profiles as
+// crypto_broker_requests_total.
+type requests struct {
+	desc *prometheus.Desc
+
+	mu      sync.Mutex // not taken by requests
+	current map[string]*Counters
+	unknown Counters
+}
+
+func newRequests() *requests {
+	return &requests{
+		desc: prometheus.NewDesc("crypto_broker_requests_total",
+			"Finished requests by operation, profile of the set that is served, and gRPC status code.",
+			[]string{"operation", "profile", "code"}, nil),
+		current: map[string]*Counters{},
+	}
+}
+
+// use returns the counters of the given profiles. Those that were there before go on,
+// those of profiles that are gone end, so that the label set stays closed.
+func (r *requests) use(names []string) map[string]*Counters {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := make(map[string]*Counters, len(names))
+	for _, name := range names {
+		counters := r.current[name]
+		if counters == nil {
+			counters = &Counters{}
+		}
+		next[name] = counters
+	}
+	r.current = next
+	return next
+}
+
+// Describe implements prometheus.Collector.
+func (r *requests) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
+
+// Collect implements prometheus.Collector. OK is there from the start, so that
+// a rate over it is never empty; other codes once they happened.
+func (r *requests) Collect(ch chan<- prometheus.Metric) {
+	r.mu.Lock()
+	current := r.current
+	r.mu.Unlock()
+	for name, counters := range current {
+		if name == unknownProfile {
+			continue // collected below, together with what shares its label
+		}
+		r.collect(ch, name, true, counters)
+	}
+	if same := current[unknownProfile]; same != nil {
+		r.collect(ch, unknownProfile, true, same, &r.unknown)
+	} else {
+		r.collect(ch, unknownProfile, false, &r.unknown)
+	}
+}
+
+func (r *requests) collect(ch chan<- prometheus.Metric, name string, withOK bool, sources ...*Counters) {
+	for op := range engine.Operations {
+		for code := range numCodes {
+			var n uint64
+			for _, source := range sources {
+				n += source.byCode[op][code].Load()
+			}
+			if n > 0 || (withOK && code == int(codes.OK)) {
+				ch <- prometheus.MustNewConstMetric(r.desc, prometheus.CounterValue, float64(n),
+					engine.Operation(op).String(), name, codes.Code(code).String())
+			}
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Status is what the status port tells about.
+type Status struct {
+	// Metrics are served at /metrics.
+	Metrics *Metrics
+	// Profiles is the state that /profiles tells.
+	Profiles func() profile.State
+	// Ready returns nothing where requests are served, else what is missing, in
+	// a few words.
+	Ready func() string
+	// Logger gets what goes wrong while answering.
+	Logger *slog.Logger
+}
+
+// timeLayout is RFC 3339 in UTC with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// profilesAnswer is the body of /profiles. Revision has its place here before
+// sets have one; it is 0 until then.
+type profilesAnswer struct {
+	Digest   string  `json:"digest"`
+	Revision uint64  `json:"revision"`
+	Since    *string `json:"since"`
+	Reason   string  `json:"reason"`
+}
+
+// Server makes the HTTP server of the status port. It holds no more than its
+// few paths need: small headers, no bodies, short times.
+func (s *Status) Server() *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if missing := s.Ready(); missing != "" {
+			answer(w, http.StatusServiceUnavailable, "not ready: "+missing)
+			return
+		}
+		answer(w, http.StatusOK, "ready")
+	})
+	mux.HandleFunc("GET /profiles", s.profiles)
+	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.registry, promhttp.HandlerOpts{
+		ErrorLog: errorLog,
+		// A few scrapers at once are plenty; more would only hold memory.
+		MaxRequestsInFlight: 4,
+		Timeout:             5 * time.Second,
+	}))
+	return &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 2 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      10 * time.Second,
+		IdleTimeout:       60 * time.Second,
+		MaxHeaderBytes:    8 << 10,
+		ErrorLog:          errorLog,
+	}
+}
+
+func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
+	state := s.Profiles()
+	body := profilesAnswer{Digest: state.Digest, Reason: string(state.Reason)}
+	if !state.Since.IsZero() {
+		since := state.Since.UTC().Format(timeLayout)
+		body.Since = &since
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		s.Logger.Debug("could not answer /profiles", "error", err)
+	}
+}
+
+func answer(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// config is what the command line and the environment say.
+type config struct {
+	profilesDir     string
+	pollInterval    time.Duration
+	socketDir       string
+	callers         []string
+	socketGroup     int
+	statusAddress   string
+	logLevel        string
+	logFormat       string
+	logOutput       string
+	shutdownTimeout time.Duration
+}
+
+func (c *config) settings() []setting {
+	c.socketGroup = -1
+	return []setting{
+		{
+			name: "profiles-dir", env: "CRYPTO_BROKER_PROFILES_DIR", kind: "path", set: absolutePath(&c.profilesDir),
+			usage: "directory with the file Profiles.yaml; it may appear later and is followed; required",
+		},
+		{
+			name: "profiles-poll-interval", env: "CRYPTO_BROKER_PROFILES_POLL_INTERVAL", kind: "duration", initial: "10s", set: positiveDuration(&c.pollInterval),
+			usage: "how often the file is read even though the system announced no change",
+		},
+		{
+			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),
+			usage: "directory of the socket " + server.SocketName,
+		},
+		{
+			name: "callers", env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
+			usage: "names separated by commas: each gets a directory of its name in the socket directory with a socket of its own, by which profiles know it",
+		},
+		{
+			name: "socket-group", env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
+			usage: "id of the group that may connect; without it only the broker's own user may",
+		},
+		{
+			name: "status-address", env: "CRYPTO_BROKER_STATUS_ADDRESS", kind: "address", set: address(&c.statusAddress),
+			usage: "address of the HTTP port with /healthz, /readyz, /metrics and /profiles, such as :9470; without it there is none",
+		},
+		{
+			name: "shutdown-timeout", env: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", kind: "duration", initial: "10s", set: positiveDuration(&c.shutdownTimeout),
+			usage: "how long requests under way may take to finish after SIGTERM or SIGINT",
+		},
+		{
+			name: "log-level", env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
+			usage: "least important lines to log: debug, info, warn or error",
+		},
+		{
+			name: "log-format", env: "CRYPTO_BROKER_LOG_FORMAT", kind: "format", initial: "json", set: oneOf(&c.logFormat, "json", "text"),
+			usage: "json or text",
+		},
+		{
+			name: "log-output", env: "CRYPTO_BROKER_LOG_OUTPUT", kind: "stream", initial: "stderr", set: oneOf(&c.logOutput, "stdout", "stderr"),
+			usage: "stdout or stderr",
+		},
+	}
+}
+
+// read fills the configuration and checks what no single value can tell.
+func (c *config) read(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
+	settings := c.settings()
+	flags, err := newFlags("broker", settings)
+	if err != nil {
+		return err
+	}
+	if err := parse(flags, settings, args, lookup); err != nil {
+		return printHelp(err, stdout, serveUsage)
+	}
+	if c.profilesDir == "" {
+		return usagef("--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml")
+	}
+	sockets := c.sockets()
+	if err := sockets.Validate(); err != nil {
+		return usagef("%v", err)
+	}
+	return nil
+}
+
+func (c *config) sockets() server.SocketOptions {
+	return server.SocketOptions{Dir: c.socketDir, Callers: c.callers, Group: c.socketGroup}
+}

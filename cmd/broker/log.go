@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func newLogger(c *config, stdout, stderr io.Writer) *slog.Logger {
+	levels := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}
+	options := &slog.HandlerOptions{Level: levels[c.logLevel]}
+	out := stderr
+	if c.logOutput == "stdout" {
+		out = stdout
+	}
+	if c.logFormat == "text" {
+		return slog.New(slog.NewTextHandler(out, options))
+	}
+	return slog.New(slog.NewJSONHandler(out, options))
+}
+
+// maxLoggedProblems bounds the lines about one file; a file that is something
+// else altogether has a problem in each of its lines.
+const maxLoggedProblems = 50
+
+// logLook logs what came of a look at the profile directory, if anything did.
+func logLook(logger *slog.Logger, event profile.Event) {
+	switch event.Result {
+	case profile.ResultUnchanged:
+		return
+	case profile.ResultLoaded:
+		logger.Info("profiles loaded", "digest", event.Set.Digest(), "served", event.Set.Len(), "rejected", event.Set.Rejected())
+	case profile.ResultRejected:
+		message := "profiles rejected, the last good ones stay in service"
+		if event.Reason == profile.NoProfiles {
+			message = "no valid profiles yet, waiting for some"
+		}
+		attributes := []any{"reason", event.Reason, "problems", len(event.Problems)}
+		if event.Err != nil {
+			attributes = append(attributes, "error", event.Err)
+		}
+		logger.Warn(message, attributes...)
+	}
+	for i, problem := range event.Problems {
+		if i == maxLoggedProblems {
+			logger.Warn("more problems with profiles are not logged", "problems", len(event.Problems)-i)
+			return
+		}
+		logger.Warn("problem with a profile", "file", problem.File, "line", problem.Line, "column", problem.Column,
+			"profile", problem.Profile, "field", problem.Field, "problem", problem.Message)
+	}
+}
+
+func logWatch(logger *slog.Logger, dir string, problem error) {
+	if problem != nil {
+		logger.Warn("the profile directory cannot be watched and is read each second instead", "directory", dir, "error", problem)
+		return
+	}
+	logger.Info("watching the profile directory", "directory", dir)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+func serveCommand(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
+	var c config
+	if err := c.read(args, lookup, stdout); err != nil {
+		return err
+	}
+	return serve(ctx, &c, newLogger(&c, stdout, stderr))
+}
+
+// serve runs a broker until ctx ends, which is no error.
+func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
+	metrics := telemetry.NewMetrics(programVersion())
+	broker := server.New(logger, metrics)
+
+	watching, stopWatching := context.WithCancel(context.Background())
+	defer stopWatching()
+	source, err := profile.Watch(watching, c.profilesDir,
+		profile.WithPollInterval(c.pollInterval),
+		profile.WithObserver(func(event profile.Event) {
+			if event.Set != nil {
+				broker.Use(event.Set)
+			}
+			metrics.Looked(event)
+			logLook(logger, event)
+		}),
+		profile.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
+	)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopWatching()
+		source.Wait()
+	}()
+
+	options := c.sockets()
+	options.Logger = logger
+	sockets, err := server.Listen(options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sockets.Close()) }()
+
+	var stopping atomic.Bool
+	status, err := listenStatus(ctx, c.statusAddress, &telemetry.Status{
+		Metrics: metrics, Profiles: source.State, Logger: logger,
+		Ready: func() string {
+			switch {
+			case stopping.Load():
+				return "shutting down"
+			case !broker.Serving():
+				return string(source.State().Reason)
+			}
+			return ""
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, status.close()) }()
+
+	// From here on a failure of one part stops the others.
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return broker.Serve(sockets) })
+	group.Go(status.serve)
+	group.Go(func() error {
+		<-running.Done()
+		stopping.Store(true)
+		logger.Info("shutting down", "timeout", c.shutdownTimeout.String())
+		deadline, cancel := context.WithTimeout(context.Background(), c.shutdownTimeout)
+		defer cancel()
+		if err := broker.Shutdown(deadline); err != nil {
+			logger.Warn("requests that took too long were broken off", "timeout", c.shutdownTimeout.String())
+		}
+		return status.close()
+	})
+	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
+		"profiles", c.profilesDir, "reason", source.State().Reason)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// statusPort is the HTTP server of the status port, or nothing where it is off.
+type statusPort struct {
+	server   *http.Server
+	listener net.Listener
+}
+
+func listenStatus(ctx context.Context, address string, status *telemetry.Status) (*statusPort, error) {
+	if address == "" {
+		return &statusPort{}, nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("open the status port %s: %w", address, err)
+	}
+	return &statusPort{status.Server(), listener}, nil
+}
+
+func (p *statusPort) address() string {
+	if p.listener == nil {
+		return ""
+	}
+	return p.listener.Addr().String()
+}
+
+func (p *statusPort) serve() error {
+	if p.server == nil {
+		return nil
+	}
+	if err := p.server.Serve(p.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status port: %w", err)
+	}
+	return nil
+}
+
+func (p *statusPort) close() error {
+	if p.server == nil {
+		return nil
+	}
+	if err := p.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close the status port: %w", err)
+	}
+	return nil
+}

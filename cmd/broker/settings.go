@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// setting is one thing that can be set by a flag or by an environment variable.
+type setting struct {
+	name, env string
+	kind      string // what --help calls its value
+	usage     string
+	initial   string // the default, as text
+	set       func(string) error
+}
+
+// value makes a setting a flag; it keeps the text only for --help.
+type value struct {
+	*setting
+	text string
+}
+
+// String implements pflag.Value.
+func (v *value) String() string { return v.text }
+
+// Type implements pflag.Value.
+func (v *value) Type() string { return v.kind }
+
+// Set implements pflag.Value.
+func (v *value) Set(text string) error {
+	v.text = text
+	return v.set(text)
+}
+
+// newFlags makes the flags of a command. Nothing is printed by pflag itself.
+func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
+	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Usage = func() {}
+	for i := range settings {
+		s := &settings[i]
+		if s.initial != "" {
+			if err := s.set(s.initial); err != nil {
+				return nil, fmt.Errorf("default of --%s: %w", s.name, err)
+			}
+		}
+		usage := s.usage
+		if s.env != "" {
+			usage += " [" + s.env + "]"
+		}
+		flags.Var(&value{s, s.initial}, s.name, usage)
+	}
+	return flags, nil
+}
+
+// parse reads the flags and, for those not given, the environment. An empty
+// variable is one that is not set.
+func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(string) (string, bool)) error {
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return usagef("%v", err)
+	}
+	if flags.NArg() > 0 {
+		return usagef("unexpected argument %q", flags.Arg(0))
+	}
+	for _, s := range settings {
+		if s.env == "" || flags.Changed(s.name) {
+			continue
+		}
+		if text, ok := lookup(s.env); ok && text != "" {
+			if err := s.set(text); err != nil {
+				return usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
+			}
+		}
+	}
+	return nil
+}
+
+// The kinds of values.
+
+func absolutePath(into *string) func(string) error {
+	return func(text string) error {
+		if !filepath.IsAbs(text) {
+			return errors.New("expected an absolute path")
+		}
+		*into = filepath.Clean(text)
+		return nil
+	}
+}
+
+func names(into *[]string) func(string) error {
+	return func(text string) error {
+		list := strings.Split(text, ",")
+		if slices.Contains(list, "") {
+			return errors.New("expected names separated by single commas")
+		}
+		*into = list
+		return nil
+	}
+}
+
+func groupID(into *int) func(string) error {
+	return func(text string) error {
+		id, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || id == 1<<32-1 {
+			return errors.New("expected a group id from 0 to 4294967294")
+		}
+		*into = int(id)
+		return nil
+	}
+}
+
+func address(into *string) func(string) error {
+	return func(text string) error {
+		const want = "expected [host]:port such as :9470, with a port from 0 to 65535"
+		_, port, err := net.SplitHostPort(text)
+		if err != nil {
+			return errors.New(want)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return errors.New(want)
+		}
+		*into = text
+		return nil
+	}
+}
+
+func oneOf(into *string, allowed ...string) func(string) error {
+	return func(text string) error {
+		if !slices.Contains(allowed, text) {
+			return fmt.Errorf("expected one of %s", strings.Join(allowed, ", "))
+		}
+		*into = text
+		return nil
+	}
+}
+
+func positiveDuration(into *time.Duration) func(string) error {
+	return func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errors.New("expected a duration above 0 such as 500ms, 10s or 2m")
+		}
+		*into = d
+		return nil
+	}
+}

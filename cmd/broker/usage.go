@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the width in columns that --help is wrapped to.
+const helpWidth = 100
+
+// serveUsage is what broker --help prints.
+func serveUsage() string {
+	return `Serves cryptographic operations by profile over gRPC on Unix sockets.
+
+Usage:
+  broker [serve] [flags]    serve until SIGTERM or SIGINT
+  broker health [flags]     exit with 0 where a broker serves, else with 1
+  broker version            print the version
+  broker help               print this text
+
+Each flag can be given by the environment variable in brackets instead; a flag
+comes before its variable. A wrong value ends the program with exit code 2.
+
+Flags:
+` + flagUsages((&config{}).settings()) + `
+Example:
+  broker --profiles-dir /etc/crypto-broker/profiles --status-address :9470
+`
+}
+
+func flagUsages(settings []setting) string {
+	flags, err := newFlags("broker", settings)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return flags.FlagUsagesWrapped(helpWidth)
+}
+
+// printHelp prints the usage where help is what was asked for.
+func printHelp(err error, stdout io.Writer, usage func() string) error {
+	if errors.Is(err, pflag.ErrHelp) {
+		if _, failed := io.WriteString(stdout, usage()); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
