@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -33,7 +34,7 @@ func (o *output) step(format string, arguments ...any) {
 
 // line writes one line.
 func (o *output) line(format string, arguments ...any) {
-	fmt.Fprintf(o, "  "+format+"\n", arguments...)
+	fmt.Fprintln(o, strings.TrimRight("  "+fmt.Sprintf(format, arguments...), " "))
 }
 
 // event is one row of the table: what happened when, and how long after what.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
@@ -78,6 +79,7 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 type Server struct {
 	// URL is where it answers, on the loopback interface.
 	URL     string
+	targets *targets
 	command *exec.Cmd
 	exited  chan error
 	log     *os.File
@@ -88,13 +90,8 @@ func Start(ctx context.Context, program, folder, kubeconfig string, interval tim
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	values := map[string]string{"KUBECONFIG": kubeconfig, "INTERVAL": interval.String()}
-	content := os.Expand(configuration, func(name string) string {
-		if value, found := values[name]; found {
-			return value
-		}
-		return "${" + name + "}" // of a replacement by a regular expression
-	})
+	list := filepath.Join(folder, "targets.json")
+	content := strings.NewReplacer("${TARGETS}", list, "${INTERVAL}", interval.String()).Replace(configuration)
 	file := filepath.Join(folder, "prometheus.yaml")
 	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 		return nil, err
@@ -103,16 +100,20 @@ func Start(ctx context.Context, program, folder, kubeconfig string, interval tim
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(folder, "prometheus.log"))
+	followed, err := followPods(kubeconfig, list)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: "http://" + address, exited: make(chan error, 1), log: log}
+	log, err := os.Create(filepath.Join(folder, "prometheus.log"))
+	if err != nil {
+		return nil, errors.Join(err, followed.close())
+	}
+	s := &Server{URL: "http://" + address, exited: make(chan error, 1), log: log, targets: followed}
 	s.command = exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(folder, "data"),
 		"--storage.tsdb.retention.time=1d", "--web.listen-address="+address)
 	s.command.Stdout, s.command.Stderr = log, log
 	if err := s.command.Start(); err != nil {
-		return nil, errors.Join(err, log.Close())
+		return nil, errors.Join(err, log.Close(), followed.close())
 	}
 	go func() { s.exited <- s.command.Wait() }()
 	if err := s.awaitReady(ctx); err != nil {
@@ -168,20 +169,24 @@ func (s *Server) lastLog() string {
 
 // Stop ends Prometheus and waits until it has.
 func (s *Server) Stop() error {
+	return errors.Join(s.stop(), s.log.Close(), s.targets.close())
+}
+
+func (s *Server) stop() error {
 	select {
-	case <-s.exited: // it had ended by itself
-		return s.log.Close()
+	case err := <-s.exited:
+		return err // it had ended by itself
 	default:
 	}
 	if err := s.command.Process.Signal(os.Interrupt); err != nil {
-		return errors.Join(err, s.log.Close())
+		return err
 	}
 	select {
 	case err := <-s.exited:
-		return errors.Join(err, s.log.Close())
+		return err
 	case <-time.After(20 * time.Second):
 		err := s.command.Process.Kill()
 		<-s.exited
-		return errors.Join(errors.New("prometheus did not end within 20 s and was killed"), err, s.log.Close())
+		return errors.Join(errors.New("prometheus did not end within 20 s and was killed"), err)
 	}
 }
