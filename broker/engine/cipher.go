@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Sizes of AES-GCM in bytes (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2).
+const (
+	// NonceSize is the only size of nonces that needs no hashing and no longer
+	// bound on their number.
+	NonceSize = 12
+	// FullTagSize is the size of a tag that is not cut.
+	FullTagSize = 16
+)
+
+// MaxRandomNonces is how often one key may encrypt with nonces that the broker
+// makes: at 2^32 the chance that two are equal reaches 2^-32, the most that NIST
+// SP 800-38D, section 8.3, allows.
+const MaxRandomNonces = 1 << 32
+
+// Errors of a Cipher.
+var (
+	// ErrAuthentication means that key, nonce, additional data, ciphertext and
+	// tag do not belong together. Which of them is wrong cannot be told.
+	ErrAuthentication = errors.New("engine: the ciphertext does not authenticate")
+
+	// ErrExhausted means that a key has encrypted MaxRandomNonces times.
+	ErrExhausted = errors.New("engine: the key has been used as often as random nonces allow")
+)
+
+// Cipher encrypts and decrypts with AES-GCM under one key, wherever that key is.
+// It is safe for concurrent use.
+type Cipher interface {
+	// KeySize is the size of the key in bytes.
+	KeySize() int
+	// Seal encrypts with a nonce of NonceSize bytes, which must never be used
+	// again with this key, and returns a tag of FullTagSize bytes.
+	Seal(nonce, plaintext, additional []byte) (ciphertext, tag []byte, err error)
+	// SealRandom encrypts with a random nonce that it makes, or returns
+	// ErrExhausted.
+	SealRandom(plaintext, additional []byte) (nonce, ciphertext, tag []byte, err error)
+	// Open decrypts with a tag of 12 to 16 bytes, or returns ErrAuthentication.
+	Open(nonce, ciphertext, tag, additional []byte) (plaintext []byte, err error)
+}
+
+// AESGCM is a Cipher whose key is in the broker's memory.
+type AESGCM struct {
+	size   int
+	block  cipher.Block
+	given  cipher.AEAD // takes the nonce
+	random cipher.AEAD // makes the nonce
+	used   atomic.Uint64
+}
+
+// NewAESGCM makes a cipher of a key of 16, 24 or 32 bytes. It keeps no reference
+// to the key, so the caller can overwrite it.
+func NewAESGCM(key []byte) (*AESGCM, error) {
+	switch len(key) {
+	case 16, 24, 32:
+	default:
+		return nil, fmt.Errorf("has %d bytes, expected the 16, 24 or 32 bytes of an AES key", len(key))
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	given, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	random, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &AESGCM{size: len(key), block: block, given: given, random: random}, nil
+}
+
+// KeySize implements Cipher.
+func (c *AESGCM) KeySize() int { return c.size }
+
+// Seal implements Cipher.
+func (c *AESGCM) Seal(nonce, plaintext, additional []byte) (ciphertext, tag []byte, err error) {
+	if len(nonce) != NonceSize {
+		return nil, nil, fmt.Errorf("engine: the nonce has %d bytes, expected %d", len(nonce), NonceSize)
+	}
+	sealed := c.given.Seal(make([]byte, 0, len(plaintext)+FullTagSize), nonce, plaintext, additional)
+	return sealed[:len(plaintext):len(plaintext)], sealed[len(plaintext):], nil
+}
+
+// SealRandom implements Cipher. The nonce comes from the generator inside Go's
+// cryptographic module, as FIPS 140-3 requires (implementation guidance C.H).
+func (c *AESGCM) SealRandom(plaintext, additional []byte) (nonce, ciphertext, tag []byte, err error) {
+	if c.used.Add(1) > MaxRandomNonces {
+		c.used.Add(^uint64(0)) // do not count what is refused, or the count would wrap one day
+		return nil, nil, nil, ErrExhausted
+	}
+	sealed := c.random.Seal(make([]byte, 0, NonceSize+len(plaintext)+FullTagSize), nil, plaintext, additional)
+	end := NonceSize + len(plaintext)
+	return sealed[:NonceSize:NonceSize], sealed[NonceSize:end:end], sealed[end:], nil
+}
+
+// Open implements Cipher.
+func (c *AESGCM) Open(nonce, ciphertext, tag, additional []byte) ([]byte, error) {
+	if len(nonce) != NonceSize {
+		return nil, fmt.Errorf("engine: the nonce has %d bytes, expected %d", len(nonce), NonceSize)
+	}
+	aead := c.given
+	if len(tag) != FullTagSize {
+		var err error
+		if aead, err = cipher.NewGCMWithTagSize(c.block, len(tag)); err != nil {
+			return nil, err
+		}
+	}
+	joined := make([]byte, 0, len(ciphertext)+len(tag))
+	joined = append(append(joined, ciphertext...), tag...)
+	plaintext, err := aead.Open(joined[:0], nonce, joined, additional)
+	if err != nil {
+		return nil, ErrAuthentication
+	}
+	return plaintext, nil
+}
+
+// Sealed is what EncryptData returns.
+type Sealed struct {
+	Nonce, Ciphertext, Tag []byte
+}
+
+// Encrypt encrypts by the rules of a profile. Without a nonce strategy of its
+// own the profile demands one of NonceSize bytes from the caller.
+func Encrypt(policy *profile.CipherPolicy, key Cipher, nonce, plaintext, additional []byte) (Sealed, error) {
+	if err := checkKeySize(policy, key); err != nil {
+		return Sealed{}, err
+	}
+	var s Sealed
+	var err error
+	if policy.RandomNonce() {
+		if len(nonce) > 0 {
+			return Sealed{}, inputError("encryptMetadata.nonce", "has %d bytes, expected none: with NonceStrategy random the broker makes the nonce", len(nonce))
+		}
+		s.Nonce, s.Ciphertext, s.Tag, err = key.SealRandom(plaintext, additional)
+	} else {
+		if err := checkNonce("encryptMetadata.nonce", nonce); err != nil {
+			return Sealed{}, err
+		}
+		s.Nonce = nonce
+		s.Ciphertext, s.Tag, err = key.Seal(nonce, plaintext, additional)
+	}
+	if errors.Is(err, ErrExhausted) {
+		return Sealed{}, preconditionError("the key has encrypted 2^32 times with nonces of the broker's making, the most that NIST SP 800-38D allows; replace the key")
+	}
+	if err != nil {
+		return Sealed{}, err
+	}
+	// A short tag is the beginning of the whole one (SP 800-38D, section 7.1).
+	s.Tag = s.Tag[:policy.TagSize()]
+	return s, nil
+}
+
+// Decrypt decrypts by the rules of a profile. It says no more than that the
+// input does not authenticate, whatever the cause.
+func Decrypt(policy *profile.CipherPolicy, key Cipher, sealed Sealed, additional []byte) ([]byte, error) {
+	if err := checkKeySize(policy, key); err != nil {
+		return nil, err
+	}
+	if err := checkNonce("decryptMetadata.nonce", sealed.Nonce); err != nil {
+		return nil, err
+	}
+	if len(sealed.Tag) != policy.TagSize() {
+		return nil, inputError("decryptMetadata.tag", "has %d bytes, expected the %d that the profile's TagLength stands for", len(sealed.Tag), policy.TagSize())
+	}
+	plaintext, err := key.Open(sealed.Nonce, sealed.Ciphertext, sealed.Tag, additional)
+	if errors.Is(err, ErrAuthentication) {
+		return nil, inputError("ciphertext", "does not authenticate with this key, nonce, aad and tag")
+	}
+	return plaintext, err
+}
+
+func checkKeySize(policy *profile.CipherPolicy, key Cipher) error {
+	if key.KeySize() != policy.KeySize() {
+		return inputError("keySource", "is a key of %d bits, expected one of %d bits", 8*key.KeySize(), 8*policy.KeySize())
+	}
+	return nil
+}
+
+func checkNonce(field string, nonce []byte) error {
+	if len(nonce) != NonceSize {
+		return inputError(field, "has %d bytes, expected %d", len(nonce), NonceSize)
+	}
+	return nil
+}
