@@ -129,6 +129,9 @@ func variableQuery(raw json.RawMessage) string {
 	return string(raw)
 }
 
+// metricNames finds the metrics in an expression.
+var metricNames = regexp.MustCompile(`\b(crypto_broker|controller_runtime|process|go)_[a-z_]+\b`)
+
 // expectAnswers asks every query of the panels until it has an answer, and returns how many there are.
 func expectAnswers(t *testing.T, server *prometheus.Server, board string, panels []panel, substitute func(string) string) int {
 	t.Helper()
@@ -139,6 +142,13 @@ func expectAnswers(t *testing.T, server *prometheus.Server, board string, panels
 			count++
 			t.Run(board+"/"+each.Title, func(t *testing.T) {
 				expression := substitute(target.Expr)
+				for _, metric := range metricNames.FindAllString(expression, -1) {
+					// A panel that falls back to zero has an answer even if no such metric exists.
+					eventually(t, 30*time.Second, "there is a series "+metric, func() error {
+						_, err := ask(t, server, "count("+metric+")")
+						return err
+					})
+				}
 				var answer string
 				eventually(t, 30*time.Second, fmt.Sprintf("%s has an answer without NaN", expression), func() (err error) {
 					answer, err = ask(t, server, expression)
