@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"encoding/asn1"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// encoding is the string type that an attribute has in a certificate.
+type encoding uint8
+
+const (
+	// directory is PrintableString where the characters allow it and otherwise
+	// UTF8String, which RFC 5280, section 4.1.2.4 leaves of DirectoryString.
+	directory encoding = iota
+	// printable is PrintableString only.
+	printable
+	// ia5 is IA5String, which is ASCII.
+	ia5
+)
+
+// attribute is a type of attribute.
+type attribute struct {
+	id       asn1.ObjectIdentifier
+	encoding encoding
+	// length is how many characters the value must have, 0 for any.
+	length int
+}
+
+// attributes are the types known by name. Sources: RFC 4519 and RFC 5280,
+// appendix A.1; the short forms S, T, E and EMAIL are what other tools print.
+var attributes = byName([]named{
+	{"CN commonName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 3}}},
+	{"SN surname", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 4}}},
+	{"serialNumber", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 5}, encoding: printable}},
+	{"C countryName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 6}, encoding: printable, length: 2}},
+	{"L localityName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 7}}},
+	{"ST S stateOrProvinceName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 8}}},
+	{"STREET streetAddress", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 9}}},
+	{"O organizationName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 10}}},
+	{"OU organizationalUnitName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 11}}},
+	{"T title", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 12}}},
+	{"description", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 13}}},
+	{"businessCategory", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 15}}},
+	{"postalCode", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 17}}},
+	{"name", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 41}}},
+	{"GN givenName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 42}}},
+	{"initials", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 43}}},
+	{"generationQualifier", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 44}}},
+	{"dnQualifier", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 46}, encoding: printable}},
+	{"pseudonym", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 65}}},
+	{"organizationIdentifier", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 97}}},
+	{"UID userId", attribute{id: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}}},
+	{"DC domainComponent", attribute{id: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}, encoding: ia5}},
+	{"E EMAIL emailAddress", attribute{id: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}, encoding: ia5}},
+})
+
+// named is an attribute with its names, separated by spaces.
+type named struct {
+	names string
+	attribute
+}
+
+// byName indexes attributes by name in lower case and by object identifier.
+func byName(list []named) map[string]attribute {
+	index := map[string]attribute{}
+	for _, a := range list {
+		for name := range strings.FieldsSeq(a.names) {
+			index[strings.ToLower(name)] = a.attribute
+		}
+		index[a.id.String()] = a.attribute
+	}
+	return index
+}
+
+// isType tells whether a text could be the type of an attribute: a keyword or
+// the digits and dots of an object identifier.
+func isType(text string) bool {
+	if text == "" {
+		return false
+	}
+	for i, c := range []byte(text) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		digit := c >= '0' && c <= '9'
+		if !letter && !digit && (i == 0 || c != '-' && c != '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// parseType finds the type of an attribute by name or object identifier.
+func parseType(text string) (attribute, error) {
+	if a, ok := attributes[strings.ToLower(text)]; ok {
+		return a, nil
+	}
+	if text == "" {
+		return attribute{}, problem("an attribute without a type, expected one such as \"CN=\"")
+	}
+	if text[0] < '0' || text[0] > '9' {
+		return attribute{}, problem("unknown attribute type %s, expected CN, O, OU, C, ST, L or another of RFC 4519, or a dotted object identifier", excerpt(text))
+	}
+	id, ok := parseObjectIdentifier(text)
+	if !ok {
+		return attribute{}, problem("attribute type %s is no object identifier, expected one such as 2.5.4.3", excerpt(text))
+	}
+	return attribute{id: id}, nil
+}
+
+// parseObjectIdentifier reads the dotted form of RFC 4512, section 1.4: numbers
+// without leading zeros, the first at most 2 and the second at most 39 below
+// it. Numbers beyond 31 bits are refused, since readers of certificates do.
+func parseObjectIdentifier(text string) (asn1.ObjectIdentifier, bool) {
+	var id asn1.ObjectIdentifier
+	for part := range strings.SplitSeq(text, ".") {
+		number, err := strconv.ParseUint(part, 10, 31)
+		if err != nil || len(part) > 1 && part[0] == '0' {
+			return nil, false
+		}
+		id = append(id, int(number))
+	}
+	if len(id) < 2 || id[0] > 2 || id[0] < 2 && id[1] > 39 || id[1] > math.MaxInt32-80 {
+		return nil, false
+	}
+	return id, true
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package subject
+
+import (
+	"bytes"
+	"encoding/asn1"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// attributeTypeAndValue and relativeDistinguishedNameSET are the types of X.501
+// in the form that makes encoding/asn1 keep the type of each value; a slice
+// whose type ends with SET is sorted as DER wants it.
+type (
+	attributeTypeAndValue struct {
+		Type  asn1.ObjectIdentifier
+		Value asn1.RawValue
+	}
+	relativeDistinguishedNameSET []attributeTypeAndValue
+)
+
+// Parse reads a distinguished name and returns its DER, a Name of RFC 5280,
+// section 4.1.2.4. Errors are one sentence that tells what to write instead.
+func Parse(text string) ([]byte, error) {
+	p := parser{rest: text}
+	var name []relativeDistinguishedNameSET
+	for {
+		component, err := p.component()
+		if err != nil {
+			return nil, err
+		}
+		if component != nil {
+			name = append(name, component)
+		}
+		if p.rest == "" {
+			break
+		}
+		p.rest = p.rest[1:] // the comma
+	}
+	if len(name) == 0 {
+		return nil, problem("names nothing, expected attributes such as \"CN=api.example.com,O=Example\"")
+	}
+	return asn1.Marshal(name)
+}
+
+type parser struct{ rest string }
+
+// component reads attributes up to a comma or the end; nil where there is none.
+func (p *parser) component() (relativeDistinguishedNameSET, error) {
+	p.skipBlanks()
+	if p.rest == "" || p.rest[0] == ',' {
+		return nil, nil
+	}
+	var set relativeDistinguishedNameSET
+	for {
+		a, err := p.attribute()
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(set, func(other attributeTypeAndValue) bool { return sameAttribute(a, other) }) {
+			return nil, problem("one component has the attribute %s twice with the same value", a.Type)
+		}
+		set = append(set, a)
+		if p.rest == "" || p.rest[0] == ',' {
+			return set, nil
+		}
+		p.rest = p.rest[1:] // the plus sign
+	}
+}
+
+func sameAttribute(a, b attributeTypeAndValue) bool {
+	return a.Type.Equal(b.Type) && bytes.Equal(a.Value.Bytes, b.Value.Bytes) && bytes.Equal(a.Value.FullBytes, b.Value.FullBytes)
+}
+
+// attribute reads "type=value" and stops before a comma, a plus sign that
+// separates, or at the end.
+func (p *parser) attribute() (attributeTypeAndValue, error) {
+	name, value, found := strings.Cut(p.rest, "=")
+	if !found || strings.Contains(name, ",") {
+		part, _, _ := strings.Cut(p.rest, ",")
+		return attributeTypeAndValue{}, problem("%s is no attribute, expected one such as \"CN=api.example.com\"; a comma inside a value is written \"\\,\"", excerpt(strings.TrimSpace(part)))
+	}
+	name = strings.TrimSpace(name)
+	kind, err := parseType(name)
+	if err != nil {
+		return attributeTypeAndValue{}, err
+	}
+	p.rest = value
+	p.skipBlanks()
+	encoded, err := p.value(name, kind)
+	return attributeTypeAndValue{Type: kind.id, Value: encoded}, err
+}
+
+func (p *parser) value(name string, kind attribute) (asn1.RawValue, error) {
+	if digits, ok := strings.CutPrefix(p.rest, "#"); ok {
+		end := strings.IndexAny(digits, ",+")
+		if end < 0 {
+			end = len(digits)
+		}
+		p.rest = digits[end:]
+		return kind.decodeHex(name, strings.TrimRight(digits[:end], blank))
+	}
+	text, err := p.text(name)
+	if err != nil {
+		return asn1.RawValue{}, err
+	}
+	return kind.encode(name, text)
+}
+
+// text reads a value with its escapes. Blanks at its end go, unless escaped.
+func (p *parser) text(name string) (string, error) {
+	var text []byte
+	kept := 0 // length up to the last character that is no bare blank
+	for p.rest != "" {
+		switch c := p.rest[0]; {
+		case c == ',', c == '+' && p.attributeFollows():
+			return string(text[:kept]), nil
+		case c == '\\':
+			unescaped, err := p.escape(name)
+			if err != nil {
+				return "", err
+			}
+			text = append(text, unescaped)
+			kept = len(text)
+			continue
+		case c == '"':
+			return "", problem("the value of %s has an unescaped quotation mark, expected \"\\\"\"; values are not quoted, a comma inside one is written \"\\,\"", name)
+		case c == ';':
+			return "", problem("the value of %s has an unescaped semicolon, expected a comma between attributes, or \"\\;\" for the character", name)
+		case strings.IndexByte(blank, c) >= 0:
+			text = append(text, c)
+		default:
+			text = append(text, c)
+			kept = len(text)
+		}
+		p.rest = p.rest[1:]
+	}
+	return string(text[:kept]), nil
+}
+
+// attributeFollows tells whether the plus sign at hand separates attributes.
+func (p *parser) attributeFollows() bool {
+	name, _, found := strings.Cut(p.rest[1:], "=")
+	return found && isType(strings.TrimSpace(name))
+}
+
+// escape reads a backslash and what follows it: a special character or two
+// hexadecimal digits of one byte.
+func (p *parser) escape(name string) (byte, error) {
+	if len(p.rest) >= 2 && strings.IndexByte(" \"#+,;<=>\\", p.rest[1]) >= 0 {
+		c := p.rest[1]
+		p.rest = p.rest[2:]
+		return c, nil
+	}
+	if len(p.rest) >= 3 {
+		if b, err := hex.DecodeString(p.rest[1:3]); err == nil {
+			p.rest = p.rest[3:]
+			return b[0], nil
+		}
+	}
+	return 0, problem("the value of %s has a backslash that escapes nothing, expected a special character or two hexadecimal digits after it, or \"\\\\\" for the character", name)
+}
+
+// blank are the characters that mean nothing around names and values.
+const blank = " \t\r\n"
+
+func (p *parser) skipBlanks() { p.rest = strings.TrimLeft(p.rest, blank) }
