@@ -32,7 +32,7 @@ func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
 	}
 	t.Run("of config/default", accept(kustomize(t, "default")))
 	// The API of PodMonitors is not Kubernetes' own, and not here.
-	t.Run("of the chart with everything switched on", accept(render(t,
+	t.Run("of the chart with everything switched on", accept(renderChart(t,
 		append(everySwitchOn(), "--set", "metrics.podMonitor.enabled=false,dashboard.namespace=")...)))
 }
 
@@ -50,7 +50,7 @@ func TestExpressionsHaveTheTypesOfTheirObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	checker := &validating.TypeChecker{SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: discoveryClient}, RestMapper: mapper}
-	objects := render(t)
+	objects := renderChart(t)
 	for _, name := range policyNames {
 		for _, warning := range checker.Check(find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)) {
 			t.Errorf("%s: %s: %s", name, warning.FieldRef, warning.Warning)

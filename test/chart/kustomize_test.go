@@ -28,7 +28,7 @@ var onlyKustomize = []string{"Namespace " + releaseNamespace}
 
 func TestKustomizeGivesWhatTheChartGives(t *testing.T) {
 	fromChart := map[string]string{}
-	for _, object := range render(t) {
+	for _, object := range renderChart(t) {
 		object.SetLabels(without(object.GetLabels(), helmLabels))
 		object.SetAnnotations(without(object.GetAnnotations(), helmAnnotations))
 		add(t, fromChart, object)

@@ -22,7 +22,7 @@ func TestEveryWorkloadPassesPodSecurityRestricted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			workloads := 0
-			objects := render(t, arguments...)
+			objects := renderChart(t, arguments...)
 			for _, object := range objects {
 				switch object.GetKind() {
 				case "Deployment":

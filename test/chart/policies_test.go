@@ -21,7 +21,7 @@ var policyNames = []string{release + "-broker-pods", release + "-pod-status", re
 
 func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	environmentSet := environment.MustBaseEnvSet(oldest)
-	objects := render(t)
+	objects := renderChart(t)
 
 	for _, name := range policyNames {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
@@ -71,7 +71,7 @@ func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 }
 
 func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
-	objects := render(t)
+	objects := renderChart(t)
 	policies := 0
 	for _, object := range objects {
 		if object.GetKind() == "ValidatingAdmissionPolicy" {
@@ -110,7 +110,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 		"in another namespace": {[]string{"--namespace", "other"}, "system:serviceaccount:other:crypto-broker-operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := render(t, test.arguments...)
+			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))
 				if !strings.Contains(found, "'"+test.want+"'") || strings.Count(found, "system:serviceaccount:") != 1 {

@@ -70,8 +70,8 @@ func mustTemplate(t *testing.T, arguments ...string) []byte {
 	return rendered
 }
 
-// render is template, parsed.
-func render(t *testing.T, arguments ...string) []*unstructured.Unstructured {
+// renderChart is template, parsed.
+func renderChart(t *testing.T, arguments ...string) []*unstructured.Unstructured {
 	t.Helper()
 	return parse(t, mustTemplate(t, arguments...))
 }

@@ -26,7 +26,7 @@ func TestRightsAreExactlyThese(t *testing.T) {
 		"rights-of-another-name": {"--namespace", "elsewhere", "--set", "fullnameOverride=broker,rbac.aggregateWriteToEdit=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, filepath.Join("testdata", name+".golden"), rights(t, render(t, arguments...)))
+			golden(t, filepath.Join("testdata", name+".golden"), rights(t, renderChart(t, arguments...)))
 		})
 	}
 }

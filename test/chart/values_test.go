@@ -22,7 +22,7 @@ func TestRenderingTwiceGivesTheSameBytes(t *testing.T) {
 }
 
 func TestNothingIsFilledInForTheCABundle(t *testing.T) {
-	for _, object := range render(t, everySwitchOn()...) {
+	for _, object := range renderChart(t, everySwitchOn()...) {
 		if bytes.Contains(mustJSON(t, object), []byte("caBundle")) {
 			t.Errorf("%s has a caBundle, expected it to be left to the operator", identity(object))
 		}
@@ -109,7 +109,7 @@ func TestAValueReachesTheOperator(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects := render(t, "--set", test.set)
+			objects := renderChart(t, "--set", test.set)
 			deployments := 0
 			for _, object := range objects {
 				if object.GetKind() == "Deployment" {
@@ -125,7 +125,7 @@ func TestAValueReachesTheOperator(t *testing.T) {
 }
 
 func TestPodsAreScheduledAsValuesSay(t *testing.T) {
-	objects := render(t, "--set", strings.Join([]string{
+	objects := renderChart(t, "--set", strings.Join([]string{
 		"replicas=3", "hostNetwork=true", "webhook.port=10260", "priorityClassName=system-cluster-critical",
 		"nodeSelector.pool=system", "tolerations[0].operator=Exists", "imagePullSecrets[0].name=registry",
 		"podLabels.team=crypto", "podAnnotations.example\\.com/a=b", "terminationGracePeriodSeconds=45",

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+)
+
+// On a server with the definitions alone: there are no webhooks to answer.
+func TestTheAPIServerTakesTheSamples(t *testing.T) {
+	config, stop, err := apiserver.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"samples", "samples/catalogue"} {
+		for _, object := range kustomize(t, folder) {
+			if err := c.Create(t.Context(), object, client.FieldValidation("Strict")); err != nil {
+				t.Errorf("%s: %v", identity(object), err)
+			}
+		}
+	}
+}
