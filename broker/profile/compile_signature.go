@@ -93,6 +93,17 @@ func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
 // Keys says which keys may be used, nil where any may.
 func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
 
+// HasCMS tells whether a CMS SignedData can be made of the signatures: of one
+// RSASSA-PKCS1-v1_5 or ECDSA signature over a SHA-2 digest (RFC 5754).
+func HasCMS(components []SignatureComponent) bool {
+	if len(components) != 1 {
+		return false
+	}
+	c := components[0]
+	return (c.Algorithm == RSAPKCS1v15 || c.Algorithm == ECDSA) &&
+		(c.Hash == crypto.SHA256 || c.Hash == crypto.SHA384 || c.Hash == crypto.SHA512)
+}
+
 // KeyLimits maps key algorithms ("RSA", "ECDSA", "Ed25519") to the sizes
 // allowed. Where it is nil, a key needs the 112 bits of security strength that
 // NIST SP 800-131A Rev. 2 demands of every signature. ML-DSA is not in it, since

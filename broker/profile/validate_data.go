@@ -17,6 +17,12 @@ func (v validator) encryptData(at place, e *EncryptData) {
 	}
 	v.number(at.field("TagLength"), at, e.TagLength, tagLengths, false)
 	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
+	for i := range e.KeyIDs {
+		where := at.field("KeyIds").index(i)
+		if pin := where.field("SPKISHA256"); v.present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
+			v.add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")
+		}
+	}
 }
 
 // number checks one of a fixed list of sizes in bits.
@@ -48,9 +54,43 @@ func (v validator) signData(at place, s *SignData) {
 	v.signHash(at, s.SignAlg, s.HashAlg, dataHashAlgorithms)
 	if s.SignatureFormat != "" || v.present(at.field("SignatureFormat")) {
 		v.enum(at.field("SignatureFormat"), at, s.SignatureFormat, signatureFormats)
+		v.cms(at, s)
 	}
 	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	v.usableKeys(at, s)
 	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+}
+
+// cms refuses the format CMS where no call could ever get it.
+func (v validator) cms(at place, s *SignData) {
+	if !strings.EqualFold(s.SignatureFormat, signatureFormatNames[SignatureCMS]) || v.failed[at.field("SignAlg")] || v.failed[at.field("HashAlg")] {
+		return
+	}
+	sign, hash := strings.ToLower(s.SignAlg), strings.ToLower(s.HashAlg)
+	if (sign != "rsa" && sign != "ecdsa") || strings.HasPrefix(hash, "sha3-") {
+		v.add(at.field("SignatureFormat"), at, "found \"CMS\", which needs SignAlg \"rsa\" or \"ecdsa\" with a HashAlg \"sha-256\", \"sha-384\" or \"sha-512\"")
+	}
+}
+
+// usableKeys refuses constraints that leave the algorithm without any key. What
+// is not listed is refused, so such a profile would refuse every call.
+func (v validator) usableKeys(at place, s *SignData) {
+	if v.failed[at.field("SignAlg")] {
+		return
+	}
+	needed := map[string]string{"rsa": "RSA", "rsa-pss": "RSA", "ecdsa": "ECDSA", "ed25519": "Ed25519"}
+	for part := range strings.SplitSeq(strings.ToLower(s.SignAlg), "+") {
+		algorithm, limited := needed[part]
+		if !limited {
+			continue
+		}
+		for name, sizes := range map[string]map[string]KeySize{"Subject": s.KeyConstraints.Subject, "Issuer": s.KeyConstraints.Issuer} {
+			if _, listed := sizes[algorithm]; len(sizes) > 0 && !listed {
+				where := at.field("KeyConstraints")
+				v.add(where.field(name), where, "does not list %q, the keys of SignAlg %q, so that every key would be refused", algorithm, s.SignAlg)
+			}
+		}
+	}
 }
 
 // signAlgorithm checks that the algorithm fits the mode: a classical one, a

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	_ "crypto/sha256" // digests of signatures
+	_ "crypto/sha3"   // digests of signatures
+	_ "crypto/sha512" // digests of signatures
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"filippo.io/mldsa"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// SigningKey is a key that signs.
+type SigningKey struct {
+	Signer crypto.Signer
+	// Certificates are that of the key and, after it, those of its issuers.
+	// Only CMS needs them.
+	Certificates []*x509.Certificate
+}
+
+// VerifyingKey is a key that signatures are checked with.
+type VerifyingKey struct {
+	Public crypto.PublicKey
+	// Certificates are as in SigningKey.
+	Certificates []*x509.Certificate
+}
+
+// Sign signs the input by the rules of a profile, with one key for each of the
+// policy's components and in their order.
+//
+// RSASSA-PSS uses a salt as long as the digest and MGF1 with the same digest.
+// ML-DSA is hedged, with an empty context string.
+func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys []SigningKey, input []byte) ([]byte, error) {
+	components := policy.Components()
+	if err := checkFormat(policy, format); err != nil {
+		return nil, err
+	}
+	if err := checkKeyCount(policy, len(keys)); err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		if err := checkKey(components[i], key.Signer.Public(), policy.Signs(), keyField(len(keys), i)); err != nil {
+			return nil, err
+		}
+	}
+	if format == profile.SignatureCMS {
+		return signCMS(components[0], keys[0], input)
+	}
+	signatures := make([][]byte, len(keys))
+	for i, key := range keys {
+		signature, err := signComponent(components[i], key.Signer, input)
+		if err != nil {
+			return nil, err
+		}
+		signatures[i] = signature
+	}
+	return encodeSignatures(components, format, keys, signatures)
+}
+
+// Verify tells whether the signature is that of the input, by the rules of a
+// profile and with one key for each of the policy's components and in their
+// order. A hybrid is valid where all of its signatures are.
+//
+// A signature that is no such thing at all, by its format or its length, is an
+// error, so that a mistake is not taken for a forgery.
+func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys []VerifyingKey, input, signature []byte) (bool, error) {
+	components := policy.Components()
+	if err := checkFormat(policy, format); err != nil {
+		return false, err
+	}
+	if err := checkKeyCount(policy, len(keys)); err != nil {
+		return false, err
+	}
+	for i, key := range keys {
+		if err := checkKey(components[i], key.Public, policy.Checks(), keyField(len(keys), i)); err != nil {
+			return false, err
+		}
+	}
+	if format == profile.SignatureCMS {
+		return verifyCMS(components[0], keys[0], input, signature)
+	}
+	signatures, err := decodeSignatures(components, format, keys, signature)
+	if err != nil {
+		return false, err
+	}
+	valid := true
+	for i, key := range keys {
+		if !verifyComponent(components[i], key.Public, input, signatures[i]) {
+			valid = false
+		}
+	}
+	return valid, nil
+}
+
+// signComponent returns a signature in its standard form: DER for ECDSA, else
+// the octets that the algorithm yields.
+func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []byte) ([]byte, error) {
+	var opts crypto.SignerOpts = c.Hash
+	message := input
+	if c.Hash != 0 {
+		message = digestOf(c.Hash, input)
+	}
+	if c.Algorithm == profile.RSAPSS {
+		opts = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: c.Hash}
+	}
+	signature, err := signer.Sign(rand.Reader, message, opts)
+	if errors.Is(err, rsa.ErrMessageTooLong) {
+		return nil, inputError("keySource", "is an RSA key too small for %s with %s", c.Algorithm, c.Hash)
+	}
+	return signature, err
+}
+
+// verifyComponent takes a signature in the form that signComponent returns.
+func verifyComponent(c profile.SignatureComponent, public crypto.PublicKey, input, signature []byte) bool {
+	switch c.Algorithm {
+	case profile.RSAPKCS1v15:
+		return rsa.VerifyPKCS1v15(public.(*rsa.PublicKey), c.Hash, digestOf(c.Hash, input), signature) == nil
+	case profile.RSAPSS:
+		return rsa.VerifyPSS(public.(*rsa.PublicKey), c.Hash, digestOf(c.Hash, input), signature,
+			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
+	case profile.ECDSA:
+		return ecdsa.VerifyASN1(public.(*ecdsa.PublicKey), digestOf(c.Hash, input), signature)
+	case profile.Ed25519:
+		return ed25519.Verify(public.(ed25519.PublicKey), input, signature)
+	case profile.MLDSA44, profile.MLDSA65, profile.MLDSA87:
+		return mldsa.Verify(public.(*mldsa.PublicKey), input, signature, nil) == nil
+	default:
+		panic("engine: no signature algorithm named " + c.Algorithm.String())
+	}
+}
+
+func digestOf(hash crypto.Hash, input []byte) []byte {
+	h := hash.New()
+	h.Write(input)
+	return h.Sum(nil)
+}
+
+// keyField is the path of a key in the request.
+func keyField(keys, i int) string {
+	if keys == 1 {
+		return "keySource.single"
+	}
+	return fmt.Sprintf("keySource.componentKeys.keys[%d]", i)
+}
+
+func checkKeyCount(policy *profile.SignaturePolicy, found int) error {
+	want := len(policy.Components())
+	switch {
+	case found == want:
+		return nil
+	case want == 1:
+		return inputError("keySource", "has %d component keys, expected a single key for %s", found, policy.Algorithm())
+	default:
+		return inputError("keySource", "has %d key, expected %d in componentKeys for %s, the classical one first", found, want, policy.Algorithm())
+	}
+}
+
+// checkKey tells whether a key is one of the algorithm and of a size allowed.
+func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits profile.KeyLimits, field string) error {
+	found, bits := describeKey(public)
+	want := keyAlgorithms[c.Algorithm]
+	if found != want {
+		return inputError(field, "is %s key, expected %s key for %s", article(found), article(want), c.Algorithm)
+	}
+	if bits == 0 {
+		return nil // the algorithm fixes the size
+	}
+	size, ok := limits.Range(found)
+	if !ok {
+		return inputError(field, "is %s key, which the profile's KeyConstraints do not list", article(found))
+	}
+	if bits < size.MinKeySize || bits > size.MaxKeySize {
+		return inputError(field, "is %s key of %d bits, expected %d to %d bits", article(found), bits, size.MinKeySize, size.MaxKeySize)
+	}
+	return nil
+}
+
+// keyAlgorithms names the keys that an algorithm takes.
+var keyAlgorithms = map[profile.SignatureAlgorithm]string{
+	profile.RSAPKCS1v15: "RSA",
+	profile.RSAPSS:      "RSA",
+	profile.ECDSA:       "ECDSA",
+	profile.Ed25519:     "Ed25519",
+	profile.MLDSA44:     "ML-DSA-44",
+	profile.MLDSA65:     "ML-DSA-65",
+	profile.MLDSA87:     "ML-DSA-87",
+}
+
+// describeKey names the algorithm of a key and its size in bits, 0 where the
+// algorithm's name says it.
+func describeKey(public crypto.PublicKey) (algorithm string, bits int) {
+	switch key := public.(type) {
+	case *rsa.PublicKey:
+		return "RSA", key.N.BitLen()
+	case *ecdsa.PublicKey:
+		return "ECDSA", key.Curve.Params().BitSize
+	case ed25519.PublicKey:
+		return "Ed25519", 8 * len(key)
+	case *mldsa.PublicKey:
+		return key.Parameters().String(), 0
+	default:
+		return fmt.Sprintf("%T", public), 0
+	}
+}
+
+func article(algorithm string) string {
+	switch algorithm[0] {
+	case 'E', 'R', 'M': // read as letters or with a vowel: an RSA key, an ECDSA key, an ML-DSA key
+		return "an " + algorithm
+	default:
+		return "a " + algorithm
+	}
+}

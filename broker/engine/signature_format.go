@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/asn1"
+	"encoding/pem"
+	"math/big"
+	"slices"
+
+	"filippo.io/mldsa"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// SignaturePEMLabel is the label of a signature in format PEM.
+const SignaturePEMLabel = "SIGNATURE"
+
+// The forms of a signature:
+//
+//	RAW  r and s of ECDSA, each as long as the order of the curve and joined
+//	     (IEEE P1363), else the octets that the algorithm yields
+//	DER  ECDSA-Sig-Value (RFC 3279, section 2.2.3), else the same octets
+//	PEM  what DER yields, between lines with the label SIGNATURE
+//
+// Two signatures of a hybrid are, in either, the DER of
+//
+//	HybridSignature ::= SEQUENCE SIZE (2) OF OCTET STRING
+//
+// with the classical one first.
+
+// ecdsaSignature is ECDSA-Sig-Value.
+type ecdsaSignature struct{ R, S *big.Int }
+
+// checkFormat tells whether the profile allows the format and the algorithm has it.
+func checkFormat(policy *profile.SignaturePolicy, format profile.SignatureFormat) error {
+	if want, fixed := policy.Format(); fixed && format != want {
+		return inputError("signatureFormat", "is %s, expected %s, which the profile prescribes", format, want)
+	}
+	if format == profile.SignatureCMS && !profile.HasCMS(policy.Components()) {
+		return inputError("signatureFormat", "is CMS, which %s does not have; expected RAW, DER or PEM", policy.Algorithm())
+	}
+	return nil
+}
+
+func encodeSignatures(components []profile.SignatureComponent, format profile.SignatureFormat, keys []SigningKey, signatures [][]byte) ([]byte, error) {
+	if format == profile.SignatureRAW {
+		for i, c := range components {
+			if c.Algorithm != profile.ECDSA {
+				continue
+			}
+			raw, err := joinECDSA(keys[i].Signer.Public().(*ecdsa.PublicKey), signatures[i])
+			if err != nil {
+				return nil, err
+			}
+			signatures[i] = raw
+		}
+	}
+	encoded := signatures[0]
+	if len(signatures) > 1 {
+		var err error
+		if encoded, err = asn1.Marshal(signatures); err != nil {
+			return nil, err
+		}
+	}
+	if format == profile.SignaturePEM {
+		encoded = pem.EncodeToMemory(&pem.Block{Type: SignaturePEMLabel, Bytes: encoded})
+	}
+	return encoded, nil
+}
+
+// decodeSignatures undoes encodeSignatures. Its errors are about the form only.
+func decodeSignatures(components []profile.SignatureComponent, format profile.SignatureFormat, keys []VerifyingKey, encoded []byte) ([][]byte, error) {
+	if len(encoded) == 0 {
+		return nil, inputError("signature", "is empty, expected a signature in format %s", format)
+	}
+	if format == profile.SignaturePEM {
+		block, rest := pem.Decode(encoded)
+		if block == nil || block.Type != SignaturePEMLabel || len(block.Headers) > 0 ||
+			len(bytes.TrimSpace(rest)) > 0 || !bytes.HasPrefix(bytes.TrimSpace(encoded), []byte("-----BEGIN ")) {
+			return nil, inputError("signature", "is not PEM, expected one block with the label %s and nothing else", SignaturePEMLabel)
+		}
+		encoded = block.Bytes
+	}
+	signatures := [][]byte{encoded}
+	if len(components) > 1 {
+		signatures = nil
+		if rest, err := asn1.Unmarshal(encoded, &signatures); err != nil || len(rest) > 0 || len(signatures) != len(components) {
+			return nil, inputError("signature", "is not the DER of a sequence of %d octet strings, which a hybrid signature is", len(components))
+		}
+	}
+	for i, c := range components {
+		signature, err := decodeSignature(c, format, keys[i].Public, signatures[i])
+		if err != nil {
+			return nil, err
+		}
+		signatures[i] = signature
+	}
+	return signatures, nil
+}
+
+func decodeSignature(c profile.SignatureComponent, format profile.SignatureFormat, public crypto.PublicKey, encoded []byte) ([]byte, error) {
+	if c.Algorithm == profile.ECDSA {
+		if format == profile.SignatureRAW {
+			return splitECDSA(public.(*ecdsa.PublicKey), encoded)
+		}
+		var s ecdsaSignature
+		if rest, err := asn1.Unmarshal(encoded, &s); err != nil || len(rest) > 0 || s.R.Sign() < 0 || s.S.Sign() < 0 {
+			return nil, inputError("signature", "is not the DER of an ECDSA-Sig-Value, expected a sequence of the integers r and s")
+		}
+		return encoded, nil
+	}
+	if want := signatureSize(public); len(encoded) != want {
+		return nil, inputError("signature", "has %d bytes of %s, expected the %d of this key", len(encoded), c.Algorithm, want)
+	}
+	return encoded, nil
+}
+
+// signatureSize is the size in bytes of the signatures of a key other than ECDSA.
+func signatureSize(public crypto.PublicKey) int {
+	switch key := public.(type) {
+	case *rsa.PublicKey:
+		return key.Size()
+	case *mldsa.PublicKey:
+		return key.Parameters().SignatureSize()
+	default:
+		return ed25519.SignatureSize
+	}
+}
+
+// joinECDSA turns an ECDSA-Sig-Value into r and s of fixed length.
+func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
+	var s ecdsaSignature
+	if _, err := asn1.Unmarshal(der, &s); err != nil {
+		return nil, err
+	}
+	size := ecdsaOrderSize(public)
+	raw := make([]byte, 2*size)
+	s.R.FillBytes(raw[:size])
+	s.S.FillBytes(raw[size:])
+	return raw, nil
+}
+
+// splitECDSA undoes joinECDSA.
+func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
+	size := ecdsaOrderSize(public)
+	if len(raw) != 2*size {
+		return nil, inputError("signature", "has %d bytes, expected the %d of r and s of a key on %s", len(raw), 2*size, public.Curve.Params().Name)
+	}
+	return asn1.Marshal(ecdsaSignature{new(big.Int).SetBytes(raw[:size]), new(big.Int).SetBytes(raw[size:])})
+}
+
+func ecdsaOrderSize(public *ecdsa.PublicKey) int { return (public.Curve.Params().N.BitLen() + 7) / 8 }
+
+// oneDER tells whether data is exactly one element of DER down to its leaves,
+// nested no deeper than depth. Libraries that read the more liberal BER are
+// only given what passes.
+func oneDER(data []byte, depth int) bool {
+	var element asn1.RawValue
+	rest, err := asn1.Unmarshal(data, &element)
+	if err != nil || len(rest) > 0 || depth == 0 {
+		return false
+	}
+	if !element.IsCompound {
+		return true
+	}
+	for content := element.Bytes; len(content) > 0; {
+		var inner asn1.RawValue
+		if content, err = asn1.Unmarshal(content, &inner); err != nil || !oneDER(inner.FullBytes, depth-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameKey tells whether two public keys are the same.
+func sameKey(a, b crypto.PublicKey) bool {
+	equal, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && equal.Equal(b)
+}
+
+func certificatesOf[T any](certificates []T, keep func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(certificates), func(c T) bool { return !keep(c) })
+}
