@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// configMapLabels are on every ConfigMap of the operator.
+var configMapLabels = map[string]string{
+	"app.kubernetes.io/name":       "crypto-broker",
+	"app.kubernetes.io/component":  "profiles",
+	"app.kubernetes.io/part-of":    "crypto-broker",
+	"app.kubernetes.io/managed-by": v1alpha1.FieldManager,
+}
+
+// configMaps reads and writes the ConfigMap of profiles in each namespace.
+type configMaps struct {
+	cached client.Client
+	live   client.Reader
+
+	mu sync.Mutex
+	// written are the resource versions of the last own writes: a cache that
+	// is older has not seen them yet.
+	written map[string]string
+}
+
+// read returns the ConfigMap of a namespace, nil when there is none. It never
+// returns one older than the operator's own last write.
+func (c *configMaps) read(ctx context.Context, namespace string) (*corev1.ConfigMap, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
+	found, err := get(ctx, c.cached, key)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	written := c.written[namespace]
+	c.mu.Unlock()
+	if written == "" {
+		return found, nil
+	}
+	if found != nil {
+		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, written); err == nil && order >= 0 {
+			return found, nil
+		}
+	}
+	return get(ctx, c.live, key)
+}
+
+func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*corev1.ConfigMap, error) {
+	var found corev1.ConfigMap
+	if err := reader.Get(ctx, key, &found); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return &found, nil
+}
+
+// isAsDesired tells whether a ConfigMap holds this set and nothing else: each
+// further key would be a file in the broker's directory.
+func isAsDesired(found *corev1.ConfigMap, data []byte) bool {
+	if found == nil || len(found.Data) != 1 || len(found.BinaryData) != 0 || found.Data[profile.FileName] != string(data) || found.Immutable != nil {
+		return false
+	}
+	for key, value := range configMapLabels {
+		if found.Labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// write makes the ConfigMap of a namespace hold this set; found is what read
+// returned. It overwrites without asking what else happened in between: nobody
+// but the operator decides what is in there.
+func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data []byte) error {
+	if found != nil && found.Immutable != nil && *found.Immutable {
+		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart", "namespace", namespace)
+		if err := c.remove(ctx, found); err != nil {
+			return err
+		}
+		found = nil
+	}
+	if found != nil {
+		err := c.update(ctx, found, data)
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}}
+	fill(desired, data)
+	err := c.cached.Create(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		if found, err = get(ctx, c.live, client.ObjectKeyFromObject(desired)); err != nil {
+			return err
+		}
+		if found == nil {
+			return fmt.Errorf("ConfigMap %s/%s was created and deleted by somebody else meanwhile", namespace, v1alpha1.ProfilesConfigMap)
+		}
+		return c.update(ctx, found, data)
+	}
+	return c.wrote(desired, err)
+}
+
+func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data []byte) error {
+	desired := found.DeepCopy()
+	desired.ResourceVersion = ""
+	fill(desired, data)
+	return c.wrote(desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
+}
+
+// remove deletes the ConfigMap unless it is another one by now.
+func (c *configMaps) remove(ctx context.Context, found *corev1.ConfigMap) error {
+	err := c.cached.Delete(ctx, found, client.Preconditions{UID: &found.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ConfigMap %s/%s: %w", found.Namespace, found.Name, err)
+	}
+	c.forget(found.Namespace)
+	return nil
+}
+
+// forget drops what is remembered of a namespace.
+func (c *configMaps) forget(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.written, namespace)
+}
+
+func (c *configMaps) wrote(written *corev1.ConfigMap, err error) error {
+	if err != nil {
+		return fmt.Errorf("writing ConfigMap %s/%s: %w", written.Namespace, written.Name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written[written.Namespace] = written.ResourceVersion
+	return nil
+}
+
+// fill puts a set, and only that, into a ConfigMap.
+func fill(c *corev1.ConfigMap, data []byte) {
+	c.Immutable = nil
+	c.BinaryData = nil
+	c.Data = map[string]string{profile.FileName: string(data)}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	maps.Copy(c.Labels, configMapLabels)
+}

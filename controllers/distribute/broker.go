@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+)
+
+// Times of the distribution. A kubelet takes 0.65 s in the median from the
+// annotation to the file.
+const (
+	// MaxTries is how often an annotation is written for one set.
+	MaxTries = 4
+	// RetryAfter is how long a broker may be behind after a try.
+	RetryAfter = 1500 * time.Millisecond
+
+	firstQuestion = 150 * time.Millisecond // after a try
+	nextQuestion  = 150 * time.Millisecond // while behind
+	// While behind after all tries, or without any: a kubelet resyncs within
+	// about 90 s.
+	patientQuestion = time.Second
+	patientUntil    = 2 * time.Minute // after the last try; then less often
+	restingQuestion = 15 * time.Second
+
+	// A broker that doesn't answer is asked again after unansweredFirst, then
+	// twice that and so on up to unansweredMost.
+	unansweredFirst = 250 * time.Millisecond
+	unansweredMost  = time.Minute
+	// unansweredTrusted is how many questions in a row may stay without an
+	// answer before what the broker said earlier no longer counts.
+	unansweredTrusted = 3
+	// unverifiedAfter is how many questions in a row stay without an answer
+	// before a broker that never answered is called unverified.
+	unverifiedAfter = 2
+
+	// A broker that confirmed is asked again within these bounds.
+	recheckLeast = 3 * time.Minute
+	recheckMost  = 7 * time.Minute
+
+	// waitingIsBehind is how long a broker may wait for its first set before
+	// it counts as behind.
+	waitingIsBehind = 5 * time.Second
+)
+
+// Target is the set that the brokers of a namespace are to serve.
+type Target struct {
+	// Digest identifies the set.
+	Digest string
+	// Written is when this process wrote it to the ConfigMap, zero where it
+	// found it there.
+	Written time.Time
+}
+
+// broker is what is known of one pod's broker, and what was done for it.
+type broker struct {
+	pod    pod
+	target Target
+
+	tries    int       // annotations written for the target
+	tried    time.Time // when the last of them was written
+	value    string    // the annotation written last, for whichever target
+	writing  bool      // an annotation is being written just now
+	wasLate  bool      // it said that it serves another set than the target
+	wokenFor string    // digest for which a broker that can't be asked was woken
+
+	known     bool // answer counts
+	answer    confirm.Answer
+	answered  time.Time
+	failures  int // questions in a row without an answer
+	asked     time.Time
+	pause     time.Duration // before the next question, after failures
+	confirmed time.Time     // when it first confirmed the target
+	recheck   time.Duration
+	reported  class
+}
+
+// action is what to do next with a broker.
+type action int
+
+const (
+	wait   action = iota // nothing, until the time given, or until something changes
+	annote               // write the annotation
+	ask                  // ask the broker
+)
+
+// see takes in what the cache knows of the pod.
+func (b *broker) see(p pod) {
+	if b.pod.uid != p.uid {
+		*b = broker{target: b.target}
+	}
+	if b.pod.instance != p.instance || !p.started {
+		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
+	}
+	b.pod = p
+}
+
+// aim makes the broker's target this one. The same set written again means that
+// somebody changed it in between: what the broker said before may be outdated.
+func (b *broker) aim(t Target) {
+	if b.target.Digest != t.Digest || !b.target.Written.Equal(t.Written) {
+		b.tries, b.tried, b.wasLate, b.confirmed = 0, time.Time{}, false, time.Time{}
+	}
+	if b.target.Digest == t.Digest && !b.target.Written.Equal(t.Written) {
+		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
+	}
+	b.target = t
+}
+
+// next says what to do, and when where it is to wait: after 0 it waits for a
+// change. annotate is false when annotations are switched off.
+func (b *broker) next(now time.Time, annotate bool) (action, time.Duration) {
+	annotate = annotate && b.tries < MaxTries && !b.writing
+	switch {
+	case b.target.Digest == "" || b.pod.running.IsZero():
+		return wait, 0
+	case !b.pod.started:
+		return b.nextWhileWaiting(now, annotate)
+	case !b.pod.address.IsValid():
+		if annotate && b.wokenFor != b.target.Digest && !b.hasAnnotation() {
+			return annote, 0
+		}
+		return wait, 0
+	case !b.known:
+		if b.failures >= unverifiedAfter && annotate && b.wokenFor != b.target.Digest && !b.hasAnnotation() {
+			return annote, 0
+		}
+		return at(ask, b.asked.Add(b.pause), now)
+	case b.answer.Digest == b.target.Digest:
+		return at(ask, b.answered.Add(b.recheck), now)
+	}
+	// It is behind.
+	switch {
+	case annotate && b.tries == 0:
+		return annote, 0
+	case annotate && b.answered.Sub(b.tried) >= RetryAfter:
+		return annote, 0
+	case b.failures > 0:
+		return at(ask, b.asked.Add(b.pause), now)
+	case b.tries == 0 || b.exhausted():
+		pause := patientQuestion
+		if now.Sub(latest(b.tried, b.target.Written)) > patientUntil {
+			pause = restingQuestion
+		}
+		return at(ask, b.asked.Add(pause), now)
+	default:
+		return at(ask, latest(b.asked.Add(nextQuestion), b.tried.Add(firstQuestion)), now)
+	}
+}
+
+// nextWhileWaiting is for a broker that has no set yet, whose volume may have
+// been set up before the ConfigMap had one. It answers no questions.
+func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Duration) {
+	if !annotate {
+		return at(wait, b.pod.running.Add(waitingIsBehind), now)
+	}
+	if b.tries == 0 && b.target.Written.After(b.pod.running) {
+		return annote, 0
+	}
+	return at(annote, latest(b.pod.running, b.tried).Add(RetryAfter), now)
+}
+
+// brought is true when the set was written by this process and came to the
+// broker after that, so that the time it took means something.
+func (b *broker) brought() bool {
+	return !b.target.Written.IsZero() && !b.confirmed.IsZero() && (b.wasLate || b.tries > 0)
+}
+
+// exhausted is true when all tries are made and the last has had its time.
+func (b *broker) exhausted() bool {
+	return b.tries >= MaxTries && b.answered.Sub(b.tried) >= RetryAfter
+}
+
+// hasAnnotation is true when the pod was annotated for the target already, by
+// this process or by the leader before.
+func (b *broker) hasAnnotation() bool {
+	return strings.HasPrefix(b.annotation(), b.target.Digest+".")
+}
+
+func (b *broker) annotation() string {
+	if b.value != "" {
+		return b.value
+	}
+	return b.pod.annotation
+}
+
+// nextValue is the annotation to write: the try's number, or a higher one where
+// that is what the pod has already.
+func (b *broker) nextValue() string {
+	for n := b.tries + 1; ; n++ {
+		if value := fmt.Sprintf("%s.%d", b.target.Digest, n); value != b.annotation() {
+			return value
+		}
+	}
+}
+
+// wrote takes in that the annotation was written for a target.
+func (b *broker) wrote(digest, value string, now time.Time) {
+	b.value = value
+	b.wokenFor = digest
+	if b.target.Digest == digest {
+		b.tries++
+		b.tried = now
+	}
+}
+
+// heard takes in the broker's answer and returns true when it is the first that
+// confirms the target.
+func (b *broker) heard(answer confirm.Answer, now time.Time) bool {
+	b.known, b.answer, b.failures = true, answer, 0
+	b.asked, b.answered = now, now
+	b.recheck = recheckLeast + rand.N(recheckMost-recheckLeast)
+	if answer.Digest != b.target.Digest {
+		b.wasLate, b.confirmed = true, time.Time{}
+		return false
+	}
+	if !b.confirmed.IsZero() {
+		return false
+	}
+	b.confirmed = now
+	return true
+}
+
+// unheard takes in that a question stayed without an answer.
+func (b *broker) unheard(now time.Time) {
+	b.failures++
+	b.asked, b.pause = now, unanswered(b.failures)
+	if b.failures >= unansweredTrusted {
+		b.known = false
+	}
+}
+
+// unanswered is the pause after so many questions in a row without an answer.
+func unanswered(failures int) time.Duration {
+	pause := unansweredMost
+	if shift := failures - 1; shift < 10 {
+		pause = min(unansweredFirst<<shift, unansweredMost)
+	}
+	return pause*3/4 + rand.N(pause/2) // so that brokers lost together don't return together
+}
+
+// at does something at a time: now if it has come.
+func at(what action, when, now time.Time) (action, time.Duration) {
+	if pause := when.Sub(now); pause > 0 {
+		return wait, pause
+	}
+	return what, 0
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+)
+
+// How many annotations are written and how many brokers are asked at a time.
+// Writing loads the API server, asking the network and, for a second each,
+// brokers that don't answer.
+const (
+	writers = 32
+	askers  = 64
+)
+
+// Names of the two controllers, in logs and metrics.
+const (
+	writingName = "pod-annotation"
+	askingName  = "broker-confirmation"
+)
+
+// Options configure a Distributor.
+type Options struct {
+	// Annotate is whether pods are annotated to hurry their kubelets. Without,
+	// a set arrives at the kubelets' own pace.
+	Annotate bool
+	// Ask asks a broker, usually (*confirm.Client).Ask.
+	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+	// Changed is called when the Summary of a namespace may have changed. It
+	// must not block and must not call the Distributor.
+	Changed func(namespace string)
+}
+
+// Distributor brings sets into brokers. Its methods are safe for concurrent use.
+type Distributor struct {
+	options Options
+	client  client.Client
+	writing queue.Queue
+	asking  queue.Queue
+
+	mu         sync.Mutex
+	namespaces map[string]*namespace
+}
+
+// namespace is what is known of a namespace.
+type namespace struct {
+	target  Target
+	brokers map[string]*broker // by name of the pod
+}
+
+// Setup adds a Distributor to the manager. Its cache must strip pods by
+// StripPod.
+func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
+	d := &Distributor{
+		options:    options,
+		client:     mgr.GetClient(),
+		writing:    queue.New(writingName),
+		asking:     queue.New(askingName),
+		namespaces: map[string]*namespace{},
+	}
+	write := queue.Options(d.writing, writers)
+	write.Reconciler = reconcile.Func(d.write)
+	if _, err := controller.New(writingName, mgr, write); err != nil {
+		return nil, err
+	}
+	return d, ctrl.NewControllerManagedBy(mgr).
+		Named(askingName).
+		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(podChanged)).
+		WithOptions(queue.Options(d.asking, askers)).
+		Complete(reconcile.Func(d.ask))
+}
+
+// Aim makes a set the one that the brokers of a namespace are to serve, and
+// starts at once to bring it to them.
+func (d *Distributor) Aim(name string, target Target) {
+	d.mu.Lock()
+	ns := d.namespace(name)
+	if ns.target == target {
+		d.mu.Unlock()
+		return
+	}
+	ns.target = target
+	requests := make([]reconcile.Request, 0, len(ns.brokers))
+	for _, b := range ns.brokers {
+		b.aim(target)
+		requests = append(requests, reconcile.Request{NamespacedName: b.pod.name})
+	}
+	d.mu.Unlock()
+	for _, request := range requests {
+		d.writing.Add(request)
+	}
+	d.options.Changed(name)
+}
+
+// Forget drops what is known of a namespace that is gone or gets no profiles.
+func (d *Distributor) Forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ns, ok := d.namespaces[name]; ok {
+		ns.target = Target{}
+		for _, b := range ns.brokers {
+			b.aim(Target{})
+		}
+		d.drop(name, ns)
+	}
+}
+
+// podChanged lets events pass that matter to brokers.
+var podChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool {
+		_, has := view(e.Object.(*corev1.Pod))
+		return has
+	},
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, had := view(e.ObjectOld.(*corev1.Pod))
+		after, has := view(e.ObjectNew.(*corev1.Pod))
+		before.annotation, after.annotation = "", "" // written by us
+		return had != has || before != after
+	},
+}
+
+// observe takes in what the cache has of a pod and returns its broker, nil when
+// there is none (any more). The caller holds d.mu.
+func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*broker, error) {
+	var object corev1.Pod
+	err := d.client.Get(ctx, name, &object)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	seen, ok := view(&object)
+	if err != nil || !ok {
+		if ns, known := d.namespaces[name.Namespace]; known {
+			if _, had := ns.brokers[name.Name]; had {
+				delete(ns.brokers, name.Name)
+				d.options.Changed(name.Namespace)
+			}
+			d.drop(name.Namespace, ns)
+		}
+		return nil, nil
+	}
+	ns := d.namespace(name.Namespace)
+	b, had := ns.brokers[name.Name]
+	if !had {
+		b = &broker{}
+		ns.brokers[name.Name] = b
+		d.options.Changed(name.Namespace)
+	}
+	b.aim(ns.target)
+	b.see(seen)
+	return b, nil
+}
+
+// namespace returns what is known of a namespace. The caller holds d.mu.
+func (d *Distributor) namespace(name string) *namespace {
+	ns, ok := d.namespaces[name]
+	if !ok {
+		ns = &namespace{brokers: map[string]*broker{}}
+		d.namespaces[name] = ns
+	}
+	return ns
+}
+
+// drop removes a namespace of which nothing is known. The caller holds d.mu.
+func (d *Distributor) drop(name string, ns *namespace) {
+	if len(ns.brokers) == 0 && ns.target == (Target{}) {
+		delete(d.namespaces, name)
+	}
+}

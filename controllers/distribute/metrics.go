@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	propagationDuration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "crypto_broker_operator_propagation_duration_seconds",
+		Help:    "Time from writing a set of profiles to its ConfigMap until a running broker confirmed that it serves it.",
+		Buckets: []float64{0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30, 60, 90, 120, 300},
+	})
+	patches = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_operator_patches_total",
+		Help: "Annotations written to pods to make their kubelet refresh the profiles, by the number of the try.",
+	}, []string{"try"})
+	podsDescription = prometheus.NewDesc(
+		"crypto_broker_operator_pods",
+		"Running pods with a broker, by namespace and whether the broker serves the current profiles.",
+		[]string{"namespace", "state"}, nil)
+)
+
+func init() {
+	for _, try := range []string{"1", "2", "3", "4"} {
+		patches.WithLabelValues(try) // a counter that is there from the start can be rated
+	}
+}
+
+// Register registers the metrics of distribution, the Distributor's among them.
+func (d *Distributor) Register(registry prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{propagationDuration, patches, d} {
+		if err := registry.Register(collector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ prometheus.Collector = &Distributor{}
+
+// Describe implements prometheus.Collector.
+func (d *Distributor) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- podsDescription }
+
+// Collect implements prometheus.Collector. Counting at the scrape leaves nothing
+// behind of a namespace that is gone.
+func (d *Distributor) Collect(metrics chan<- prometheus.Metric) {
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, ns := range d.namespaces {
+		s := ns.summary(now)
+		if s.Pods == 0 {
+			continue
+		}
+		for state, count := range map[string]int{
+			"updated":    s.Updated,
+			"unverified": s.Unverified + s.Checking,
+			"behind":     s.Hurried + s.Behind + s.Refusing + s.Waiting,
+		} {
+			metrics <- prometheus.MustNewConstMetric(podsDescription, prometheus.GaugeValue, float64(count), name, state)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// class is what a broker counts as.
+type class int
+
+const (
+	uncounted  class = iota // does not run, or has just begun to
+	checking                // was not asked yet
+	updated                 // says that it serves the target
+	partial                 // as updated, without some profiles of the set
+	hurried                 // says that it serves another set; more is being tried
+	behind                  // as hurried, and all has been tried
+	refusing                // as behind, and says that it refused a newer set
+	waiting                 // has no set yet, for longer than it should take
+	unverified              // can't be asked
+)
+
+func (b *broker) class(now time.Time) class {
+	switch {
+	case b.target.Digest == "" || b.pod.running.IsZero():
+		return uncounted
+	case !b.pod.started && now.Sub(b.pod.running) < waitingIsBehind:
+		return uncounted
+	case !b.pod.started:
+		return waiting
+	case !b.pod.address.IsValid():
+		return unverified
+	case !b.known && b.failures >= unverifiedAfter:
+		return unverified
+	case !b.known:
+		return checking
+	case b.answer.Digest == b.target.Digest && b.answer.Reason == string(profile.ProfilesRejected):
+		return partial
+	case b.answer.Digest == b.target.Digest:
+		return updated
+	case !b.exhausted():
+		return hurried
+	case b.answer.Reason == string(profile.SetRejected):
+		return refusing
+	default:
+		return behind
+	}
+}
+
+// Summary counts the brokers of a namespace.
+type Summary struct {
+	// Digest is the set that the numbers are about.
+	Digest string
+	// Pods is how many brokers run: the sum of Checking, Updated, Hurried,
+	// Behind, Refusing, Waiting and Unverified.
+	Pods int
+	// Checking were not asked yet.
+	Checking int
+	// Updated said that they serve the set; Partial of them left profiles of
+	// it out.
+	Updated, Partial int
+	// Hurried said that they serve another set, and more is being tried.
+	Hurried int
+	// Behind said that they serve another set, and all has been tried.
+	Behind int
+	// Refusing are as Behind, and said that they refused a newer set.
+	Refusing int
+	// Waiting have no set at all, for longer than it should take.
+	Waiting int
+	// Unverified can't be asked.
+	Unverified int
+	// Took is the time from writing the set to the last confirmation, 0 where
+	// this process didn't write it or no broker has confirmed it.
+	Took time.Duration
+}
+
+// Summary counts the brokers of a namespace.
+func (d *Distributor) Summary(name string) Summary {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ns, ok := d.namespaces[name]
+	if !ok {
+		return Summary{}
+	}
+	return ns.summary(time.Now())
+}
+
+func (ns *namespace) summary(now time.Time) Summary {
+	s := Summary{Digest: ns.target.Digest}
+	for _, b := range ns.brokers {
+		switch b.class(now) {
+		case uncounted:
+			continue
+		case checking:
+			s.Checking++
+		case partial:
+			s.Partial++
+			s.Updated++
+		case updated:
+			s.Updated++
+		case hurried:
+			s.Hurried++
+		case behind:
+			s.Behind++
+		case refusing:
+			s.Refusing++
+		case waiting:
+			s.Waiting++
+		case unverified:
+			s.Unverified++
+		}
+		s.Pods++
+		if b.brought() {
+			s.Took = max(s.Took, b.confirmed.Sub(ns.target.Written))
+		}
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// annotationPrefix begins all annotations of this project.
+const annotationPrefix = "cryptobroker.io/"
+
+// StripPod is the transform of the pod cache: it keeps of a pod what the
+// reconcilers read. Of a pod without a broker that is who it is, of one with a
+// broker also where it runs, the broker's container and its state. The copy of
+// the profiles in an annotation is dropped, it may have 16 KiB. Whatever is no
+// pod passes.
+func StripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	stripped := &corev1.Pod{
+		TypeMeta: pod.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            pod.Name,
+			Namespace:       pod.Namespace,
+			UID:             pod.UID,
+			ResourceVersion: pod.ResourceVersion,
+		},
+	}
+	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
+	if i < 0 {
+		return stripped, nil
+	}
+	stripped.OwnerReferences = pod.OwnerReferences
+	stripped.DeletionTimestamp = pod.DeletionTimestamp
+	for key, value := range pod.Annotations {
+		if strings.HasPrefix(key, annotationPrefix) && key != v1alpha1.ProfilesSnapshotAnnotation {
+			if stripped.Annotations == nil {
+				stripped.Annotations = map[string]string{}
+			}
+			stripped.Annotations[key] = value
+		}
+	}
+	container := pod.Spec.InitContainers[i]
+	stripped.Spec = corev1.PodSpec{
+		NodeName:    pod.Spec.NodeName,
+		HostNetwork: pod.Spec.HostNetwork,
+		InitContainers: []corev1.Container{{
+			Name:          container.Name,
+			Image:         container.Image,
+			Args:          container.Args,
+			Ports:         container.Ports,
+			RestartPolicy: container.RestartPolicy,
+		}},
+	}
+	stripped.Status = corev1.PodStatus{
+		Phase:  pod.Status.Phase,
+		PodIP:  pod.Status.PodIP,
+		HostIP: pod.Status.HostIP,
+	}
+	for _, status := range pod.Status.InitContainerStatuses {
+		if status.Name == container.Name {
+			stripped.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name:         status.Name,
+				State:        corev1.ContainerState{Running: status.State.Running},
+				RestartCount: status.RestartCount,
+				ContainerID:  status.ContainerID,
+				Started:      status.Started,
+			}}
+		}
+	}
+	return stripped, nil
+}
+
+// isBroker tells the container that the webhook makes: it has the reserved
+// name and keeps running beside the application.
+func isBroker(c corev1.Container) bool {
+	return c.Name == v1alpha1.BrokerContainer &&
+		c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// write annotates a pod if that is what is to be done next; everything else it
+// leaves to ask.
+func (d *Distributor) write(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	d.mu.Lock()
+	b, err := d.observe(ctx, request.NamespacedName)
+	if err != nil || b == nil {
+		d.mu.Unlock()
+		return reconcile.Result{}, err
+	}
+	if what, _ := b.next(time.Now(), d.options.Annotate); what != annote {
+		d.mu.Unlock()
+		d.asking.Add(request)
+		return reconcile.Result{}, nil
+	}
+	b.writing = true
+	digest, value, uid, try := b.target.Digest, b.nextValue(), b.pod.uid, b.tries+1
+	d.mu.Unlock()
+
+	err = annotate(ctx, d.client, request.NamespacedName, uid, value)
+
+	d.mu.Lock()
+	b.writing = false
+	if err == nil && b.pod.uid == uid {
+		b.wrote(digest, value, time.Now())
+	}
+	d.mu.Unlock()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return reconcile.Result{}, nil // another pod has the name by now; its own event comes
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	patches.WithLabelValues(strconv.Itoa(min(try, MaxTries))).Inc()
+	d.asking.AddAfter(request, firstQuestion)
+	return reconcile.Result{}, nil
+}
+
+// annotate writes the annotation, and only that. The UID makes the API server
+// refuse when another pod has the name by now.
+func annotate(ctx context.Context, c client.Client, name types.NamespacedName, uid types.UID, value string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid":         uid,
+		"annotations": map[string]string{v1alpha1.ProfilesDigestAnnotation: value},
+	}})
+	if err != nil {
+		return err
+	}
+	// Only the metadata comes back: specs and statuses of many pods at a time
+	// would be a load for nothing.
+	pod := &metav1.PartialObjectMetadata{}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	pod.Namespace, pod.Name = name.Namespace, name.Name
+	return c.Status().Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+}

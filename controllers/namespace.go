@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// writePause is the least time between two writes of one namespace's set. The
+// first of many changes is written at once, the others together: each write
+// wakes the kubelet of each pod.
+const writePause = 200 * time.Millisecond
+
+// namespaceReconciler renders and writes the set of a namespace. Requests name
+// a namespace.
+type namespaceReconciler struct {
+	client            client.Client
+	configMaps        *configMaps
+	operatorNamespace string
+	distributor       *distribute.Distributor
+	board             *board
+	// changed is told that there is a new outcome on the board, and which
+	// ClusterCryptoProfiles it is about.
+	changed func(namespace string, cluster []string)
+
+	mu sync.Mutex
+	// targets are the sets that this process wrote or found, by namespace.
+	targets map[string]distribute.Target
+}
+
+func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	name := request.Name
+	var namespace corev1.Namespace
+	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	} else if err != nil || !namespace.DeletionTimestamp.IsZero() {
+		r.forget(name)
+		return reconcile.Result{}, nil
+	}
+	if excluded(name, r.operatorNamespace) {
+		r.changed(name, r.board.set(name, outcome{excluded: true}))
+		return reconcile.Result{}, nil
+	}
+
+	var namespaced v1alpha1.CryptoProfileList
+	if err := r.client.List(ctx, &namespaced, client.InNamespace(name)); err != nil {
+		return reconcile.Result{}, err
+	}
+	var cluster v1alpha1.ClusterCryptoProfileList
+	if err := r.client.List(ctx, &cluster); err != nil {
+		return reconcile.Result{}, err
+	}
+	set := render.Effective(namespaced.Items, cluster.Items, &namespace)
+	target, pause, err := r.settle(ctx, name, set)
+	if pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	decided := outcome{
+		namespaced: set.Namespaced,
+		cluster:    set.Cluster,
+		digest:     target.Digest,
+		emptied:    len(set.Names) == 0 && target.Digest != "" && set.Refusal == "",
+		written:    target.Written,
+	}
+	if err != nil {
+		decided.failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", err)
+	}
+	r.aim(name, target)
+	r.changed(name, r.board.set(name, decided))
+	return reconcile.Result{}, err
+}
+
+// settle makes the namespace's ConfigMap what it should be, and returns the set
+// that brokers are to serve after that: where nothing can be written, the one
+// that is there. A pause says that it is too early to write again.
+func (r *namespaceReconciler) settle(ctx context.Context, name string, set render.Result) (target distribute.Target, pause time.Duration, err error) {
+	found, err := r.configMaps.read(ctx, name)
+	if err != nil {
+		return r.target(name), 0, err
+	}
+	if set.Refusal != "" {
+		return r.inPlace(name, found), 0, nil
+	}
+	if len(set.Names) == 0 {
+		all, started, err := distribute.Brokers(ctx, r.client, name)
+		if err != nil {
+			return r.inPlace(name, found), 0, err
+		}
+		switch {
+		case found == nil && started == 0:
+			return distribute.Target{}, 0, nil
+		case found != nil && all == 0:
+			if err := r.configMaps.remove(ctx, found); err != nil {
+				return r.inPlace(name, found), 0, err
+			}
+			log.FromContext(ctx).Info("deleted the set of a namespace without profiles and without brokers")
+			return distribute.Target{}, 0, nil
+		}
+	}
+	if isAsDesired(found, set.Data) {
+		return r.inPlace(name, found), 0, nil
+	}
+	if pause := writePause - time.Since(r.target(name).Written); pause > 0 {
+		return distribute.Target{}, pause, nil
+	}
+	if err := r.configMaps.write(ctx, name, found, set.Data); err != nil {
+		return r.inPlace(name, found), 0, err
+	}
+	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest)
+	return distribute.Target{Digest: set.Digest, Written: time.Now()}, 0, nil
+}
+
+// inPlace is the set in a ConfigMap, written by this process or found.
+func (r *namespaceReconciler) inPlace(name string, found *corev1.ConfigMap) distribute.Target {
+	if found == nil {
+		return distribute.Target{}
+	}
+	digest := profile.Digest([]byte(found.Data[profile.FileName]))
+	if target := r.target(name); target.Digest == digest {
+		return target
+	}
+	return distribute.Target{Digest: digest}
+}
+
+func (r *namespaceReconciler) target(name string) distribute.Target {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.targets[name]
+}
+
+// aim has the distributor bring the set into brokers, before anything else is
+// done.
+func (r *namespaceReconciler) aim(name string, target distribute.Target) {
+	r.mu.Lock()
+	r.targets[name] = target
+	r.mu.Unlock()
+	r.distributor.Aim(name, target)
+}
+
+func (r *namespaceReconciler) forget(name string) {
+	r.mu.Lock()
+	delete(r.targets, name)
+	r.mu.Unlock()
+	r.configMaps.forget(name)
+	r.distributor.Forget(name)
+	r.changed(name, r.board.forget(name))
+}
+
+// excluded tells whether a namespace never gets profiles.
+func excluded(name, operatorNamespace string) bool {
+	return name == v1alpha1.SystemNamespace || name == v1alpha1.NodeLeaseNamespace || name == operatorNamespace
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+)
+
+// How many requests each reconciler works on at a time.
+const (
+	namespaceWorkers     = 8
+	statusWorkers        = 4
+	clusterStatusWorkers = 2
+)
+
+// Options configure the reconcilers.
+type Options struct {
+	// OperatorNamespace is the namespace that the operator runs in.
+	OperatorNamespace string
+	// StatusPort is the port that injected brokers answer on, for messages.
+	StatusPort int32
+	// Annotate is whether pods are annotated to make their kubelets refresh
+	// the profiles at once.
+	Annotate bool
+	// Ask asks a broker what it serves.
+	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+}
+
+// CacheOptions are what the manager's cache must be made with: pods stripped to
+// what is read of them, and of ConfigMaps only those with profiles, which is
+// also all that the operator may read.
+func CacheOptions() cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:       {Transform: distribute.StripPod},
+			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},
+		},
+	}
+}
+
+// Setup adds the reconcilers to the manager, whose cache must be made with
+// CacheOptions. They run on the leader.
+func Setup(mgr ctrl.Manager, options Options) error {
+	if options.OperatorNamespace == "" {
+		return errors.New("the operator's namespace is not known")
+	}
+	var (
+		namespaces      = queue.New("namespace")
+		statuses        = queue.New("profile-status")
+		clusterStatuses = queue.New("cluster-profile-status")
+		board           = newBoard()
+		report          = func(namespace string) { statuses.AddAfter(requestFor("", namespace), reportPause) }
+		propagator      = propagator{options.OperatorNamespace, options.StatusPort, options.Annotate}
+		announcer       = &announcer{
+			recorder:   mgr.GetEventRecorder(v1alpha1.FieldManager),
+			client:     mgr.GetClient(),
+			propagator: propagator,
+			told:       map[string]string{},
+		}
+	)
+	distributor, err := distribute.Setup(mgr, distribute.Options{
+		Annotate: options.Annotate,
+		Ask:      options.Ask,
+		Changed: func(namespace string) {
+			report(namespace)
+			if decided, ok := board.get(namespace); ok && decided.emptied {
+				// The empty set goes with the last broker.
+				namespaces.Add(requestFor("", namespace))
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := distributor.Register(metrics.Registry); err != nil {
+		return err
+	}
+
+	err = watchForNamespaces(ctrl.NewControllerManagedBy(mgr).Named("namespace"), mgr.GetClient(), options.OperatorNamespace).
+		WithOptions(queue.Options(namespaces, namespaceWorkers)).
+		Complete(&namespaceReconciler{
+			client:            mgr.GetClient(),
+			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), written: map[string]string{}},
+			operatorNamespace: options.OperatorNamespace,
+			distributor:       distributor,
+			board:             board,
+			changed: func(namespace string, cluster []string) {
+				report(namespace)
+				for _, name := range cluster {
+					clusterStatuses.AddAfter(requestFor("", name), reportPause)
+				}
+			},
+			targets:           map[string]distribute.Target{},
+		})
+	if err != nil {
+		return err
+	}
+
+	status := queue.Options(statuses, statusWorkers)
+	status.Reconciler = &statusReconciler{
+		client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
+		announcer: announcer, pace: newPace(), cluster: clusterStatuses,
+	}
+	if _, err := controller.New("profile-status", mgr, status); err != nil {
+		return err
+	}
+	return watchForClusterStatus(ctrl.NewControllerManagedBy(mgr).Named("cluster-profile-status")).
+		WithOptions(queue.Options(clusterStatuses, clusterStatusWorkers)).
+		Complete(&clusterStatusReconciler{
+			client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
+			announcer: announcer, pace: newPace(), operatorNamespace: options.OperatorNamespace,
+		})
+}

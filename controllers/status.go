@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// reportPause collects what happens at the same time into one status.
+const reportPause = 50 * time.Millisecond
+
+// statusReconciler writes the status of all CryptoProfiles of a namespace.
+// Requests name a namespace.
+type statusReconciler struct {
+	client      client.Client
+	board       *board
+	distributor *distribute.Distributor
+	propagator  propagator
+	announcer   *announcer
+	pace        *pace
+	// cluster is where ClusterCryptoProfiles wait for their status.
+	cluster queue.Queue
+}
+
+func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	decided, ok := r.board.get(request.Name)
+	if !ok {
+		r.announcer.forget(request.Name)
+		r.pace.retain(request.Name, func(string) bool { return false })
+		return reconcile.Result{}, nil
+	}
+	brokers := r.distributor.Summary(request.Name)
+	for name := range decided.cluster {
+		r.cluster.AddAfter(requestFor("", name), reportPause)
+	}
+	if err := r.announcer.announce(ctx, request.Name, brokers); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	var profiles v1alpha1.CryptoProfileList
+	if err := r.client.List(ctx, &profiles, client.InNamespace(request.Name)); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.pace.retain(request.Name, func(name string) bool {
+		return slices.ContainsFunc(profiles.Items, func(p v1alpha1.CryptoProfile) bool { return p.Name == name })
+	})
+	var result reconcile.Result
+	for i := range profiles.Items {
+		p := &profiles.Items[i]
+		verdict, judged := decided.verdict(p)
+		if !judged || !p.DeletionTimestamp.IsZero() {
+			continue // the namespace reconciler has yet to see it
+		}
+		status := p.Status.DeepCopy()
+		served := distribute.Summary{Pods: brokers.Pods}
+		status.Digest = ""
+		if verdict.Accepted {
+			served, status.Digest = brokers, decided.digest
+		}
+		urgent := r.propagator.fill(status, p.Generation, render.Name(p.Name, &p.Spec), verdict, served)
+		pause := r.pace.wait(client.ObjectKeyFromObject(p), urgent, settled(served), time.Now())
+		if equality.Semantic.DeepEqual(status, &p.Status) {
+			continue
+		}
+		if pause > 0 {
+			result.RequeueAfter = pause
+			continue
+		}
+		before := p.DeepCopy()
+		p.Status = *status
+		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, err
+		}
+		r.announcer.tell(p, before.Status.Conditions, status.Conditions, brokers.Took)
+	}
+	return result, nil
+}
+
+// verdict is what the outcome says about a CryptoProfile; false when it is about
+// another generation of it.
+func (o outcome) verdict(p *v1alpha1.CryptoProfile) (render.Verdict, bool) {
+	if o.excluded {
+		return render.Verdict{
+			Generation: p.Generation,
+			Reason:     v1alpha1.ReasonNamespaceExcluded,
+			Message:    "Namespace " + p.Namespace + " never gets profiles: brokers are not injected into its pods.",
+		}, true
+	}
+	verdict, ok := o.namespaced[p.Name]
+	if verdict.Accepted && o.failure != "" {
+		verdict.Accepted, verdict.Reason, verdict.Message = false, v1alpha1.ReasonNotWritten, o.failure
+	}
+	return verdict, ok && verdict.Generation == p.Generation
+}
+
+// fill makes the status say what is known, and returns true when that is more
+// than new numbers.
+func (p propagator) fill(status *v1alpha1.ProfileStatus, generation int64, profileName string, verdict render.Verdict, s distribute.Summary) bool {
+	urgent := status.ObservedGeneration != generation
+	status.ObservedGeneration = generation
+	status.ProfileName = profileName
+	status.Pods = int32(s.Pods)
+	status.UpdatedPods = int32(s.Updated)
+	status.UnverifiedPods = int32(s.Unverified)
+	urgent = set(&status.Conditions, accepted(verdict), generation) || urgent
+	set(&status.Conditions, p.propagated(s, verdict.Accepted), generation)
+	return urgent
+}
+
+// set puts a condition into the list and returns true when that changed it.
+func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64) bool {
+	c.ObservedGeneration = generation
+	c.Message = cut(c.Message, maxConditionMessage)
+	return meta.SetStatusCondition(conditions, c)
+}
