@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Ways by which a set of profiles reaches running pods.
+const (
+	propagationAnnotation = "annotation"
+	propagationKubelet    = "kubelet"
+)
+
+// config is what the command line says.
+type config struct {
+	namespace   string
+	leaderElect bool
+	propagation string
+
+	metricsAddress string
+	healthAddress  string
+
+	enableWebhooks          bool
+	webhookPort             int
+	webhookService          string
+	caSecret                string
+	mutatingConfiguration   string
+	validatingConfiguration string
+
+	brokerImage         string
+	brokerPullPolicy    string
+	brokerStatusPort    int32
+	brokerCPURequest    string
+	brokerMemoryRequest string
+	brokerMemoryLimit   string
+	brokerLogLevel      string
+	socketGroup         int64
+
+	logLevel  string
+	logFormat string
+
+	// What is made of the texts above by check.
+	brokerResources corev1.ResourceRequirements
+	level           slog.Level
+}
+
+// flags binds the command line to the config, with the defaults.
+func (c *config) flags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.Usage = func() {} // printed by the caller
+
+	f.StringVar(&c.namespace, "namespace", "", "`namespace` that the operator runs in; its pods get no broker and it gets no profiles [POD_NAMESPACE]")
+	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas at a time write profiles, by a Lease in the operator's namespace")
+	f.StringVar(&c.propagation, "propagation", propagationAnnotation, "`how` changed profiles reach running pods: annotation makes the kubelets refresh them at once (about a second), kubelet waits for their own resync (up to 90 s)")
+
+	f.StringVar(&c.metricsAddress, "metrics-bind-address", ":8080", "`address` that Prometheus metrics are served on over HTTP; 0 is off")
+	f.StringVar(&c.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on over HTTP; 0 is off")
+
+	f.BoolVar(&c.enableWebhooks, "enable-webhooks", true, "inject brokers into pods and validate profiles at admission")
+	f.IntVar(&c.webhookPort, "webhook-port", 10250, "`port` that the webhooks are served on over HTTPS")
+	f.StringVar(&c.webhookService, "webhook-service-name", "crypto-broker-operator-webhook", "`name` of the Service by which the API server calls the webhooks")
+	f.StringVar(&c.caSecret, "ca-secret-name", "crypto-broker-operator-ca", "`name` of the Secret that the webhooks' certificate authority is kept in; made if there is none")
+	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle is kept current")
+	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle is kept current")
+
+	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of the brokers that are injected; required with --enable-webhooks")
+	f.StringVar(&c.brokerPullPolicy, "broker-image-pull-policy", string(corev1.PullIfNotPresent), "`policy` for pulling it: Always, IfNotPresent or Never")
+	f.Int32Var(&c.brokerStatusPort, "broker-status-port", 9470, "`port` that brokers serve probes, metrics and the digest of their profiles on, 1024 to 65535")
+	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU that a broker requests, as a `quantity`; 0 leaves it out")
+	f.StringVar(&c.brokerMemoryRequest, "broker-memory-request", "32Mi", "memory that a broker requests, as a `quantity`; 0 leaves it out")
+	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory that a broker may use, as a `quantity`; 0 leaves it out")
+	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "`level` from which brokers log: debug, info, warn or error")
+	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
+
+	f.StringVar(&c.logLevel, "log-level", "info", "`level` from which the operator logs: debug, info, warn or error")
+	f.StringVar(&c.logFormat, "log-format", "json", "`format` of the operator's log: json or text")
+	return f
+}
+
+// parse reads the command line and checks it; errors are all that is wrong,
+// a sentence each.
+func parse(args []string, lookup func(string) (string, bool)) (*config, error) {
+	c := &config{}
+	f := c.flags()
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q, expected flags only", f.Arg(0))
+	}
+	if c.namespace == "" {
+		c.namespace, _ = lookup("POD_NAMESPACE")
+	}
+	return c, c.check()
+}
+
+func (c *config) check() error {
+	var problems []error
+	problem := func(flag, found, expected string) {
+		problems = append(problems, fmt.Errorf("--%s is %q, expected %s", flag, found, expected))
+	}
+	oneOf := func(flag, found string, allowed ...string) {
+		if !slices.Contains(allowed, found) {
+			last := len(allowed) - 1
+			problem(flag, found, strings.Join(allowed[:last], ", ")+" or "+allowed[last])
+		}
+	}
+	address := func(flag, found string) {
+		if found == "0" {
+			return
+		}
+		_, port, err := net.SplitHostPort(found)
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			problem(flag, found, `an address with a port such as ":8080", or 0 for none`)
+		}
+	}
+
+	if len(validation.IsDNS1123Label(c.namespace)) > 0 {
+		problem("namespace", c.namespace, "the name of the operator's namespace (or set POD_NAMESPACE)")
+	}
+	oneOf("propagation", c.propagation, propagationAnnotation, propagationKubelet)
+	address("metrics-bind-address", c.metricsAddress)
+	address("health-probe-bind-address", c.healthAddress)
+	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
+	oneOf("log-format", c.logFormat, "json", "text")
+	if c.brokerStatusPort < 1024 || c.brokerStatusPort > 65535 {
+		problem("broker-status-port", strconv.Itoa(int(c.brokerStatusPort)), "a port from 1024 to 65535")
+	}
+	if len(problems) == 0 {
+		if err := c.level.UnmarshalText([]byte(c.logLevel)); err != nil {
+			problem("log-level", c.logLevel, err.Error())
+		}
+	}
+	if c.enableWebhooks {
+		if c.webhookPort < 1 || c.webhookPort > 65535 {
+			problem("webhook-port", strconv.Itoa(c.webhookPort), "a port from 1 to 65535")
+		}
+		for flag, name := range map[string]string{
+			"webhook-service-name":             c.webhookService,
+			"ca-secret-name":                   c.caSecret,
+			"mutating-webhook-configuration":   c.mutatingConfiguration,
+			"validating-webhook-configuration": c.validatingConfiguration,
+		} {
+			if len(validation.IsDNS1123Subdomain(name)) > 0 {
+				problem(flag, name, "the name of an object")
+			}
+		}
+		if c.brokerImage == "" {
+			problem("broker-image", "", "the image of the brokers to inject")
+		}
+		oneOf("broker-image-pull-policy", c.brokerPullPolicy, string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever))
+		oneOf("broker-log-level", c.brokerLogLevel, "debug", "info", "warn", "error")
+		if c.socketGroup < 1 || c.socketGroup > 65535 {
+			problem("socket-group", strconv.FormatInt(c.socketGroup, 10), "a group id from 1 to 65535")
+		}
+		c.brokerResources = corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+		quantity := func(flag, found string, list corev1.ResourceList, name corev1.ResourceName) {
+			q, err := resource.ParseQuantity(found)
+			switch {
+			case err != nil || q.Sign() < 0:
+				problem(flag, found, `a quantity such as "10m" or "32Mi", or 0 for none`)
+			case q.Sign() > 0:
+				list[name] = q
+			}
+		}
+		quantity("broker-cpu-request", c.brokerCPURequest, c.brokerResources.Requests, corev1.ResourceCPU)
+		quantity("broker-memory-request", c.brokerMemoryRequest, c.brokerResources.Requests, corev1.ResourceMemory)
+		quantity("broker-memory-limit", c.brokerMemoryLimit, c.brokerResources.Limits, corev1.ResourceMemory)
+		request, limit := c.brokerResources.Requests.Memory(), c.brokerResources.Limits.Memory()
+		if !limit.IsZero() && request.Cmp(*limit) > 0 {
+			problem("broker-memory-request", c.brokerMemoryRequest, fmt.Sprintf("at most --broker-memory-limit, which is %q", c.brokerMemoryLimit))
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(problems...)
+}

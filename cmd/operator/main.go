@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command operator is the control plane of Crypto Broker in a Kubernetes
+// cluster: it puts brokers into pods that ask for one, brings CryptoProfiles
+// into them, and reports what they serve. See --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// helpWidth is the width in columns that --help is wrapped to.
+const helpWidth = 100
+
+func main() {
+	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// run is the program without its process: it returns the exit code.
+func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == "version" {
+		fmt.Fprintf(stdout, "operator %s %s %s/%s\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return exitOK
+	}
+	config, err := parse(args, lookup)
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprint(stdout, usage())
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "operator: %v\nSee operator --help.\n", err)
+		return exitUsage
+	}
+	if err := operate(ctx, config, stderr); err != nil {
+		fmt.Fprintf(stderr, "operator: %v\n", err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func usage() string {
+	return `Brings cryptography by policy into pods: injects brokers, distributes CryptoProfiles, reports what is served.
+
+Usage:
+  operator [flags]    run until SIGTERM or SIGINT
+  operator version    print the version
+
+The cluster is that of the pod's service account, else that of the file which the environment variable
+KUBECONFIG names. A wrong value ends the program with exit code 2 and a sentence that says what was expected.
+
+Flags:
+` + (&config{}).flags().FlagUsagesWrapped(helpWidth)
+}

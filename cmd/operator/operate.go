@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+)
+
+// shutdownTimeout is how long what runs may take to end.
+const shutdownTimeout = 20 * time.Second
+
+// operate runs the operator until the context ends.
+func operate(ctx context.Context, c *config, logTo io.Writer) error {
+	setLogger(c, logTo)
+	kubernetes, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("no access to a cluster: %w", err)
+	}
+	prepare(kubernetes)
+
+	var certs *certificates.Certificates
+	if c.enableWebhooks {
+		certs, err = certificates.New(kubernetes, certificates.Options{
+			Namespace:               c.namespace,
+			SecretName:              c.caSecret,
+			ServiceName:             c.webhookService,
+			MutatingConfiguration:   c.mutatingConfiguration,
+			ValidatingConfiguration: c.validatingConfiguration,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	mgr, err := newManager(kubernetes, c, certs)
+	if err != nil {
+		return err
+	}
+	client := confirm.NewClient()
+	defer client.Close()
+	err = controllers.Setup(mgr, controllers.Options{
+		OperatorNamespace: c.namespace,
+		StatusPort:        c.brokerStatusPort,
+		Annotate:          c.propagation == propagationAnnotation,
+		Ask:               client.Ask,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := addWebhooks(mgr, c, certs); err != nil {
+		return err
+	}
+	log.Log.Info("starting", "version", programVersion(), "namespace", c.namespace)
+	return mgr.Start(ctx)
+}
+
+// prepare makes the client fit for an operator that acts within a second:
+// without client-go's own rate limit. The API server's priority and fairness
+// bounds what the operator may load on it, and the reconcilers bound how much
+// they do at a time.
+func prepare(kubernetes *rest.Config) {
+	kubernetes.QPS = -1
+	kubernetes.UserAgent = "crypto-broker-operator/" + programVersion()
+}
+
+func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certificates) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	timeout := shutdownTimeout
+	options := ctrl.Options{
+		Scheme:                     scheme,
+		Cache:                      controllers.CacheOptions(),
+		Metrics:                    metricsserver.Options{BindAddress: c.metricsAddress},
+		HealthProbeBindAddress:     c.healthAddress,
+		LeaderElection:             c.leaderElect,
+		LeaderElectionID:           v1alpha1.LeaderElectionLease,
+		LeaderElectionNamespace:    c.namespace,
+		LeaderElectionResourceLock: "leases",
+		// The process ends right after its manager: the next leader need not
+		// wait for the lease to expire.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &timeout,
+	}
+	if certs != nil {
+		options.WebhookServer = ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Port:    c.webhookPort,
+			TLSOpts: []func(*tls.Config){certs.TLSOption},
+		})
+	}
+	mgr, err := ctrl.NewManager(kubernetes, options)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", kubernetes.Host, err)
+	}
+	return mgr, nil
+}
+
+// addWebhooks serves the webhooks on every replica. A replica is ready when the
+// API server would accept its certificate, so that it is called no sooner.
+func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates) error {
+	if certs == nil {
+		return mgr.AddReadyzCheck("ping", healthz.Ping)
+	}
+	err := webhook.Register(mgr, webhook.Options{
+		OperatorNamespace: c.namespace,
+		Template: webhook.Template{
+			Image:       c.brokerImage,
+			PullPolicy:  corev1.PullPolicy(c.brokerPullPolicy),
+			SocketGroup: c.socketGroup,
+			StatusPort:  c.brokerStatusPort,
+			Resources:   c.brokerResources,
+			LogLevel:    c.brokerLogLevel,
+			Version:     programVersion(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(certs); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("certificates", certs.Ready); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
+}
+
+// setLogger makes one structured log of what the operator and its libraries
+// say.
+func setLogger(c *config, to io.Writer) {
+	options := &slog.HandlerOptions{Level: c.level}
+	var handler slog.Handler = slog.NewJSONHandler(to, options)
+	if c.logFormat == "text" {
+		handler = slog.NewTextHandler(to, options)
+	}
+	logger := logr.FromSlogHandler(handler)
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+}
