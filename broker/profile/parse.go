@@ -92,15 +92,22 @@ func readDocument(r *report, data []byte) (*yaml.Node, bool) {
 
 var syntaxErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// grammarError matches messages of the library's parser. It counts lines from 0
+// in them, and from 1 in those of its scanner.
+var grammarError = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
+
 // syntaxError takes the line out of the library's message. It tells no column.
 func syntaxError(err error) (position, string) {
 	text := err.Error()
 	pos := position{1, 1}
 	if match := syntaxErrorLine.FindStringSubmatch(text); match != nil {
+		text = text[len(match[0]):]
 		if line, err := strconv.Atoi(match[1]); err == nil {
 			pos.line = line
+			if grammarError.MatchString(text) {
+				pos.line++
+			}
 		}
-		text = text[len(match[0]):]
 	}
 	return pos, strings.TrimSpace(text)
 }

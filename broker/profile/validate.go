@@ -3,12 +3,16 @@
 package profile
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
+
+// operations are the fields of API.
+var operations = fieldNames(reflect.TypeFor[API]())
 
 // validator checks what the values of a document mean.
 type validator struct{ *report }
@@ -49,8 +53,8 @@ func (v validator) profile(at place, p *Profile) {
 	v.settings(at.field("Settings"), p.Settings)
 	v.kms(at.field("KMS"), p.KMS)
 	api := at.field("API")
-	if p.API == (API{}) && !v.anyPresent(api, "HashData", "SignCertificate", "EncryptData", "SignData") {
-		v.add(api, at, "offers no operation, expected at least one of %s", list([]string{"HashData", "SignCertificate", "EncryptData", "SignData"}))
+	if p.API == (API{}) && !v.anyPresent(api, operations...) && !v.failedWithin(api) {
+		v.add(api, at, "offers no operation, expected at least one of %s", list(operations))
 	}
 	if p.API.HashData != nil {
 		v.hashData(api.field("HashData"), p.API.HashData)
@@ -179,6 +183,16 @@ func (v validator) duration(at, around place, found string) (time.Duration, bool
 
 func (v validator) anyPresent(at place, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.present(at.field(name)) })
+}
+
+// failedWithin tells whether a problem was reported for a field of the map.
+func (v validator) failedWithin(at place) bool {
+	for where := range v.failed {
+		if where.profile == at.profile && strings.HasPrefix(where.path, at.path+".") {
+			return true
+		}
+	}
+	return false
 }
 
 func printable(s string) bool {
