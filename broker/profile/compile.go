@@ -40,6 +40,7 @@ func (s *Set) Rejected() int { return s.rejected }
 type Compiled struct {
 	name          string
 	hash          *HashPolicy
+	certificate   *CertificatePolicy
 	callers       *CallerPolicy
 	auditRequired bool
 }
@@ -49,6 +50,10 @@ func (c *Compiled) Name() string { return c.name }
 
 // Hash is the policy of HashData, nil where the profile does not offer it.
 func (c *Compiled) Hash() *HashPolicy { return c.hash }
+
+// Certificate is the policy of SignCertificate, nil where the profile does not
+// offer it.
+func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
 
 // Callers restricts who may use the profile, nil where everybody may.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
@@ -107,6 +112,7 @@ func compile(p *Profile) *Compiled {
 		}
 		c.hash = &HashPolicy{algorithm: algorithm}
 	}
+	c.certificate = compileCertificate(p.API.SignCertificate)
 	c.auditRequired = p.Audit != nil && p.Audit.Required
 	return c
 }

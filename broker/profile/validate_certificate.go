@@ -90,7 +90,7 @@ func (v validator) subjectAltNames(at place, s *SubjectAltNames) {
 	}{
 		{"DNS", s.DNS, isDNSPattern, "a DNS name such as \"app.example.com\" or \"*.example.com\""},
 		{"IP", s.IP, isIPPattern, "an address or a range such as \"10.0.0.0/8\""},
-		{"URI", s.URI, isURIPattern, "a URI such as \"spiffe://example.com/ns/*\""},
+		{"URI", s.URI, isURIPattern, "a URI such as \"spiffe://example.com/ns/*\", where \"*\" is the host's first label, a segment of the path or its end"},
 		{"Email", s.Email, isEmailPattern, "an address such as \"ops@example.com\" or \"*@example.com\""},
 	}
 	patterns := 0
@@ -149,10 +149,18 @@ func isIPPattern(s string) bool {
 
 func isURIPattern(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "") && len(s) <= maxTextLength && printable(s)
+	if err != nil || u.Host == "" && u.Opaque == "" && u.Path == "" || len(s) > maxTextLength {
+		return false
+	}
+	_, ok := parseURIPattern(s)
+	return ok
 }
 
 func isEmailPattern(s string) bool {
-	local, domain, ok := strings.Cut(s, "@")
-	return ok && local != "" && len(local) <= 64 && printable(local) && !strings.ContainsAny(local, " \"(),:;<>[\\]") && isDNSPattern(domain)
+	local, domain, _ := strings.Cut(s, "@")
+	if local == "" || len(local) > 64 || !printable(local) || strings.ContainsAny(local, " \"(),:;<>[\\]") || !isDNSPattern(domain) {
+		return false
+	}
+	_, ok := parseEmailPattern(s)
+	return ok
 }

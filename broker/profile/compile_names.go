@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// NameRule says what happens to the alternative names of a request.
+type NameRule uint8
+
+const (
+	// NamesDenied leaves them out of the certificate.
+	NamesDenied NameRule = iota
+	// NamesCopied puts all of them into the certificate.
+	NamesCopied
+	// NamesMatched puts all of them into the certificate if each is of a kind
+	// and matches a pattern that the profile lists.
+	NamesMatched
+)
+
+// NamePolicy is the rule for subject alternative names (RFC 5280, section
+// 4.2.1.6). It never changes and is safe for concurrent use.
+type NamePolicy struct {
+	rule  NameRule
+	dns   []dnsPattern
+	ip    []netip.Prefix
+	uri   []uriPattern
+	email []emailPattern
+}
+
+// Rule says what happens to the names.
+func (p *NamePolicy) Rule() NameRule { return p.rule }
+
+// AllowsDNS tells whether a DNS name matches a pattern. A leading "*" of a
+// pattern stands for exactly one label, a leading "*" label of a name (a
+// wildcard) included: such a certificate is good for nothing that the pattern
+// does not allow.
+func (p *NamePolicy) AllowsDNS(name string) bool {
+	return slices.ContainsFunc(p.dns, func(d dnsPattern) bool { return d.matches(name) })
+}
+
+// AllowsIP tells whether an address is in one of the networks. An IPv4 address
+// in the form of an IPv6 one is in no network of IPv4.
+func (p *NamePolicy) AllowsIP(address netip.Addr) bool {
+	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool { return n.Contains(address) })
+}
+
+// AllowsURI tells whether a URI matches a pattern, see uriPattern.
+func (p *NamePolicy) AllowsURI(uri string) bool {
+	return slices.ContainsFunc(p.uri, func(u uriPattern) bool { return u.matches(uri) })
+}
+
+// AllowsEmail tells whether a mail address matches a pattern: the local part
+// exactly or, as "*", any; the domain as a DNS name.
+func (p *NamePolicy) AllowsEmail(address string) bool {
+	return slices.ContainsFunc(p.email, func(e emailPattern) bool { return e.matches(address) })
+}
+
+func compileNames(s *SubjectAltNames) *NamePolicy {
+	p := &NamePolicy{}
+	switch {
+	case s == nil || strings.EqualFold(s.Rule, "deny"):
+	case strings.EqualFold(s.Rule, "copy"):
+		p.rule = NamesCopied
+	case strings.EqualFold(s.Rule, "patterns"):
+		p.rule = NamesMatched
+		for _, text := range s.DNS {
+			p.dns = append(p.dns, parseDNSPattern(text))
+		}
+		for _, text := range s.IP {
+			p.ip = append(p.ip, parseIPPattern(text))
+		}
+		for _, text := range s.URI {
+			p.uri = append(p.uri, mustParse(parseURIPattern(text)))
+		}
+		for _, text := range s.Email {
+			p.email = append(p.email, mustParse(parseEmailPattern(text)))
+		}
+	default:
+		panic("profile: compile of a profile that was not validated: " + s.Rule)
+	}
+	return p
+}
+
+func mustParse[P any](pattern P, ok bool) P {
+	if !ok {
+		panic("profile: compile of a profile that was not validated")
+	}
+	return pattern
+}
+
+// dnsPattern is a DNS name in lower case, or all names of one more label.
+type dnsPattern struct {
+	name     string
+	anyLabel bool
+}
+
+func parseDNSPattern(text string) dnsPattern {
+	name, anyLabel := strings.CutPrefix(strings.ToLower(text), "*.")
+	return dnsPattern{name: name, anyLabel: anyLabel}
+}
+
+func (d dnsPattern) matches(name string) bool {
+	name = strings.ToLower(name)
+	if !d.anyLabel {
+		return name == d.name
+	}
+	label, rest, found := strings.Cut(name, ".")
+	return found && rest == d.name && (label == "*" || isDNSLabel(label))
+}
+
+// parseIPPattern reads a valid pattern; an address is the network of itself.
+func parseIPPattern(text string) netip.Prefix {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return prefix
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		panic("profile: compile of a profile that was not validated: " + err.Error())
+	}
+	return netip.PrefixFrom(address, address.BitLen())
+}
+
+// emailPattern is a mailbox, or all mailboxes of a domain.
+type emailPattern struct {
+	local    string
+	anyLocal bool
+	domain   dnsPattern
+}
+
+// parseEmailPattern fails where "*" is only a part of the local part, which
+// would be read as a wildcard and act as a letter.
+func parseEmailPattern(text string) (emailPattern, bool) {
+	local, domain, ok := strings.Cut(text, "@")
+	anyLocal := local == "*"
+	if !ok || !anyLocal && strings.Contains(local, "*") {
+		return emailPattern{}, false
+	}
+	return emailPattern{local: local, anyLocal: anyLocal, domain: parseDNSPattern(domain)}, true
+}
+
+// matches compares local parts exactly, since only the domain of an address is
+// without case (RFC 5280, section 7.5).
+func (e emailPattern) matches(address string) bool {
+	at := strings.LastIndexByte(address, '@')
+	if at <= 0 || strings.Contains(address[:at], "@") {
+		return false
+	}
+	return (e.anyLocal || address[:at] == e.local) && e.domain.matches(address[at+1:])
+}
