@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// never is a poll interval that no test reaches, so that only the file system's
+// notifications can have brought a change.
+const never = time.Hour
+
+// waitLimit is far above what anything here takes; only a failure reaches it.
+const waitLimit = 20 * time.Second
+
+func file(algorithm string) string {
+	return "- Name: P\n  API:\n    HashData:\n      HashAlg: " + algorithm + "\n"
+}
+
+// source is a watched directory and the events it had.
+type source struct {
+	*profile.Source
+	t      *testing.T
+	events chan profile.Event
+}
+
+func watch(t *testing.T, dir string, options ...profile.Option) *source {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &source{t: t, events: make(chan profile.Event, 1024)}
+	options = append([]profile.Option{
+		profile.WithPollInterval(never),
+		profile.WithObserver(func(event profile.Event) { s.events <- event }),
+	}, options...)
+	var err error
+	if s.Source, err = profile.Watch(ctx, dir, options...); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); s.Wait() })
+	return s
+}
+
+// next waits for the next look at the directory that found something new.
+func (s *source) next() profile.Event {
+	s.t.Helper()
+	deadline := time.After(waitLimit)
+	for {
+		select {
+		case event := <-s.events:
+			if event.Result != profile.ResultUnchanged {
+				return event
+			}
+		case <-deadline:
+			s.t.Fatal("nothing new was found in the directory")
+		}
+	}
+}
+
+// serves waits until the algorithm is served and checks the state beside it.
+func (s *source) serves(algorithm string, reason profile.Reason) {
+	s.t.Helper()
+	event := s.next()
+	if event.Reason != reason {
+		s.t.Fatalf("event %+v, want reason %s", event, reason)
+	}
+	// The state follows the event, which is what lets a server be first.
+	eventually(s.t, func() bool {
+		state := s.State()
+		return state.Reason == reason && (event.Set == nil || event.Set.Digest() == state.Digest)
+	})
+	state := s.State()
+	if algorithm == "" {
+		if s.Current() != nil || state.Digest != "" || !state.Since.IsZero() {
+			s.t.Fatalf("something is served: %+v", state)
+		}
+		return
+	}
+	p, ok := s.Current().Lookup("P")
+	if !ok || p.Hash().Algorithm().String() != algorithm {
+		s.t.Fatalf("%s is not served", algorithm)
+	}
+	if state.Digest != s.Current().Digest() || state.Since.IsZero() {
+		s.t.Fatalf("state %+v, want digest %s", state, s.Current().Digest())
+	}
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(waitLimit); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what was waited for did not happen")
+		}
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// project replaces the files of a projected volume in the steps of a kubelet: a
+// new directory, a new link beside the old one, renamed over it, links to the
+// files where they are missing, and the old directory removed.
+func project(t *testing.T, volume string, files map[string]string) {
+	t.Helper()
+	stamped, err := os.MkdirTemp(volume, time.Now().UTC().Format("..2006_01_02_15_04_05."))
+	must(t, err)
+	must(t, os.Chmod(stamped, 0o755))
+	for name, content := range files {
+		write(t, filepath.Join(stamped, name), content)
+	}
+	data := filepath.Join(volume, "..data")
+	old, _ := os.Readlink(data) // there is none the first time
+	must(t, os.Symlink(filepath.Base(stamped), filepath.Join(volume, "..data_tmp")))
+	must(t, os.Rename(filepath.Join(volume, "..data_tmp"), data))
+	for name := range files {
+		if _, err := os.Lstat(filepath.Join(volume, name)); os.IsNotExist(err) {
+			must(t, os.Symlink(filepath.Join("..data", name), filepath.Join(volume, name)))
+		}
+	}
+	entries, err := os.ReadDir(volume)
+	must(t, err)
+	for _, entry := range entries {
+		if _, keep := files[entry.Name()]; !keep && !strings.HasPrefix(entry.Name(), "..") {
+			must(t, os.Remove(filepath.Join(volume, entry.Name())))
+		}
+	}
+	if old != "" {
+		must(t, os.RemoveAll(filepath.Join(volume, old)))
+	}
+}
+
+func profiles(algorithm string) map[string]string {
+	return map[string]string{profile.FileName: file(algorithm)}
+}
+
+func TestAProjectedVolumeIsFollowedThroughManyReplacements(t *testing.T) {
+	dir := t.TempDir()
+	project(t, dir, profiles("sha-256"))
+	s := watch(t, dir)
+	s.serves("sha-256", profile.Loaded)
+	for range 5 {
+		for _, algorithm := range []string{"sha-384", "sha-512", "sha3-512"} {
+			project(t, dir, profiles(algorithm))
+			s.serves(algorithm, profile.Loaded)
+		}
+	}
+}
+
+func TestAFileThatAppearsLateIsServed(t *testing.T) {
+	dir := t.TempDir()
+	s := watch(t, dir)
+	s.serves("", profile.NoProfiles)
+	project(t, dir, profiles("sha-256"))
+	s.serves("sha-256", profile.Loaded)
+}
+
+func TestADirectoryThatAppearsLateIsWatchedFromThenOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	s := watch(t, dir)
+	s.serves("", profile.NoProfiles)
+	must(t, os.Mkdir(dir, 0o755))
+	write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
+	s.serves("sha-256", profile.Loaded)
+	write(t, filepath.Join(dir, profile.FileName), file("sha-512"))
+	s.serves("sha-512", profile.Loaded)
+}
+
+func TestADirectoryThatIsReplacedIsWatchedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "profiles")
+	must(t, os.Mkdir(dir, 0o755))
+	write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
+	s := watch(t, dir)
+	s.serves("sha-256", profile.Loaded)
+	must(t, os.RemoveAll(dir))
+	s.serves("sha-256", profile.Missing)
+	must(t, os.Mkdir(dir, 0o755))
+	write(t, filepath.Join(dir, profile.FileName), file("sha-384"))
+	s.serves("sha-384", profile.Loaded)
+	write(t, filepath.Join(dir, profile.FileName), file("sha-512"))
+	s.serves("sha-512", profile.Loaded)
+}
+
+func TestWhatIsWrongNeverReplacesWhatIsServed(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		files  map[string]string
+		reason profile.Reason
+	}{
+		"a file that is no YAML":            {map[string]string{profile.FileName: "- Name: [P"}, profile.SetRejected},
+		"a file without a valid profile":    {map[string]string{profile.FileName: file("md5")}, profile.SetRejected},
+		"an empty file":                     {map[string]string{profile.FileName: ""}, profile.SetRejected},
+		"a file above the limit":            {map[string]string{profile.FileName: strings.Repeat("#", 2*profile.MaxFileSize)}, profile.SetRejected},
+		"a volume that lost the file":       {map[string]string{"other": ""}, profile.Missing},
+		"a file with an unknown root key":   {map[string]string{profile.FileName: "Profilez: []\n"}, profile.SetRejected},
+		"a file of a version of the future": {map[string]string{profile.FileName: "FormatVersion: 9\nProfiles: []\n"}, profile.SetRejected},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			project(t, dir, profiles("sha-256"))
+			s := watch(t, dir)
+			s.serves("sha-256", profile.Loaded)
+			since := s.State().Since
+			project(t, dir, test.files)
+			s.serves("sha-256", test.reason)
+			project(t, dir, profiles("sha-256"))
+			s.serves("sha-256", profile.Loaded)
+			if got := s.State().Since; !got.Equal(since) {
+				t.Errorf("served since %s, yet it was served all the time since %s", got, since)
+			}
+			project(t, dir, profiles("sha-512"))
+			s.serves("sha-512", profile.Loaded)
+		})
+	}
+}
+
+func TestAProfileWithAProblemLeavesTheOthersInService(t *testing.T) {
+	dir := t.TempDir()
+	project(t, dir, profiles("sha-256"))
+	s := watch(t, dir)
+	s.serves("sha-256", profile.Loaded)
+	project(t, dir, map[string]string{profile.FileName: file("sha-512") + "- Name: Bad\n"})
+	s.serves("sha-512", profile.ProfilesRejected)
+	if got := s.Current().Rejected(); got != 1 {
+		t.Errorf("%d profiles rejected, want 1", got)
+	}
+}
+
+func TestAnEmptyListTakesAllProfilesFromABrokerThatServes(t *testing.T) {
+	dir := t.TempDir()
+	project(t, dir, profiles("sha-256"))
+	s := watch(t, dir)
+	s.serves("sha-256", profile.Loaded)
+	project(t, dir, map[string]string{profile.FileName: "[]\n"})
+	if event := s.next(); event.Set == nil || event.Set.Len() != 0 || event.Reason != profile.Loaded {
+		t.Fatalf("event %+v, want an empty set", event)
+	}
+	eventually(t, func() bool { return s.Current().Len() == 0 })
+}
+
+func TestAnEmptyListIsNoFirstSet(t *testing.T) {
+	dir := t.TempDir()
+	project(t, dir, map[string]string{profile.FileName: "[]\n"})
+	s := watch(t, dir)
+	s.serves("", profile.NoProfiles)
+	project(t, dir, profiles("sha-256"))
+	s.serves("sha-256", profile.Loaded)
+}
+
+func TestAFileThatIsNoFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, profile.FileName), 0o755))
+	s := watch(t, dir)
+	event := s.next()
+	if event.Reason != profile.NoProfiles || event.Err == nil || !strings.Contains(event.Err.Error(), "is not a regular file") {
+		t.Errorf("event %+v", event)
+	}
+}
+
+func TestAChangeThatNothingAnnouncesIsFoundByPolling(t *testing.T) {
+	parent := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(parent, "a"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(parent, "b"), 0o755))
+	write(t, filepath.Join(parent, "a", profile.FileName), file("sha-256"))
+	write(t, filepath.Join(parent, "b", profile.FileName), file("sha-512"))
+	// Nobody is told when a link to the directory changes.
+	link := filepath.Join(parent, "profiles")
+	must(t, os.Symlink("a", link))
+	s := watch(t, link, profile.WithPollInterval(10*time.Millisecond))
+	s.serves("sha-256", profile.Loaded)
+	must(t, os.Symlink("b", link+".new"))
+	must(t, os.Rename(link+".new", link))
+	s.serves("sha-512", profile.Loaded)
+}
+
+func TestAServerIsHandedASetBeforeAnybodyIsToldOfIt(t *testing.T) {
+	dir := t.TempDir()
+	project(t, dir, profiles("sha-256"))
+	var watched atomic.Pointer[profile.Source]
+	told := make(chan string, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	source, err := profile.Watch(ctx, dir, profile.WithPollInterval(never), profile.WithObserver(func(event profile.Event) {
+		if source := watched.Load(); source != nil && event.Set != nil {
+			told <- source.State().Digest
+		}
+	}))
+	must(t, err)
+	defer func() { cancel(); source.Wait() }()
+	watched.Store(source)
+	before := source.State().Digest
+	project(t, dir, profiles("sha-512"))
+	select {
+	case digest := <-told:
+		if digest != before {
+			t.Errorf("the state told of %s before the observer had it", digest)
+		}
+	case <-time.After(waitLimit):
+		t.Fatal("the change was not seen")
+	}
+}
+
+func TestAnUnwatchableDirectoryIsReportedOnceAndAgainWhenItIsWatched(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	reports := make(chan error, 16)
+	s := watch(t, dir, profile.WithWatchProblem(func(err error) { reports <- err }), profile.WithPollInterval(5*time.Millisecond))
+	if err := <-reports; !os.IsNotExist(err) {
+		t.Fatalf("reported %v, want that the directory does not exist", err)
+	}
+	for range 20 { // polls meanwhile
+		<-s.events
+	}
+	must(t, os.Mkdir(dir, 0o755))
+	if err := <-reports; err != nil {
+		t.Fatalf("reported %v, want that the directory is watched", err)
+	}
+}
+
+func TestWatchRefusesWhatCannotWork(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		dir     string
+		options []profile.Option
+		want    string
+	}{
+		"a relative path":   {"profiles", nil, `profile directory "profiles": expected an absolute path`},
+		"a poll of no time": {"/profiles", []profile.Option{profile.WithPollInterval(0)}, "poll interval 0s: expected more than 0"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if _, err := profile.Watch(t.Context(), test.dir, test.options...); err == nil || err.Error() != test.want {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+}
