@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
 // Source follows a directory and holds the last good set of its profile file.
@@ -89,13 +91,18 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 		return nil, fmt.Errorf("poll interval %s: expected more than 0", s.pollInterval)
 	}
 	s.state.Store(&State{Reason: NoProfiles})
-	w := &watcher{source: s}
-	w.ensure()
-	s.look()
+	w := watch.New(watch.Config{
+		Dir:       s.dir,
+		Matters:   func(name string) bool { return name == FileName },
+		Look:      s.look,
+		Problem:   s.watchProblem,
+		Interval:  s.pollInterval,
+		Unwatched: s.fastPollLimit,
+		Quiet:     s.quiet,
+	})
 	go func() {
 		defer close(s.done)
-		defer w.close()
-		w.run(ctx)
+		w.Run(ctx)
 	}()
 	return s, nil
 }
