@@ -38,7 +38,7 @@ type authority struct {
 // authorityLifetime. Its certificate begins earlier by skew, so that an API
 // server whose clock is behind accepts it.
 func newAuthority(now time.Time) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a certificate authority: %w", err)
 	}

@@ -6,7 +6,7 @@
 //
 // # How it works
 //
-// A certificate authority (ECDSA P-384, one year) lives in one Secret of the
+// A certificate authority (ECDSA P-256, one year) lives in one Secret of the
 // operator's namespace. Whichever replica comes first makes it. Every replica
 // signs a serving certificate of its own from it (ECDSA P-256, 24 hours,
 // renewed after two thirds), whose private key exists only in that replica's
@@ -186,8 +186,8 @@ func (c *Certificates) servable() error {
 	case c.leaf == nil:
 		return errNotStarted
 	case expired(c.leaf.Leaf, c.clock.Now()):
-		return fmt.Errorf("certificates: the serving certificate expired at %s and could not be renewed: %w",
-			c.leaf.Leaf.NotAfter.UTC().Format(time.RFC3339), errors.Join(c.problem))
+		return errors.Join(fmt.Errorf("certificates: the serving certificate expired at %s and was not renewed",
+			c.leaf.Leaf.NotAfter.UTC().Format(time.RFC3339)), c.problem)
 	}
 	return nil
 }

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Two replicas live through two rotations. Every four hours one or both of them
+// make a pass, and whatever they serve then has to be accepted by an API server
+// that has the bundles of this moment, and by one that is four hours behind.
+func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
+	const step = 4 * time.Hour
+	random := rand.New(rand.NewPCG(1, 2))
+	w := newWorld(webhookConfigurations()...)
+	replicas := []*Certificates{w.replica(w.client), w.replica(w.client)}
+	for _, replica := range replicas {
+		pass(t, replica)
+	}
+
+	var behind map[string][]byte
+	cutOff := []int{0, 0} // for how many steps more
+	shaken := map[string]bool{}
+	seen := map[string]bool{}
+	for range int(2*authorityLifetime/step) + 200 {
+		first := random.IntN(2)
+		absent := [2]bool{}
+		for _, i := range []int{first, 1 - first} {
+			if cutOff[i] > 0 {
+				cutOff[i]--
+				absent[i] = true
+				continue
+			}
+			pass(t, replicas[i])
+			// Now and then a replica can't reach the API server, sometimes
+			// for longer than its certificate lives.
+			if random.IntN(100) == 0 {
+				cutOff[i] = random.IntN(15)
+			}
+		}
+		now := w.bundles(t)
+		views := map[string]string{} // bundles by what they are called, each once
+		for webhook, bundle := range behind {
+			views[string(bundle)] = webhook + " four hours ago"
+		}
+		for webhook, bundle := range now {
+			views[string(bundle)] = webhook
+		}
+		for i, replica := range replicas {
+			for bundle, name := range views {
+				err := w.accepts(replica, []byte(bundle))
+				if errors.Is(err, errServesNothing) && absent[i] {
+					continue
+				}
+				if err != nil {
+					t.Fatalf("%s: %s refuses replica %d: %v", w.clock.Now(), name, i, err)
+				}
+				// A handshake takes long, so one for each pair of certificate
+				// and bundle.
+				pair := string(replica.current().Certificate[0]) + bundle
+				if shaken[pair] {
+					continue
+				}
+				shaken[pair] = true
+				if err := w.handshake(t.Context(), replica, []byte(bundle)); err != nil {
+					t.Fatalf("%s: %s can't call replica %d: %v", w.clock.Now(), name, i, err)
+				}
+			}
+		}
+		seen[string(w.authorities(t).current.certificate.Raw)] = true
+		behind = now
+		w.clock.Step(step)
+	}
+
+	if len(seen) != 3 {
+		t.Errorf("%d authorities signed in two years, expected 3", len(seen))
+	}
+	state := w.authorities(t)
+	if state.next != nil || len(state.retired) != 0 {
+		t.Errorf("found a successor (%t) and %d retired authorities long after a rotation, expected none", state.next != nil, len(state.retired))
+	}
+}
+
+// moments are the states in which a pass has something to write, reached by
+// one replica alone.
+var moments = map[string]func(*testing.T, *world, *Certificates){
+	"nothing is there yet": func(*testing.T, *world, *Certificates) {},
+	"a successor is due": func(t *testing.T, w *world, replica *Certificates) {
+		pass(t, replica)
+		w.clock.Step(authorityLifetime - prepareBefore)
+	},
+	"a successor may take over": func(t *testing.T, w *world, replica *Certificates) {
+		pass(t, replica)
+		w.clock.Step(authorityLifetime - prepareBefore)
+		pass(t, replica)
+		w.clock.Step(settle)
+	},
+	"a retired authority may go": func(t *testing.T, w *world, replica *Certificates) {
+		pass(t, replica)
+		w.clock.Step(authorityLifetime - prepareBefore)
+		pass(t, replica)
+		w.clock.Step(settle)
+		pass(t, replica)
+		w.clock.Step(retireAfter)
+	},
+	"the Secret is gone": func(t *testing.T, w *world, replica *Certificates) {
+		pass(t, replica)
+		if err := w.client.Delete(t.Context(), w.secret(t)); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+// One replica is interrupted before each of its calls in turn, and the other
+// makes whole passes meanwhile. At no point may either serve what the bundles
+// do not hold, and in the end both agree.
+func TestReplicasThatActAtTheSameTime(t *testing.T) {
+	for moment, reach := range moments {
+		for call := 1; call <= 12; call++ {
+			t.Run(fmt.Sprintf("%s, interrupted before call %d", moment, call), func(t *testing.T) {
+				w := newWorld(webhookConfigurations()...)
+				other := w.replica(w.client)
+				calls := -1 // not counting
+				interrupt := func() {
+					if calls < 0 {
+						return
+					}
+					calls++
+					if calls == call {
+						pass(t, other)
+						pass(t, other)
+					}
+				}
+				slow := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+						interrupt()
+						return c.Get(ctx, key, object, options...)
+					},
+					Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+						interrupt()
+						return c.Create(ctx, object, options...)
+					},
+					Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+						interrupt()
+						return c.Update(ctx, object, options...)
+					},
+					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+						interrupt()
+						return c.Patch(ctx, object, patch, options...)
+					},
+				}))
+				reach(t, w, slow)
+				if moment != "nothing is there yet" && moment != "the Secret is gone" {
+					pass(t, other)
+				}
+				calls = 0
+
+				check := func(when string) {
+					t.Helper()
+					for i, replica := range []*Certificates{slow, other} {
+						for webhook, bundle := range w.bundles(t) {
+							if err := w.accepts(replica, bundle); err != nil && !errors.Is(err, errServesNothing) {
+								t.Fatalf("%s: %s refuses replica %d: %v", when, webhook, i, err)
+							}
+						}
+					}
+				}
+				for range 5 {
+					_, err := slow.synchronise(t.Context())
+					check("after a pass of the slow replica")
+					if err != nil && !isRace(err) {
+						t.Fatal(err)
+					}
+				}
+				pass(t, other)
+				check("after the last pass of the other")
+				for i, replica := range []*Certificates{slow, other} {
+					if err := replica.Ready(nil); err != nil {
+						t.Errorf("replica %d is not ready in the end: %v", i, err)
+					}
+				}
+				if !slow.leafAuthority.Equal(other.leafAuthority) {
+					t.Error("the replicas serve certificates of different authorities in the end")
+				}
+			})
+		}
+	}
+}
+
+func TestASuccessorDoesNotSignUntilEveryWebhookTrustsIt(t *testing.T) {
+	w := newWorld(webhookConfigurations()...)
+	replica := w.replica(w.client)
+	pass(t, replica)
+	first := w.authorities(t).current.certificate
+
+	// Patches of one configuration are refused from now on.
+	refused := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if _, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
+				return errors.New("refused")
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	}))
+	w.clock.Step(authorityLifetime - prepareBefore)
+	for range 20 {
+		if _, err := refused.synchronise(t.Context()); err == nil {
+			t.Fatal("a refused write was not told")
+		}
+		if !w.authorities(t).current.certificate.Equal(first) {
+			t.Fatal("the successor signs although one configuration does not hold it")
+		}
+		if err := refused.Ready(nil); err != nil {
+			t.Fatalf("not ready although what is served is trusted: %v", err)
+		}
+		w.clock.Step(12 * time.Hour)
+	}
+
+	pass(t, replica)
+	w.clock.Step(time.Minute)
+	pass(t, replica)
+	if w.authorities(t).current.certificate.Equal(first) {
+		t.Fatal("the successor does not sign although both configurations hold it")
+	}
+}
+
+func TestTheKeyOfARetiredAuthorityIsDeleted(t *testing.T) {
+	w := newWorld(webhookConfigurations()...)
+	replica := w.replica(w.client)
+	pass(t, replica)
+	key := w.secret(t).Data[currentKeyEntry]
+	w.clock.Step(authorityLifetime - prepareBefore)
+	pass(t, replica)
+	w.clock.Step(settle)
+	pass(t, replica)
+
+	secret := w.secret(t)
+	if len(secret.Data[retiredEntry]) == 0 {
+		t.Fatal("found no retired authority after a rotation")
+	}
+	for entry, data := range secret.Data {
+		if bytes.Contains(data, key) {
+			t.Errorf("entry %s holds the key of the retired authority", entry)
+		}
+	}
+}
+
+func TestAnOperatorThatWasDownForTooLongBeginsAnew(t *testing.T) {
+	w := newWorld(webhookConfigurations()...)
+	pass(t, w.replica(w.client))
+	w.clock.Step(authorityLifetime + time.Hour)
+
+	replica := w.replica(w.client)
+	pass(t, replica)
+	for webhook, bundle := range w.bundles(t) {
+		if err := w.handshake(t.Context(), replica, bundle); err != nil {
+			t.Errorf("%s can't call the replica: %v", webhook, err)
+		}
+		if count := len(parseBundle(bundle)); count != 1 {
+			t.Errorf("%s holds %d authorities, expected only the new one", webhook, count)
+		}
+	}
+}
+
+// A certificate that lives as long as its authority is not renewed over and
+// over in its last hours.
+func TestACertificateNeverOutlivesItsAuthority(t *testing.T) {
+	w := newWorld(webhookConfigurations()...)
+	signed := 0
+	var last *corev1.Secret
+	replica := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return errors.New("the Secret is immutable")
+		},
+	}))
+	pass(t, replica)
+	last = w.secret(t)
+	w.clock.Step(authorityLifetime - leafLifetime/2)
+	leaf := replica.current()
+	for range 11 {
+		if _, err := replica.synchronise(t.Context()); err == nil {
+			t.Fatal("a refused write was not told")
+		}
+		if found := replica.current(); found != leaf {
+			leaf, signed = found, signed+1
+		}
+		w.clock.Step(time.Hour)
+	}
+	if signed != 1 {
+		t.Errorf("signed %d times in the last half day, expected once", signed)
+	}
+	if authority := w.authorities(t).current.certificate; leaf.Leaf.NotAfter.After(authority.NotAfter) {
+		t.Errorf("the certificate expires at %s, its authority at %s", leaf.Leaf.NotAfter, authority.NotAfter)
+	}
+	if last.ResourceVersion != w.secret(t).ResourceVersion {
+		t.Error("the Secret changed although it can't be written")
+	}
+}
