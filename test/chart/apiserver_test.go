@@ -57,7 +57,7 @@ type apiServer struct {
 }
 
 func TestMain(m *testing.M) {
-	code, err := runTests(m)
+	code, err := runTests(context.Background(), m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -65,23 +65,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func runTests(m *testing.M) (code int, err error) {
-	server, err = startServer()
+func runTests(ctx context.Context, m *testing.M) (code int, err error) {
+	server, err = startServer(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	if err := server.install(); err != nil {
+	if err := server.install(ctx); err != nil {
 		return 0, err
 	}
-	if err := server.awaitPolicies(context.Background()); err != nil {
+	if err := server.awaitPolicies(ctx); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
 }
 
 // startServer starts an API server on free ports of loopback.
-func startServer() (*apiServer, error) {
+func startServer(ctx context.Context) (*apiServer, error) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
 		cache := os.Getenv("CRYPTO_BROKER_CACHE")
@@ -96,7 +96,7 @@ func startServer() (*apiServer, error) {
 				"that KUBEBUILDER_ASSETS names, else in %s, where hack/cluster/cluster build puts them: %w", assets, err)
 		}
 	}
-	helm, err := tool("helm")
+	helm, err := tool(ctx, "helm")
 	if err != nil {
 		return nil, err
 	}
@@ -137,12 +137,12 @@ func (s *apiServer) stop() error {
 }
 
 // runHelm runs helm against the server in the release's namespace.
-func (s *apiServer) runHelm(arguments ...string) ([]byte, error) {
-	return run(s.helm, append([]string{"--kubeconfig", s.kubeconfig, "--namespace", releaseNamespace}, arguments...)...)
+func (s *apiServer) runHelm(ctx context.Context, arguments ...string) ([]byte, error) {
+	return run(ctx, s.helm, append([]string{"--kubeconfig", s.kubeconfig, "--namespace", releaseNamespace}, arguments...)...)
 }
 
-func (s *apiServer) install(arguments ...string) error {
-	_, err := s.runHelm(append([]string{"install", release, chartPath, "--create-namespace"}, arguments...)...)
+func (s *apiServer) install(ctx context.Context, arguments ...string) error {
+	_, err := s.runHelm(ctx, append([]string{"install", release, chartPath, "--create-namespace"}, arguments...)...)
 	return err
 }
 
@@ -228,7 +228,7 @@ func poll(ctx context.Context, call func(context.Context) error) error {
 	return nil
 }
 
-// awaitPolicies returns when the API server has taken up all three policies,
+// awaitPolicies returns when the API server has taken up all policies,
 // which it does in the background. Each is asked by a request that only it
 // refuses, as a dry run.
 func (s *apiServer) awaitPolicies(ctx context.Context) error {
@@ -248,6 +248,9 @@ func (s *apiServer) awaitPolicies(ctx context.Context) error {
 		"profiles-configmap": func(ctx context.Context) error {
 			return admin.Create(ctx, profilesConfigMap("default"), client.DryRunAll)
 		},
+		"operator-objects": func(ctx context.Context) error {
+			return operator.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}, client.DryRunAll)
+		},
 		"pod-status": func(ctx context.Context) error {
 			return operator.SubResource("status").Patch(ctx, brokerPod("default", pod.Name), mergePatch(`{"metadata":{"labels":{"a":"b"}}}`), &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
 		},
@@ -258,7 +261,7 @@ func (s *apiServer) awaitPolicies(ctx context.Context) error {
 	for name, probe := range probes {
 		err := poll(ctx, func(ctx context.Context) error {
 			if err := probe(ctx); !apierrors.IsForbidden(err) {
-				return fmt.Errorf("found %v, expected the policy to forbid the request", err)
+				return fmt.Errorf("found %s, expected the policy to forbid the request", fmt.Sprint(err))
 			}
 			return nil
 		})

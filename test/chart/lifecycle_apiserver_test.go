@@ -30,7 +30,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 		"merged by Helm, as Helm 3 does": "--server-side=false",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := startServer()
+			s, err := startServer(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +45,7 @@ func TestTheLifeOfARelease(t *testing.T) {
 			}
 			helm := func(arguments ...string) {
 				t.Helper()
-				if _, err := s.runHelm(arguments...); err != nil {
+				if _, err := s.runHelm(t.Context(), arguments...); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,11 +78,11 @@ func TestTheLifeOfARelease(t *testing.T) {
 			}
 			helm("uninstall", release)
 
-			_, err = s.runHelm("install", "another", chartPath, flag)
+			_, err = s.runHelm(t.Context(), "install", "another", chartPath, flag)
 			if err == nil || !strings.Contains(err.Error(), "invalid ownership metadata") {
 				t.Errorf("found %v, expected Helm to refuse definitions that another release left", err)
 			}
-			if _, err := s.runHelm("uninstall", "another", "--ignore-not-found"); err != nil {
+			if _, err := s.runHelm(t.Context(), "uninstall", "another", "--ignore-not-found"); err != nil {
 				t.Fatal(err)
 			}
 			helm("install", "another", chartPath, flag, "--take-ownership")

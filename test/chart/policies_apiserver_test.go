@@ -131,3 +131,31 @@ func TestAnyoneEmptiesANamespaceThatIsBeingDeleted(t *testing.T) {
 		t.Errorf("found %v, expected the ConfigMap to be gone", err)
 	}
 }
+
+func TestTheOperatorCreatesNothingButItsOwn(t *testing.T) {
+	namespace := namespaceFor(t, nil)
+	configMap := func(namespace, name string) client.Object {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	secret := func(namespace, name string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	for name, test := range map[string]struct {
+		object  client.Object
+		refusal string
+	}{
+		"the ConfigMap of the profiles": {object: configMap(namespace, v1alpha1.ProfilesConfigMap)},
+		"another ConfigMap":             {configMap(namespace, "other"), "may create configmaps of the name crypto-broker-profiles only, found other"},
+		"the Secret of its CA":          {object: secret(releaseNamespace, release+"-ca")},
+		"another Secret":                {secret(releaseNamespace, "other"), "may create secrets of the name crypto-broker-operator-ca only, found other"},
+		"a Secret of another namespace": {secret(namespace, release+"-ca"), `cannot create resource "secrets"`},
+		"a ConfigMap of a generated name": {
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "crypto-broker-profiles-"}},
+			"may create configmaps of the name crypto-broker-profiles only",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			verdict(t, operator(t).Create(t.Context(), test.object), test.refusal)
+		})
+	}
+}

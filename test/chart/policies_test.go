@@ -17,7 +17,7 @@ import (
 // oldest is the oldest Kubernetes that the chart is for.
 var oldest = version.MajorMinor(1, 30)
 
-var policyNames = []string{release + "-broker-pods", release + "-pod-status", release + "-profiles-configmap"}
+var policyNames = []string{release + "-broker-pods", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
 
 func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	environmentSet := environment.MustBaseEnvSet(oldest)

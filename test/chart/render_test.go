@@ -5,6 +5,7 @@ package chart
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,8 +34,8 @@ var (
 )
 
 // tool is the path of a pinned developer tool, built if it has to be.
-func tool(name string) (string, error) {
-	out, err := run(filepath.Join(repository, "hack", "tools", "build"), name)
+func tool(ctx context.Context, name string) (string, error) {
+	out, err := run(ctx, filepath.Join(repository, "hack", "tools", "build"), name)
 	if err != nil {
 		return "", err
 	}
@@ -41,11 +43,12 @@ func tool(name string) (string, error) {
 }
 
 // run returns the standard output of a program; the error of one that fails
-// holds its standard error.
-func run(program string, arguments ...string) ([]byte, error) {
+// holds its standard error. What the user configured for Helm has no part in it.
+func run(ctx context.Context, program string, arguments ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
-	command := exec.Command(program, arguments...)
+	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stdout, command.Stderr = &stdout, &stderr
+	command.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "HELM_") })
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(arguments, " "), err, stderr.String())
 	}
@@ -53,17 +56,17 @@ func run(program string, arguments ...string) ([]byte, error) {
 }
 
 // template renders the chart with more arguments of helm template.
-func template(arguments ...string) ([]byte, error) {
-	helm, err := tool("helm")
+func template(ctx context.Context, arguments ...string) ([]byte, error) {
+	helm, err := tool(ctx, "helm")
 	if err != nil {
 		return nil, err
 	}
-	return run(helm, append([]string{"template", release, chartPath, "--namespace", releaseNamespace}, arguments...)...)
+	return run(ctx, helm, append([]string{"template", release, chartPath, "--namespace", releaseNamespace}, arguments...)...)
 }
 
 func mustTemplate(t *testing.T, arguments ...string) []byte {
 	t.Helper()
-	rendered, err := template(arguments...)
+	rendered, err := template(t.Context(), arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +82,11 @@ func renderChart(t *testing.T, arguments ...string) []*unstructured.Unstructured
 // kustomize builds a folder of config.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
-	program, err := tool("kustomize")
+	program, err := tool(t.Context(), "kustomize")
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := run(program, "build", filepath.Join(repository, "config", folder))
+	built, err := run(t.Context(), program, "build", filepath.Join(repository, "config", folder))
 	if err != nil {
 		t.Fatal(err)
 	}

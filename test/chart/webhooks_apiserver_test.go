@@ -139,7 +139,7 @@ func createUnvalidated(t *testing.T, admin client.Client, profile client.Object)
 	create(t, admin, configuration)
 	eventually(t, "profiles to need the webhook", func(ctx context.Context) error {
 		if err := admin.Create(ctx, probe.DeepCopyObject().(client.Object), client.DryRunAll); !apierrors.IsInternalError(err) {
-			return fmt.Errorf("found %v, expected the webhook to be called", err)
+			return fmt.Errorf("found %s, expected the webhook to be called", fmt.Sprint(err))
 		}
 		return nil
 	})
