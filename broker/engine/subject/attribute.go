@@ -77,9 +77,9 @@ func byName(list []named) map[string]attribute {
 }
 
 // isType tells whether a text could be the type of an attribute: a keyword or
-// the digits and dots of an object identifier.
+// the digits and dots of an object identifier, of a length that anybody uses.
 func isType(text string) bool {
-	if text == "" {
+	if text == "" || len(text) > 64 {
 		return false
 	}
 	for i, c := range []byte(text) {
@@ -100,12 +100,15 @@ func parseType(text string) (attribute, error) {
 	if text == "" {
 		return attribute{}, problem("an attribute without a type, expected one such as \"CN=\"")
 	}
+	if !isType(text) {
+		return attribute{}, problem("an attribute type that is neither a name nor an object identifier, expected one such as \"CN=\"")
+	}
 	if text[0] < '0' || text[0] > '9' {
-		return attribute{}, problem("unknown attribute type %s, expected CN, O, OU, C, ST, L or another of RFC 4519, or a dotted object identifier", excerpt(text))
+		return attribute{}, problem("unknown attribute type %q, expected CN, O, OU, C, ST, L or another of RFC 4519, or a dotted object identifier", text)
 	}
 	id, ok := parseObjectIdentifier(text)
 	if !ok {
-		return attribute{}, problem("attribute type %s is no object identifier, expected one such as 2.5.4.3", excerpt(text))
+		return attribute{}, problem("attribute type %q is no object identifier, expected one such as 2.5.4.3", text)
 	}
 	return attribute{id: id}, nil
 }

@@ -27,7 +27,7 @@ func Parse(text string) ([]byte, error) {
 	p := parser{rest: text}
 	var name []relativeDistinguishedNameSET
 	for {
-		component, err := p.component()
+		component, err := p.next()
 		if err != nil {
 			return nil, err
 		}
@@ -45,10 +45,15 @@ func Parse(text string) ([]byte, error) {
 	return asn1.Marshal(name)
 }
 
-type parser struct{ rest string }
+type parser struct {
+	rest string
+	// component counts the parts between commas, from 1.
+	component int
+}
 
-// component reads attributes up to a comma or the end; nil where there is none.
-func (p *parser) component() (relativeDistinguishedNameSET, error) {
+// next reads attributes up to a comma or the end; nil where there is none.
+func (p *parser) next() (relativeDistinguishedNameSET, error) {
+	p.component++
 	p.skipBlanks()
 	if p.rest == "" || p.rest[0] == ',' {
 		return nil, nil
@@ -79,8 +84,7 @@ func sameAttribute(a, b attributeTypeAndValue) bool {
 func (p *parser) attribute() (attributeTypeAndValue, error) {
 	name, value, found := strings.Cut(p.rest, "=")
 	if !found || strings.Contains(name, ",") {
-		part, _, _ := strings.Cut(p.rest, ",")
-		return attributeTypeAndValue{}, problem("%s is no attribute, expected one such as \"CN=api.example.com\"; a comma inside a value is written \"\\,\"", excerpt(strings.TrimSpace(part)))
+		return attributeTypeAndValue{}, problem("component %d has no \"=\", expected an attribute such as \"CN=api.example.com\"; a comma inside a value is written \"\\,\"", p.component)
 	}
 	name = strings.TrimSpace(name)
 	kind, err := parseType(name)

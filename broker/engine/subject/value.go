@@ -12,17 +12,9 @@ import (
 )
 
 // problem is an error about the text; its message is one sentence without the
-// name of the field, which the caller knows.
+// name of the field, which the caller knows. It quotes types of attributes but
+// no values: what a client put here by mistake might be secret.
 func problem(format string, arguments ...any) error { return fmt.Errorf(format, arguments...) }
-
-// excerpt quotes the beginning of a text for a message.
-func excerpt(text string) string {
-	const longest = 64
-	if len(text) <= longest {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q…", text[:longest])
-}
 
 // encode makes the DER of a value.
 func (a attribute) encode(name, text string) (asn1.RawValue, error) {
@@ -48,11 +40,11 @@ func (a attribute) check(name, text string) error {
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return problem("the value of %s has a control character", name)
 	case a.encoding == printable && !isPrintableString(text):
-		return problem("the value of %s is %s, expected only letters, digits, spaces and '()+,-./:=? of ASCII", name, excerpt(text))
+		return problem("the value of %s has a character that the attribute cannot have, expected only letters, digits, spaces and '()+,-./:=? of ASCII", name)
 	case a.encoding == ia5 && strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }):
-		return problem("the value of %s is %s, expected only characters of ASCII", name, excerpt(text))
+		return problem("the value of %s has a character that the attribute cannot have, expected only characters of ASCII", name)
 	case a.length != 0 && len(text) != a.length:
-		return problem("the value of %s is %s, expected %d characters", name, excerpt(text), a.length)
+		return problem("the value of %s has %d characters, expected %d", name, len(text), a.length)
 	}
 	return nil
 }
