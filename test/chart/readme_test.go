@@ -18,7 +18,6 @@ import (
 // schema is the part of a JSON schema that values.schema.json uses.
 type schema struct {
 	Description          string            `json:"description"`
-	Type                 string            `json:"type"`
 	Properties           map[string]schema `json:"properties"`
 	AdditionalProperties any               `json:"additionalProperties"`
 	Enum                 []any             `json:"enum"`

@@ -4,6 +4,8 @@ package chart
 
 import (
 	"bytes"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -98,6 +100,9 @@ func TestAValueReachesTheOperator(t *testing.T) {
 		"the broker's memory limit":       {"broker.resources.limits.memory=2Gi", argument("--broker-memory-limit=2Gi")},
 		"the propagation":                 {"propagation=kubelet", argument("--propagation=kubelet")},
 		"the log level":                   {"logLevel=debug", argument("--log-level=debug")},
+		"the log format":                  {"logFormat=text", argument("--log-format=text")},
+		"a memory limit in bytes":         {"broker.resources.limits.memory=134217728", argument("--broker-memory-limit=134217728")},
+		"no memory limit":                 {"broker.resources.limits.memory=0", argument("--broker-memory-limit=0")},
 		"the webhook's port":              {"webhook.port=9443", argument("--webhook-port=9443")},
 		"the port of the metrics":         {"metrics.port=9090", argument("--metrics-bind-address=:9090")},
 		"the port of the health":          {"health.port=9091", argument("--health-probe-bind-address=:9091")},
@@ -160,5 +165,29 @@ func TestPodsAreScheduledAsValuesSay(t *testing.T) {
 		if !holds {
 			t.Errorf("found no %s in the Deployment", what)
 		}
+	}
+}
+
+func TestTheOperatorKnowsEveryArgument(t *testing.T) {
+	help, err := run(t.Context(), "go", "run", filepath.Join(repository, "cmd", "operator"), "--help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := find[appsv1.Deployment](t, renderChart(t), "Deployment", release).Spec.Template.Spec.Containers[0].Args
+	if len(arguments) == 0 {
+		t.Error("found no arguments of the operator")
+	}
+	for _, argument := range arguments {
+		name, _, _ := strings.Cut(argument, "=")
+		if !regexp.MustCompile(`(?m)^\s+` + regexp.QuoteMeta(name) + `\s`).Match(help) {
+			t.Errorf("the operator has no flag %s; it knows\n%s", name, help)
+		}
+	}
+}
+
+func TestALargeNumberOfAFileIsNotRounded(t *testing.T) {
+	const want = "--broker-memory-limit=134217728"
+	if rendered := mustTemplate(t, everySwitchOn()...); !bytes.Contains(rendered, []byte(want+"\n")) {
+		t.Errorf("found no %s in what testdata/everything.yaml renders", want)
 	}
 }
