@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keys
+
+import (
+	"crypto"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	mldsax509 "filippo.io/mldsa/x509"
+)
+
+// maxPrivateKeySize bounds the DER of a private key, in bytes: checking an RSA
+// key takes the longer the larger it is. A key of 16384 bits, the largest that
+// a profile can allow, has 9 KiB.
+const maxPrivateKeySize = 16 << 10
+
+// The labels of PEM blocks that matter here.
+const (
+	labelPKCS1     = "RSA PRIVATE KEY"
+	labelSEC1      = "EC PRIVATE KEY"
+	labelPKCS8     = "PRIVATE KEY"
+	labelEncrypted = "ENCRYPTED PRIVATE KEY"
+	// labelParameters is what OpenSSL writes before the key itself.
+	labelParameters = "EC PARAMETERS"
+)
+
+// ParsePrivateKey reads the first private key of a PEM text: PKCS #1, SEC 1 or
+// PKCS #8, with RSA, ECDSA on a NIST curve, Ed25519 or ML-DSA. What follows the
+// key is not looked at.
+//
+// An error continues a sentence that begins with the name of what was parsed:
+// what was found and what was expected. It holds nothing of the key. What this
+// function itself had of the key is overwritten when it returns; the text is the
+// caller's to overwrite.
+func ParsePrivateKey(text []byte) (crypto.Signer, error) {
+	block, rest := pem.Decode(text)
+	for block != nil && block.Type == labelParameters {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("has no complete PEM block, expected a private key in PEM")
+	}
+	defer clear(block.Bytes)
+	switch {
+	case block.Type == labelEncrypted, strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
+		return nil, errors.New("is encrypted, expected a private key that is not: the broker has no passphrase to open it with")
+	case len(block.Bytes) > maxPrivateKeySize:
+		return nil, fmt.Errorf("has a PEM block of %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(block.Bytes), maxPrivateKeySize)
+	}
+	// A label that belongs to another of the three forms is a common mistake
+	// that never mattered: the forms cannot be taken for each other.
+	var parsers []func([]byte) (any, error)
+	switch block.Type {
+	case labelPKCS1, labelSEC1, labelPKCS8:
+		parsers = []func([]byte) (any, error){mldsax509.ParsePKCS8PrivateKey, parsePKCS1, parseSEC1}
+	default:
+		return nil, fmt.Errorf("has a PEM block %s, expected \"PRIVATE KEY\", \"EC PRIVATE KEY\" or \"RSA PRIVATE KEY\"", quoteLabel(block.Type))
+	}
+	for _, parse := range parsers {
+		key, err := parse(block.Bytes)
+		if err != nil {
+			continue
+		}
+		signer, ok := key.(crypto.Signer)
+		if !ok {
+			return nil, errors.New("is a key for key agreement, expected one that signs: RSA, ECDSA or Ed25519")
+		}
+		return signer, nil
+	}
+	return nil, explainPrivateKey(block.Bytes)
+}
+
+func parsePKCS1(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) }
+func parseSEC1(der []byte) (any, error)  { return x509.ParseECPrivateKey(der) }
+
+// quoteLabel quotes the label of a PEM block for a message.
+func quoteLabel(text string) string {
+	const longest = 32
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+var (
+	rsaKeyOID     = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}
+	rsaPSSKeyOID  = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 10}
+	ecdsaKeyOID   = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
+	ed25519KeyOID = asn1.ObjectIdentifier{1, 3, 101, 112}
+
+	nistCurves = []asn1.ObjectIdentifier{{1, 3, 132, 0, 33}, {1, 2, 840, 10045, 3, 1, 7}, {1, 3, 132, 0, 34}, {1, 3, 132, 0, 35}}
+)
+
+// explainPrivateKey tells why no parser takes a private key. The parsers' own words are
+// for programmers, and each knows only its own form.
+func explainPrivateKey(der []byte) error {
+	var pkcs8 struct {
+		Version   int
+		Algorithm pkix.AlgorithmIdentifier
+		Key       []byte
+	}
+	var sec1 struct {
+		Version int
+		Key     []byte
+		Curve   asn1.ObjectIdentifier `asn1:"optional,explicit,tag:0"`
+		Public  asn1.BitString        `asn1:"optional,explicit,tag:1"`
+	}
+	curve := asn1.ObjectIdentifier{}
+	switch {
+	case decodesAs(der, &pkcs8):
+		defer clear(pkcs8.Key)
+		switch algorithm := pkcs8.Algorithm.Algorithm; {
+		case algorithm.Equal(rsaPSSKeyOID):
+			return errors.New("is an RSA key restricted to RSASSA-PSS, expected the ordinary kind (rsaEncryption); a profile chooses PSS by SignAlg rsa-pss")
+		case algorithm.Equal(ecdsaKeyOID):
+			// What are no parameters of a named curve is on an unknown one.
+			_, _ = asn1.Unmarshal(pkcs8.Algorithm.Parameters.FullBytes, &curve)
+		case algorithm.Equal(rsaKeyOID), algorithm.Equal(ed25519KeyOID):
+			return errors.New("is damaged: its parts do not fit together")
+		default:
+			return fmt.Errorf("has a key of the algorithm %s, expected RSA, ECDSA or Ed25519", algorithm)
+		}
+	case decodesAs(der, &sec1):
+		defer clear(sec1.Key)
+		curve = sec1.Curve
+	case decodesAs(der, new([]asn1.RawValue)):
+		return errors.New("is damaged, or no private key of PKCS #8, PKCS #1 or SEC 1")
+	default:
+		return errors.New("is damaged: the content of its PEM block is no DER")
+	}
+	for _, known := range nistCurves {
+		if curve.Equal(known) {
+			return errors.New("is damaged: its parts do not fit together")
+		}
+	}
+	return errors.New("is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name")
+}
+
+func decodesAs(der []byte, into any) bool {
+	rest, err := asn1.Unmarshal(der, into)
+	return err == nil && len(rest) == 0
+}
