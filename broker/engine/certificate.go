@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine/subject"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// CertificateRequest is what a caller asks SignCertificate for.
+type CertificateRequest struct {
+	// CSR is a PKCS #10 request in PEM (RFC 2986, RFC 7468). Only the first
+	// block is read.
+	CSR []byte
+	// Subject replaces the subject of the CSR unless it is empty, see package
+	// subject.
+	Subject string
+	// NotBefore and NotAfter are in seconds since 1970, nil for the ends of what
+	// profile and issuer allow.
+	NotBefore, NotAfter *uint64
+	// CRLDistributionPoints are http or https URLs.
+	CRLDistributionPoints []string
+}
+
+// Issuer is who signs certificates. It does not matter where the key is.
+type Issuer struct {
+	Key         crypto.Signer
+	Certificate *x509.Certificate
+	// KeyID is the id of a key by reference, empty for one of the request.
+	KeyID string
+	// OwnCertificate tells that the certificate came with the key of KeyID and
+	// not with the request.
+	OwnCertificate bool
+}
+
+// SignCertificate makes a certificate (RFC 5280) by the rules of a profile and
+// returns its DER. now is the time of signing.
+//
+// The subject is that of the CSR byte for byte, or the one of the request; the
+// issuer is the subject of the issuer's certificate byte for byte. Extensions
+// are those that the profile demands and no others: the only ones of a CSR that
+// have a say are alternative names, where the profile lets them.
+//
+// A period that the request asks for is granted or refused, never cut. Where it
+// does not ask, the certificate is valid for as long as the profile allows and
+// the issuer's own certificate lasts.
+func SignCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
+	csr, err := parseCSR(request.CSR)
+	if err != nil {
+		return nil, err
+	}
+	rawSubject, err := subjectOf(request, csr)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDistributionPoints(request.CRLDistributionPoints); err != nil {
+		return nil, err
+	}
+	if err := checkIssuer(policy, issuer, now); err != nil {
+		return nil, err
+	}
+	notBefore, notAfter, err := period(policy, issuer, request, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSubjectKey(policy, csr); err != nil {
+		return nil, err
+	}
+	names, err := alternativeNames(policy.Names(), csr)
+	if err != nil {
+		return nil, err
+	}
+	ca, pathLen := policy.CA()
+	nameless := string(rawSubject) == emptyName
+	switch {
+	case nameless && ca:
+		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject, since the profile makes certificate authorities")
+	case nameless && names == nil:
+		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject: without it and without alternative names that the profile lets in, the certificate would name nobody")
+	}
+	subjectKeyID, err := keyIdentifier(policy, csr.RawSubjectPublicKeyInfo)
+	if err != nil {
+		return nil, err
+	}
+	authorityKeyID := issuer.Certificate.SubjectKeyId
+	if len(authorityKeyID) == 0 {
+		if authorityKeyID, err = keyIdentifier(policy, issuer.Certificate.RawSubjectPublicKeyInfo); err != nil {
+			return nil, err
+		}
+	}
+	template := &x509.Certificate{
+		// Without a serial number, the library makes one of 159 random bits.
+		SignatureAlgorithm:    policy.SignatureAlgorithm(),
+		RawSubject:            rawSubject,
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		KeyUsage:              policy.KeyUsage(),
+		ExtKeyUsage:           policy.ExtendedKeyUsage(),
+		SubjectKeyId:          subjectKeyID,
+		AuthorityKeyId:        authorityKeyID,
+		CRLDistributionPoints: request.CRLDistributionPoints,
+	}
+	if ca {
+		template.BasicConstraintsValid, template.IsCA = true, true
+		template.MaxPathLen, template.MaxPathLenZero = pathLen, pathLen == 0
+	} else {
+		template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: oidBasicConstraints, Value: notCA})
+	}
+	if names != nil {
+		// RFC 5280, section 4.2.1.6: critical where nothing else names the subject.
+		template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: oidSubjectAltName, Critical: nameless, Value: names})
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, csr.PublicKey, issuer.Key)
+	if err != nil {
+		return nil, fmt.Errorf("engine: sign the certificate: %w", err)
+	}
+	return der, nil
+}
+
+// emptyName is the DER of a name without components.
+const emptyName = "\x30\x00"
+
+func subjectOf(request CertificateRequest, csr *x509.CertificateRequest) ([]byte, error) {
+	if request.Subject == "" {
+		return csr.RawSubject, nil
+	}
+	der, err := subject.Parse(request.Subject)
+	if err != nil {
+		return nil, inputError("subject", "cannot be read: %v", err)
+	}
+	return der, nil
+}
+
+// lastTime is the last moment that a certificate can name (RFC 5280, section
+// 4.1.2.5), in seconds since 1970.
+var lastTime = uint64(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix())
+
+// period finds out when the certificate is valid.
+func period(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) (notBefore, notAfter time.Time, err error) {
+	earliest, latest := policy.Window(now)
+	notBefore, notAfter = earliest, latest
+	if issuer.Certificate.NotBefore.After(notBefore) {
+		notBefore = issuer.Certificate.NotBefore
+	}
+	if issuer.Certificate.NotAfter.Before(notAfter) {
+		notAfter = issuer.Certificate.NotAfter
+	}
+	if notBefore.After(notAfter) {
+		return notBefore, notAfter, issuer.certificateProblem("is valid from %s to %s, expected a time that the profile allows, %s to %s",
+			stamp(issuer.Certificate.NotBefore), stamp(issuer.Certificate.NotAfter), stamp(earliest), stamp(latest))
+	}
+	for _, limit := range []struct {
+		field string
+		asked *uint64
+		time  *time.Time
+	}{{"validNotBefore", request.NotBefore, &notBefore}, {"validNotAfter", request.NotAfter, &notAfter}} {
+		if limit.asked == nil {
+			continue
+		}
+		if *limit.asked > lastTime {
+			return notBefore, notAfter, inputError(limit.field, "is %d, expected seconds since 1970, at most %d, the end of the year 9999", *limit.asked, lastTime)
+		}
+		asked := time.Unix(int64(*limit.asked), 0).UTC()
+		if asked.Before(earliest) || asked.After(latest) {
+			return notBefore, notAfter, inputError(limit.field, "is %s, expected a time that the profile allows, %s to %s", stamp(asked), stamp(earliest), stamp(latest))
+		}
+		if asked.Before(issuer.Certificate.NotBefore) || asked.After(issuer.Certificate.NotAfter) {
+			return notBefore, notAfter, inputError(limit.field, "is %s, expected a time when the issuer's certificate is valid, %s to %s",
+				stamp(asked), stamp(issuer.Certificate.NotBefore), stamp(issuer.Certificate.NotAfter))
+		}
+		*limit.time = asked
+	}
+	if notBefore.After(notAfter) {
+		field := "validNotAfter"
+		if request.NotAfter == nil {
+			field = "validNotBefore"
+		}
+		return notBefore, notAfter, inputError(field, "makes the certificate end at %s, before it begins at %s", stamp(notAfter), stamp(notBefore))
+	}
+	return notBefore, notAfter, nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

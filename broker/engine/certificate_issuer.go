@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// keyProblem refuses the issuer's key: what the request brought is for the
+// caller to mend, what a reference leads to is not.
+func (i Issuer) keyProblem(format string, args ...any) error {
+	if i.KeyID != "" {
+		return preconditionError("the issuer's key %q %s", i.KeyID, fmt.Sprintf(format, args...))
+	}
+	return inputError("caPrivateKey", format, args...)
+}
+
+// certificateProblem refuses the issuer's certificate.
+func (i Issuer) certificateProblem(format string, args ...any) error {
+	if i.OwnCertificate {
+		return preconditionError("the certificate of the issuer's key %q %s", i.KeyID, fmt.Sprintf(format, args...))
+	}
+	return inputError("caCert", format, args...)
+}
+
+// signatureKeys names the keys that the signature algorithms take.
+var signatureKeys = map[x509.SignatureAlgorithm]string{
+	x509.SHA256WithRSA:    "RSA",
+	x509.SHA384WithRSA:    "RSA",
+	x509.SHA512WithRSA:    "RSA",
+	x509.SHA256WithRSAPSS: "RSA",
+	x509.SHA384WithRSAPSS: "RSA",
+	x509.SHA512WithRSAPSS: "RSA",
+	x509.ECDSAWithSHA256:  "ECDSA",
+	x509.ECDSAWithSHA384:  "ECDSA",
+	x509.ECDSAWithSHA512:  "ECDSA",
+	x509.PureEd25519:      "Ed25519",
+}
+
+// pssDigests are the sizes of the digests of RSASSA-PSS in bytes, which here are
+// those of the salts as well.
+var pssDigests = map[x509.SignatureAlgorithm]int{
+	x509.SHA256WithRSAPSS: crypto.SHA256.Size(),
+	x509.SHA384WithRSAPSS: crypto.SHA384.Size(),
+	x509.SHA512WithRSAPSS: crypto.SHA512.Size(),
+}
+
+// checkIssuer checks that the issuer may issue what the profile makes.
+func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time) error {
+	certificate := issuer.Certificate
+	public, ok := issuer.Key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(certificate.PublicKey) {
+		return issuer.keyProblem("is not the key of the issuer's certificate, expected the private key that belongs to its public key")
+	}
+	if problem := keyProblem(policy.IssuerKeys(), "issuers", public); problem != "" {
+		return issuer.keyProblem("is %s", problem)
+	}
+	algorithm, bits := describeKey(public)
+	if want := signatureKeys[policy.SignatureAlgorithm()]; algorithm != want {
+		return issuer.keyProblem("is %s key, expected %s key, since the profile signs with %s", article(algorithm), article(want), policy.SignatureAlgorithm())
+	}
+	// RFC 8017, section 9.1.1: digest, salt and two bytes have to fit in.
+	if digest := pssDigests[policy.SignatureAlgorithm()]; digest > 0 && (bits-1+7)/8 < 2*digest+2 {
+		return issuer.keyProblem("is an RSA key of %d bits, expected at least %d, since the profile signs with %s", bits, 8*(2*digest+1)+2, policy.SignatureAlgorithm())
+	}
+	return checkAuthority(policy, issuer, now)
+}
+
+// checkAuthority checks what the issuer's certificate says (RFC 5280, sections
+// 4.2.1.3, 4.2.1.9 and 6.1.4).
+func checkAuthority(policy *profile.CertificatePolicy, issuer Issuer, now time.Time) error {
+	certificate := issuer.Certificate
+	ca, _ := policy.CA()
+	switch {
+	case now.After(certificate.NotAfter):
+		return issuer.certificateProblem("expired at %s, expected a certificate that is still valid", stamp(certificate.NotAfter))
+	case string(certificate.RawSubject) == emptyName:
+		return issuer.certificateProblem("has an empty subject, expected the name of an issuer")
+	case !certificate.BasicConstraintsValid || !certificate.IsCA:
+		return issuer.certificateProblem("is not that of a certificate authority, expected BasicConstraints with CA:TRUE")
+	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+		return issuer.certificateProblem("is not for signing certificates, expected KeyUsage with keyCertSign, or none")
+	case ca && certificate.MaxPathLen == 0 && certificate.MaxPathLenZero:
+		return issuer.certificateProblem("allows no certificate authority below it (path length 0), but the profile makes certificate authorities")
+	}
+	return nil
+}

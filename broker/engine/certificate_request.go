@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Limits of the CRL distribution points of a request.
+const (
+	// MaxDistributionPoints is how many there may be.
+	MaxDistributionPoints = 16
+	// MaxDistributionPointSize is the longest, in bytes.
+	MaxDistributionPointSize = 2048
+)
+
+// parseCSR reads the first block of a PEM text as a certificate request. Its
+// signature is checked later, once its key is known to be of a size that the
+// profile allows.
+func parseCSR(text []byte) (*x509.CertificateRequest, error) {
+	der, err := firstBlock("csr", "a certificate request", text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST")
+	if err != nil {
+		return nil, err
+	}
+	csr, err := x509.ParseCertificateRequest(der)
+	if err != nil {
+		return nil, inputError("csr", "is damaged or of a kind that is not supported: %s", reason(err))
+	}
+	return csr, nil
+}
+
+// ParseCertificate reads the first block of a PEM text as a certificate. field
+// is the name that errors begin with.
+func ParseCertificate(field string, text []byte) (*x509.Certificate, error) {
+	der, err := firstBlock(field, "a certificate", text, "CERTIFICATE")
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, inputError(field, "is damaged or of a kind that is not supported: %s", reason(err))
+	}
+	return certificate, nil
+}
+
+// firstBlock returns what the first block of a PEM text holds.
+func firstBlock(field, what string, text []byte, labels ...string) ([]byte, error) {
+	if len(text) == 0 {
+		return nil, inputError(field, "is empty, expected %s in PEM", what)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, inputError(field, "has no complete PEM block, expected %s in PEM", what)
+	}
+	for _, label := range labels {
+		if block.Type == label {
+			return block.Bytes, nil
+		}
+	}
+	return nil, inputError(field, "has a PEM block %s, expected %q", quote(block.Type, 32), labels[0])
+}
+
+// reason is what a library says about a certificate or a request, which are
+// public, on one line of bounded length.
+func reason(err error) string {
+	text := strings.TrimPrefix(err.Error(), "x509: ")
+	const longest = 160
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '.'
+		}
+		return r
+	}, text)
+}
+
+// quote shows the beginning of a text that is no secret.
+func quote(text string, longest int) string {
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// checkSubjectKey checks that the profile allows the key of a request and that
+// the requester has it.
+func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateRequest) error {
+	if problem := keyProblem(policy.SubjectKeys(), "subjects", csr.PublicKey); problem != "" {
+		return inputError("csr", "is for %s", problem)
+	}
+	err := csr.CheckSignature()
+	var insecure x509.InsecureAlgorithmError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &insecure):
+		return inputError("csr", "is signed with %s, which proves nothing any more, expected SHA-256 or a longer digest", x509.SignatureAlgorithm(insecure))
+	case errors.Is(err, x509.ErrUnsupportedAlgorithm):
+		return inputError("csr", "is signed with an algorithm that is not supported, expected RSA, ECDSA or Ed25519")
+	default:
+		return inputError("csr", "has a signature that its own public key does not confirm, expected one by the private key that the certificate is for")
+	}
+}
+
+// keyProblem tells what is wrong with a key by the limits of a profile; empty
+// where nothing is.
+func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey) string {
+	algorithm, bits := describeKey(public)
+	if bits == 0 {
+		return fmt.Sprintf("a key of an algorithm that is not supported, expected %s", describeLimits(limits))
+	}
+	size, ok := limits.Range(algorithm)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%s key, expected what the profile allows for %s: %s", article(algorithm), whose, describeLimits(limits))
+	case bits < size.MinKeySize || bits > size.MaxKeySize:
+		return fmt.Sprintf("%s key of %d bits, expected what the profile allows for %s: %s", article(algorithm), bits, whose, describeLimits(limits))
+	}
+	return ""
+}
+
+// describeLimits lists the keys that are allowed, such as "RSA of 2048 to 4096
+// bits or ECDSA of 256 to 521 bits".
+func describeLimits(limits profile.KeyLimits) string {
+	var allowed []string
+	for _, algorithm := range []string{"RSA", "ECDSA", "Ed25519"} {
+		size, ok := limits.Range(algorithm)
+		switch {
+		case !ok:
+		case algorithm == "Ed25519":
+			allowed = append(allowed, algorithm)
+		case size.MinKeySize == size.MaxKeySize:
+			allowed = append(allowed, fmt.Sprintf("%s of %d bits", algorithm, size.MinKeySize))
+		default:
+			allowed = append(allowed, fmt.Sprintf("%s of %d to %d bits", algorithm, size.MinKeySize, size.MaxKeySize))
+		}
+	}
+	if len(allowed) == 0 {
+		return "no key at all"
+	}
+	return strings.Join(allowed, " or ")
+}
+
+func checkDistributionPoints(points []string) error {
+	if len(points) > MaxDistributionPoints {
+		return inputError("crlDistributionPoints", "has %d entries, expected at most %d", len(points), MaxDistributionPoints)
+	}
+	for i, point := range points {
+		field := fmt.Sprintf("crlDistributionPoints[%d]", i)
+		if len(point) > MaxDistributionPointSize {
+			return inputError(field, "has %d bytes, expected at most %d", len(point), MaxDistributionPointSize)
+		}
+		u, err := url.Parse(point)
+		if err != nil || u.Host == "" || !isVisibleASCII(point) || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {
+			return inputError(field, "is no URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\"")
+		}
+	}
+	return nil
+}
+
+func isVisibleASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
+}
