@@ -203,7 +203,7 @@ func describeKey(public crypto.PublicKey) (algorithm string, bits int) {
 	case *rsa.PublicKey:
 		return "RSA", key.N.BitLen()
 	case *ecdsa.PublicKey:
-		return "ECDSA", key.Curve.Params().BitSize
+		return "ECDSA", key.Params().BitSize
 	case ed25519.PublicKey:
 		return "Ed25519", 8 * len(key)
 	case *mldsa.PublicKey:

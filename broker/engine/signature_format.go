@@ -150,12 +150,12 @@ func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
 func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
 	size := ecdsaOrderSize(public)
 	if len(raw) != 2*size {
-		return nil, inputError("signature", "has %d bytes, expected the %d of r and s of a key on %s", len(raw), 2*size, public.Curve.Params().Name)
+		return nil, inputError("signature", "has %d bytes, expected the %d of r and s of a key on %s", len(raw), 2*size, public.Params().Name)
 	}
 	return asn1.Marshal(ecdsaSignature{new(big.Int).SetBytes(raw[:size]), new(big.Int).SetBytes(raw[size:])})
 }
 
-func ecdsaOrderSize(public *ecdsa.PublicKey) int { return (public.Curve.Params().N.BitLen() + 7) / 8 }
+func ecdsaOrderSize(public *ecdsa.PublicKey) int { return (public.Params().N.BitLen() + 7) / 8 }
 
 // oneDER tells whether data is exactly one element of DER down to its leaves,
 // nested no deeper than depth. Libraries that read the more liberal BER are

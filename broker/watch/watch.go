@@ -95,7 +95,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			}
 			burst = w.putOff(quiet, burst)
 			continue
-		case <-errs: // the queue overflowed; something may have been lost
+		case <-errs: //nolint:errcheck // the queue overflowed; the look finds what was lost
 			burst = w.putOff(quiet, burst)
 			continue
 		case <-quiet.C:

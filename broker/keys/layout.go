@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keys
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// role is what a file says about its key.
+type role uint8
+
+const (
+	privateKey role = iota
+	certificates
+	publicKey
+	rawKey
+	roles = int(iota)
+)
+
+// suffixes of the files in the directory itself.
+var suffixes = [roles]string{privateKey: ".key", certificates: ".crt", publicKey: ".pub", rawKey: ".bin"}
+
+// tlsNames are the files of a Secret of type kubernetes.io/tls.
+var tlsNames = map[string]role{"tls.key": privateKey, "tls.crt": certificates}
+
+// tlsAlso is what may lie beside them without being used: the issuer's
+// certificate, which cert-manager adds.
+const tlsAlso = "ca.crt"
+
+// Bounds of a directory.
+const (
+	// MaxFileSize is the largest file of a key, in bytes, as on the wire.
+	MaxFileSize = 64 << 10
+	// MaxKeys is how many keys a directory may hold.
+	MaxKeys = 1024
+)
+
+// files are those of one key: their paths, relative to the directory.
+type files struct {
+	id    string
+	paths [roles]string
+	// twice has the files that say the same about the key.
+	twice []string
+}
+
+// Problem is one thing that is wrong with a key directory.
+type Problem struct {
+	// Path is the file or directory, relative to the key directory; "." is that
+	// itself.
+	Path string
+	// Key is the id of the key it concerns, empty where it is none.
+	Key string
+	// Message continues the sentence that the path begins.
+	Message string
+	// Warning is true where the key is used nevertheless.
+	Warning bool
+}
+
+// String renders the problem on one line.
+func (p Problem) String() string { return p.Path + ": " + p.Message }
+
+// survey finds the files of each key. Names that begin with a dot belong to the
+// system: the links and directories of a kubelet among them.
+func survey(dir string) ([]files, []Problem, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := map[string]*files{}
+	var problems []Problem
+	place := func(id, path string, r role) {
+		f := found[id]
+		if f == nil {
+			f = &files{id: id}
+			found[id] = f
+		}
+		if f.paths[r] != "" {
+			f.twice = append(f.twice, path)
+			return
+		}
+		f.paths[r] = path
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			problems = append(problems, Problem{Path: name, Message: "cannot be read: " + reason(err)})
+			continue
+		}
+		if info.IsDir() {
+			problems = append(problems, surveySecret(dir, name, place)...)
+			continue
+		}
+		id, r, ok := splitName(name)
+		if !ok {
+			problems = append(problems, Problem{Path: name, Warning: true, Message: "is ignored, expected the name of a key with .key, .crt, .pub or .bin"})
+			continue
+		}
+		if problem, ok := checkID(id, name); !ok {
+			problems = append(problems, problem)
+			continue
+		}
+		place(id, name, r)
+	}
+	all := make([]files, 0, len(found))
+	for _, f := range found {
+		all = append(all, *f)
+	}
+	slices.SortFunc(all, func(a, b files) int { return cmp.Compare(a.id, b.id) })
+	if len(all) > MaxKeys {
+		problems = append(problems, Problem{Path: ".", Message: fmt.Sprintf("holds %d keys, expected at most %d; only the first of them by name are used", len(all), MaxKeys)})
+		all = all[:MaxKeys]
+	}
+	return all, problems, nil
+}
+
+// surveySecret finds the files of a Secret of type kubernetes.io/tls.
+func surveySecret(dir, id string, place func(id, path string, r role)) []Problem {
+	if problem, ok := checkID(id, id); !ok {
+		return []Problem{problem}
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, id))
+	if err != nil {
+		return []Problem{{Path: id, Key: id, Message: "cannot be read: " + reason(err)}}
+	}
+	var problems []Problem
+	used := false
+	for _, entry := range entries {
+		name := entry.Name()
+		path := filepath.Join(id, name)
+		if r, ok := tlsNames[name]; ok {
+			place(id, path, r)
+			used = true
+		} else if name != tlsAlso && !strings.HasPrefix(name, ".") {
+			problems = append(problems, Problem{Path: path, Key: id, Warning: true, Message: "is ignored, expected tls.key and tls.crt in the directory of a key"})
+		}
+	}
+	if !used {
+		problems = append(problems, Problem{Path: id, Key: id, Message: "holds neither tls.key nor tls.crt, expected the files of a Secret of type kubernetes.io/tls"})
+	}
+	return problems
+}
+
+func splitName(name string) (id string, r role, ok bool) {
+	for r, suffix := range suffixes {
+		if id, ok := strings.CutSuffix(name, suffix); ok && id != "" {
+			return id, role(r), true
+		}
+	}
+	return "", 0, false
+}
+
+// checkID judges the part of a name that is the id of a key. What is a safe
+// file name stays one in every file system: letters, digits, dots, hyphens and
+// underscores.
+func checkID(id, path string) (Problem, bool) {
+	safe := func(c byte) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
+	}
+	if len(id) > MaxIDLength {
+		return Problem{Path: path, Message: fmt.Sprintf("is ignored: as the id of a key it has %d bytes, expected at most %d", len(id), MaxIDLength)}, false
+	}
+	for _, c := range []byte(id) {
+		if !safe(c) {
+			return Problem{Path: path, Message: "is ignored: the id of a key has letters, digits, dots, hyphens and underscores only"}, false
+		}
+	}
+	return Problem{}, true
+}
+
+// reason is the part of an error of the file system that says why, without the
+// path, which stands before it already.
+func reason(err error) string {
+	if e, ok := err.(*os.PathError); ok { //nolint:errorlint // only the error itself has the shape that is taken apart
+		return e.Err.Error()
+	}
+	return err.Error()
+}

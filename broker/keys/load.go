@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keys
+
+import (
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
+)
+
+// loaded is a key as it was read. A key whose files did not change is not made
+// again: what it counts goes on.
+type loaded struct {
+	key    *Key // nil where it is bad and never was good
+	digest [sha256.Size]byte
+}
+
+// errBeingWritten means that a file changed while it was read.
+var errBeingWritten = errors.New("is being written")
+
+// load makes the key of some files. before is what was loaded under its id.
+// It fails only with errBeingWritten.
+func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
+	var problems []Problem
+	complain := func(path, format string, args ...any) {
+		problems = append(problems, Problem{Path: path, Key: f.id, Message: fmt.Sprintf(format, args...)})
+	}
+	bad := func() (*loaded, []Problem, error) {
+		if before != nil && before.key != nil {
+			return before, problems, nil
+		}
+		return &loaded{}, problems, nil
+	}
+
+	if len(f.twice) > 0 {
+		complain(f.twice[0], "is there beside %s for the same key, expected one of them", strings.Join(existing(f.paths), ", "))
+		return bad()
+	}
+	if f.paths[rawKey] != "" && len(existing(f.paths)) > 1 {
+		complain(f.paths[rawKey], "is there beside %s for the same key, expected an AES key or a key pair", strings.Join(existing(f.paths), ", "))
+		return bad()
+	}
+
+	var content [roles][]byte
+	defer func() {
+		for _, data := range content {
+			clear(data)
+		}
+	}()
+	digest := sha256.New()
+	for r, path := range f.paths {
+		if path == "" {
+			continue
+		}
+		data, warning, err := read(dir, path, role(r), digest)
+		content[r] = data
+		switch {
+		case errors.Is(err, errBeingWritten):
+			return nil, nil, err
+		case err != nil:
+			complain(path, "%s", err.Error())
+			return bad()
+		case warning != "":
+			problems = append(problems, Problem{Path: path, Key: f.id, Message: warning, Warning: true})
+		}
+	}
+	next := &loaded{}
+	digest.Sum(next.digest[:0])
+	if before != nil && before.key != nil && before.digest == next.digest {
+		next = before
+	} else {
+		key, path, err := build(f, content)
+		if err != nil {
+			complain(path, "%s", err.Error())
+			return bad()
+		}
+		next.key = key
+	}
+	if warning := validity(next.key, time.Now()); warning != "" {
+		problems = append(problems, Problem{Path: f.paths[certificates], Key: f.id, Message: warning, Warning: true})
+	}
+	return next, problems, nil
+}
+
+// validity returns what is wrong with the time of the key's certificate. The key
+// is used nevertheless: what needs the certificate checks it.
+func validity(key *Key, now time.Time) string {
+	if len(key.chain) == 0 {
+		return ""
+	}
+	switch certificate := key.chain[0]; {
+	case now.After(certificate.NotAfter):
+		return "has a certificate that expired at " + certificate.NotAfter.UTC().Format(time.RFC3339)
+	case now.Before(certificate.NotBefore):
+		return "has a certificate that is not valid before " + certificate.NotBefore.UTC().Format(time.RFC3339)
+	default:
+		return ""
+	}
+}
+
+// build makes a key of the contents of its files. Its error is about the file of
+// the path.
+func build(f files, content [roles][]byte) (key *Key, path string, err error) {
+	if path = f.paths[rawKey]; path != "" {
+		cipher, err := engine.NewAESGCM(content[rawKey])
+		if err != nil {
+			return nil, path, fmt.Errorf("%w, without any encoding and without a newline at the end", err)
+		}
+		return NewSymmetric(f.id, cipher), path, nil
+	}
+	var signer crypto.Signer
+	var public crypto.PublicKey
+	var chain []*x509.Certificate
+	if path = f.paths[privateKey]; path != "" {
+		if signer, err = ParseSigner(content[privateKey]); err != nil {
+			return nil, path, err
+		}
+		public = signer.Public()
+	}
+	if path = f.paths[publicKey]; path != "" {
+		given, err := parsePublic(content[publicKey])
+		if err != nil {
+			return nil, path, err
+		}
+		if public != nil && !samePublic(public, given) {
+			return nil, path, errors.New("has the public key of another key than the private key beside it")
+		}
+		public = given
+	}
+	if path = f.paths[certificates]; path != "" {
+		if chain, err = ParseCertificates(content[certificates]); err != nil {
+			return nil, path, err
+		}
+		if public == nil {
+			public = chain[0].PublicKey
+		}
+		if !samePublic(public, chain[0].PublicKey) {
+			return nil, path, errors.New("has the certificate of another key than the one beside it")
+		}
+	}
+	path = existing(f.paths)[0]
+	if signer != nil {
+		key, err = NewSigning(f.id, signer, chain)
+	} else {
+		key, err = NewVerifying(f.id, public, chain)
+	}
+	return key, path, err
+}
+
+// read returns the content of a file and adds it to the digest of its key.
+func read(dir, path string, r role, digest hash.Hash) (data []byte, warning string, err error) {
+	name := filepath.Join(dir, path)
+	// Opening a pipe would block until somebody writes to it.
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, "", errors.New("cannot be read: " + reason(err))
+	}
+	if !info.Mode().IsRegular() {
+		return nil, "", errors.New("is not a regular file")
+	}
+	if info.Size() > MaxFileSize {
+		return nil, "", fmt.Errorf("has %d bytes, expected at most %d", info.Size(), MaxFileSize)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, "", errors.New("cannot be read: " + reason(err))
+	}
+	defer func() { _ = file.Close() }() // nothing was written
+	data = make([]byte, info.Size()+1)
+	n, err := io.ReadFull(file, data)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return data, "", errors.New("cannot be read: " + reason(err))
+	}
+	after, err := file.Stat()
+	if err != nil {
+		return data, "", errors.New("cannot be read: " + reason(err))
+	}
+	if int64(n) != info.Size() || after.Size() != info.Size() || !after.ModTime().Equal(info.ModTime()) {
+		return data, "", errBeingWritten
+	}
+	fmt.Fprintf(digest, "%d %d ", r, n)
+	digest.Write(data[:n])
+	if r == privateKey || r == rawKey {
+		warning = permissions(name, info.Mode())
+	}
+	return data[:n], warning, nil
+}
+
+// permissions returns what is unwise about who may use a file with a secret.
+// Files of a volume that a kubelet made are readable by everybody who sees the
+// volume: the broker alone mounts it, and under whatever user it runs.
+func permissions(name string, mode fs.FileMode) string {
+	switch perm := mode.Perm(); {
+	case perm&0o022 != 0:
+		return fmt.Sprintf("is a secret that others than its owner may change (mode %04o), expected 0600 or 0640", perm)
+	case perm&0o004 != 0 && !ofKubelet(name):
+		return fmt.Sprintf("is a secret that every user may read (mode %04o), expected 0600 or 0640", perm)
+	default:
+		return ""
+	}
+}
+
+// ofKubelet tells whether a file is in a volume that a kubelet made, where files
+// are reached through the link "..data".
+func ofKubelet(name string) bool {
+	for dir, levels := filepath.Dir(name), 0; levels < 2; dir, levels = filepath.Dir(dir), levels+1 {
+		if info, err := os.Lstat(filepath.Join(dir, watch.DataLink)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func existing(paths [roles]string) []string {
+	return slices.DeleteFunc(slices.Clone(paths[:]), func(path string) bool { return path == "" })
+}
+
+func samePublic(a, b crypto.PublicKey) bool {
+	equal, ok := a.(interface{ Equal(crypto.PublicKey) bool })
+	return ok && equal.Equal(b)
+}
