@@ -41,6 +41,9 @@ type Compiled struct {
 	name          string
 	hash          *HashPolicy
 	certificate   *CertificatePolicy
+	cipher        *CipherPolicy
+	signature     *SignaturePolicy
+	deprecation   *Deprecation
 	callers       *CallerPolicy
 	auditRequired bool
 }
@@ -54,6 +57,18 @@ func (c *Compiled) Hash() *HashPolicy { return c.hash }
 // Certificate is the policy of SignCertificate, nil where the profile does not
 // offer it.
 func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
+
+// Cipher is the policy of EncryptData and DecryptData, nil where the profile
+// does not offer them.
+func (c *Compiled) Cipher() *CipherPolicy { return c.cipher }
+
+// Signature is the policy of SignData and VerifyData, nil where the profile does
+// not offer them.
+func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
+
+// Deprecation announces the end of the profile, nil where none is announced. The
+// caller must not change it.
+func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 
 // Callers restricts who may use the profile, nil where everybody may.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
@@ -113,6 +128,16 @@ func compile(p *Profile) *Compiled {
 		c.hash = &HashPolicy{algorithm: algorithm}
 	}
 	c.certificate = compileCertificate(p.API.SignCertificate)
+	c.cipher = compileCipher(p.API.EncryptData)
+	c.signature = compileSignature(p.API.SignData)
+	if d := p.Deprecation; d != nil {
+		c.deprecation = &Deprecation{
+			ReplacedBy:      strings.Clone(d.ReplacedBy),
+			DeprecatedSince: strings.Clone(d.DeprecatedSince),
+			RemoveAfter:     strings.Clone(d.RemoveAfter),
+			Reason:          strings.Clone(d.Reason),
+		}
+	}
 	c.auditRequired = p.Audit != nil && p.Audit.Required
 	return c
 }
