@@ -7,13 +7,13 @@ import (
 	"errors"
 	"net/netip"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -39,6 +39,8 @@ type Options struct {
 	Annotate bool
 	// Ask asks a broker what it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+	// Metrics is where metrics are registered.
+	Metrics prometheus.Registerer
 }
 
 // CacheOptions are what the manager's cache must be made with: pods stripped to
@@ -88,7 +90,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := distributor.Register(metrics.Registry); err != nil {
+	if err := distributor.Register(options.Metrics); err != nil {
 		return err
 	}
 
@@ -106,7 +108,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 					clusterStatuses.AddAfter(requestFor("", name), reportPause)
 				}
 			},
-			targets:           map[string]distribute.Target{},
+			targets: map[string]distribute.Target{},
 		})
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -65,6 +66,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 		StatusPort:        c.brokerStatusPort,
 		Annotate:          c.propagation == propagationAnnotation,
 		Ask:               client.Ask,
+		Metrics:           metrics.Registry,
 	})
 	if err != nil {
 		return err

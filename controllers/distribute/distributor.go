@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,6 +101,7 @@ func (d *Distributor) Aim(name string, target Target) {
 	requests := make([]reconcile.Request, 0, len(ns.brokers))
 	for _, b := range ns.brokers {
 		b.aim(target)
+		b.reported = b.class(time.Now()) // the caller's report has it
 		requests = append(requests, reconcile.Request{NamespacedName: b.pod.name})
 	}
 	d.mu.Unlock()

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package controllers_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+)
+
+const (
+	operatorNamespace = "crypto-broker-system"
+	operatorUser      = "system:serviceaccount:crypto-broker-system:crypto-broker-operator"
+	digestAnnotation  = v1alpha1.ProfilesDigestAnnotation
+)
+
+var (
+	// apiServer is used by the tests, with all rights.
+	apiServer client.WithWatch
+	// operatorConfig is used by the operator, with the rights of config/rbac.
+	operatorConfig *rest.Config
+	scheme         = runtime.NewScheme()
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	log.SetLogger(logr.Discard())
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return fail(err)
+		}
+	}
+	admin, stop, err := apiserver.Start()
+	if err != nil {
+		return fail(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			fail(err)
+		}
+	}()
+	admin.QPS = -1
+	if apiServer, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
+		return fail(err)
+	}
+	if err := grantRights(); err != nil {
+		return fail(err)
+	}
+	operatorConfig = rest.CopyConfig(admin)
+	operatorConfig.Impersonate.UserName = operatorUser
+	return m.Run()
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// grantRights gives the operator what config/rbac/role.yaml gives it, and
+// nothing else.
+func grantRights() error {
+	ctx := context.Background()
+	if err := apiServer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}); err != nil {
+		return err
+	}
+	data, err := os.ReadFile("../config/rbac/role.yaml")
+	if err != nil {
+		return err
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var role rbacv1.ClusterRole // has all that is in a Role
+		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}
+		meta := metav1.ObjectMeta{Name: role.Name, Namespace: role.Namespace}
+		objects := []client.Object{
+			&rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules},
+			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
+		}
+		if role.Kind == "Role" {
+			objects = []client.Object{
+				&rbacv1.Role{ObjectMeta: meta, Rules: role.Rules},
+				&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
+			}
+		}
+		for _, object := range objects {
+			if err := apiServer.Create(ctx, object); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// operator is one that runs.
+type operator struct {
+	metrics *prometheus.Registry
+	// stop ends it and waits for the end.
+	stop func()
+}
+
+// start runs an operator until the test ends or stop is called.
+func start(t *testing.T, change ...func(*controllers.Options)) operator {
+	t.Helper()
+	skip := true
+	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         controllers.CacheOptions(),
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		LeaderElection:                true,
+		LeaderElectionID:              v1alpha1.LeaderElectionLease,
+		LeaderElectionNamespace:       operatorNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Controller:                    config.Controller{SkipNameValidation: &skip},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asking := confirm.NewLoopbackClient()
+	o := operator{metrics: prometheus.NewRegistry()}
+	options := controllers.Options{OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, Ask: asking.Ask, Metrics: o.metrics}
+	for _, change := range change {
+		change(&options)
+	}
+	if err := controllers.Setup(mgr, options); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	o.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the operator ended with: %v", err)
+		}
+		asking.Close()
+	}
+	t.Cleanup(o.stop)
+	return o
+}
+
+// namespace makes a namespace of the test's own.
+func namespace(t *testing.T, labels map[string]string) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels}}
+	create(t, ns)
+	t.Cleanup(func() {
+		// Nobody finishes the deletion here: take away what would go on to
+		// concern later tests.
+		ctx := context.Background()
+		for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &corev1.Pod{}} {
+			if err := apiServer.DeleteAllOf(ctx, kind, client.InNamespace(ns.Name), client.GracePeriodSeconds(0)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := apiServer.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	return ns.Name
+}
+
+func hashing(namespace, name, algorithm string) *v1alpha1.CryptoProfile {
+	return &v1alpha1.CryptoProfile{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.ProfileSpec{API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: algorithm}}},
+	}
+}
+
+func clusterHashing(name, algorithm string, selector map[string]string) *v1alpha1.ClusterCryptoProfile {
+	p := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.API.HashData = &v1alpha1.HashData{HashAlg: algorithm}
+	p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: selector}
+	return p
+}
+
+// create makes an object; a cluster-wide one is deleted when the test ends.
+func create(t *testing.T, object client.Object) {
+	t.Helper()
+	if err := apiServer.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := object.(*v1alpha1.ClusterCryptoProfile); ok {
+		t.Cleanup(func() {
+			if err := apiServer.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// update changes an object until that succeeds.
+func update[T client.Object](t *testing.T, object T, change func(T)) {
+	t.Helper()
+	eventually(t, "the object is changed", func() error {
+		if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		change(object)
+		return apiServer.Update(t.Context(), object)
+	})
+}
+
+// eventually waits until the condition holds, and fails the test with what it
+// said last.
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 20 s until %s: %v", what, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// file is the profile file in a namespace's ConfigMap.
+func file(t *testing.T, namespace string) (string, error) {
+	var set corev1.ConfigMap
+	err := apiServer.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)
+	return set.Data["Profiles.yaml"], err
+}
+
+// expectFile waits until the namespace's profile file is this.
+func expectFile(t *testing.T, namespace, want string) {
+	t.Helper()
+	eventually(t, "the profile file is as expected", func() error {
+		found, err := file(t, namespace)
+		if err != nil {
+			return err
+		}
+		if found != want {
+			return fmt.Errorf("found\n%s\nexpected\n%s", found, want)
+		}
+		return nil
+	})
+}
+
+// expectNoFile waits until the namespace has no ConfigMap of profiles.
+func expectNoFile(t *testing.T, namespace string) {
+	t.Helper()
+	eventually(t, "there is no ConfigMap", func() error {
+		if found, err := file(t, namespace); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("found %q, %v", found, err)
+		}
+		return nil
+	})
+}
+
+func fileOf(profiles ...string) string {
+	text := ""
+	for i := 0; i < len(profiles); i += 2 {
+		text += fmt.Sprintf("- Name: %s\n  API:\n    HashData:\n      HashAlg: %s\n", profiles[i], profiles[i+1])
+	}
+	return text
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package controllers_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers"
+)
+
+// expectEvent waits until an event about the object was recorded whose note has
+// the text.
+func expectEvent(t *testing.T, object client.Object, kind, reason, text string) {
+	t.Helper()
+	eventually(t, "there is an event "+reason, func() error {
+		var all eventsv1.EventList
+		if err := apiServer.List(t.Context(), &all, client.InNamespace(object.GetNamespace())); err != nil {
+			return err
+		}
+		var others []string
+		for _, e := range all.Items {
+			if e.Regarding.Name == object.GetName() && e.Type == kind && e.Reason == reason && strings.Contains(e.Note, text) {
+				return nil
+			}
+			others = append(others, fmt.Sprintf("%s %s %s: %s", e.Regarding.Name, e.Type, e.Reason, e.Note))
+		}
+		return fmt.Errorf("found %q", others)
+	})
+}
+
+func configMap(ns string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: v1alpha1.ProfilesConfigMap}}
+}
+
+// numbers reads metrics: "name" or `name{label="value"}` to the value, of a
+// histogram the count.
+func numbers(t *testing.T, registry *prometheus.Registry, ns string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			name, mine := family.GetName(), true
+			for _, label := range metric.Label {
+				if label.GetName() == "namespace" {
+					mine = label.GetValue() == ns
+					continue
+				}
+				name += " " + label.GetValue()
+			}
+			if !mine {
+				continue
+			}
+			switch family.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				out[name] = float64(metric.Histogram.GetSampleCount())
+			case dto.MetricType_COUNTER:
+				out[name] = metric.Counter.GetValue()
+			default:
+				out[name] = metric.Gauge.GetValue()
+			}
+		}
+	}
+	return out
+}
+
+func TestAChangeReachesEveryBrokerAtOnce(t *testing.T) {
+	o := start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	pods := []*pod{runPod(t, ns), runPod(t, ns), runPod(t, ns)}
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "True AllUpdated", pods: 3, updated: 3})
+	before := numbers(t, o.metrics, ns)
+
+	begin := time.Now()
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectServed(t, fileOf("orders", "sha-384"), pods...)
+	t.Logf("applied to annotated and read: %s", time.Since(begin))
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "True AllUpdated", pods: 3, updated: 3, says: "3 of 3 brokers serve it."})
+	for _, pod := range pods {
+		if found := pod.annotations(); found[len(found)-1] != p.Status.Digest+".1" {
+			t.Errorf("annotations of pod %s are %q", pod.object.Name, found)
+		}
+	}
+	expectEvent(t, p, "Normal", "Propagated", "3 of 3 brokers serve it. The last got it ")
+	after := numbers(t, o.metrics, ns)
+	if after["crypto_broker_operator_pods updated"] != 3 || after["crypto_broker_operator_pods behind"] != 0 || after["crypto_broker_operator_pods unverified"] != 0 {
+		t.Errorf("pods are %v", after)
+	}
+	if n := after["crypto_broker_operator_patches_total 1"] - before["crypto_broker_operator_patches_total 1"]; n != 3 {
+		t.Errorf("%v annotations were counted, expected 3", n)
+	}
+	if n := after["crypto_broker_operator_propagation_duration_seconds"] - before["crypto_broker_operator_propagation_duration_seconds"]; n != 3 {
+		t.Errorf("%v durations were counted, expected 3", n)
+	}
+}
+
+func TestOnlyTheAnnotationOfAPodIsWritten(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	pod := runPod(t, ns)
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+	var before corev1.Pod
+	if err := apiServer.Get(t.Context(), keyOf(pod), &before); err != nil {
+		t.Fatal(err)
+	}
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectServed(t, fileOf("orders", "sha-384"), pod)
+	var after corev1.Pod
+	if err := apiServer.Get(t.Context(), keyOf(pod), &after); err != nil {
+		t.Fatal(err)
+	}
+	delete(after.Annotations, digestAnnotation)
+	for _, object := range []*corev1.Pod{&before, &after} {
+		object.ResourceVersion, object.ManagedFields = "", nil
+		if len(object.Annotations) == 0 {
+			object.Annotations = nil
+		}
+	}
+	if before.String() != after.String() {
+		t.Errorf("the pod was\n%s\nand is\n%s", before.String(), after.String())
+	}
+}
+
+func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	late, never := runPod(t, ns, deaf(2)), runPod(t, ns, deaf(100))
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectServed(t, fileOf("orders", "sha-384"), late)
+	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serve an older set after 4 tries"})
+	digest := p.Status.Digest
+	if found := late.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3"}) {
+		t.Errorf("the late broker got %q", found)
+	}
+	if found := never.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3", digest + ".4"}) {
+		t.Errorf("the broker that never followed got %q", found)
+	}
+	expectEvent(t, configMap(ns), "Warning", "Behind", "1 still serve an older set")
+	never.load() // its kubelet's own resync
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
+	expectEvent(t, configMap(ns), "Normal", "Recovered", "2 of 2 brokers serve it.")
+}
+
+func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	reached := runPod(t, ns)
+	hidden := runPod(t, ns, silent)
+	onHost := runPod(t, ns, func(p *pod) { p.object.Spec.HostNetwork = true })
+	off := runPod(t, ns, func(p *pod) { p.object.Spec.InitContainers[0].Args = nil })
+	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods from namespace "crypto-broker-system"`})
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectServed(t, fileOf("orders", "sha-384"), reached, hidden, onHost, off)
+	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3})
+	for _, pod := range []*pod{hidden, onHost, off} {
+		if found := pod.annotations(); found[len(found)-1] != p.Status.Digest+".1" {
+			t.Errorf("a broker that can't be asked got %q", found)
+		}
+	}
+	if onHost.asked+off.asked > 0 {
+		t.Error("a broker that must not be asked was asked")
+	}
+	expectEvent(t, configMap(ns), "Warning", "Unverified", "3 could not be asked")
+}
+
+func TestABrokerThatRefusesTheSetIsReported(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	pod := runPod(t, ns, deaf(100))
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+	pod.mu.Lock()
+	pod.answer.Reason = string(profile.SetRejected)
+	pod.mu.Unlock()
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectStatus(t, p, has{propagated: "False RefusedByBroker", pods: 1})
+}
+
+func TestTheNextLeaderAsksBeforeItWrites(t *testing.T) {
+	first := start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	current, behind := runPod(t, ns), runPod(t, ns)
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
+	first.stop()
+	behind.mu.Lock()
+	behind.answer.Digest = profile.Digest(nil)
+	behind.mu.Unlock()
+	start(t)
+	expectServed(t, fileOf("orders", "sha3-512"), behind)
+	if found := current.annotations(); len(found) > 0 {
+		t.Errorf("a broker that was up to date got %q", found)
+	}
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
+}
+
+func TestWithoutAnnotationsASetComesAtTheKubeletsPace(t *testing.T) {
+	start(t, func(o *controllers.Options) { o.Annotate = false })
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	pod := runPod(t, ns)
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectStatus(t, p, has{propagated: "False InProgress", pods: 1})
+	pod.load() // the kubelet's resync
+	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+	if found := pod.annotations(); len(found) > 0 {
+		t.Errorf("the pod got %q", found)
+	}
+}
+
+func TestAPodThatWaitsForItsFirstSetIsWoken(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	pod := runPod(t, ns)
+	started := false
+	pod.status(func(s *corev1.PodStatus) { s.InitContainerStatuses[0].Started = &started })
+	create(t, hashing(ns, "orders", "sha3-512"))
+	expectServed(t, fileOf("orders", "sha3-512"), pod)
+}
+
+func TestClusterProfilesSumOverTheirNamespaces(t *testing.T) {
+	o := start(t)
+	labels := map[string]string{"tier": "sum"}
+	first, second := namespace(t, labels), namespace(t, labels)
+	p := clusterHashing("sum", "sha3-512", labels)
+	create(t, p)
+	expectFile(t, first, fileOf("sum", "sha3-512"))
+	expectFile(t, second, fileOf("sum", "sha3-512"))
+	pods := []*pod{runPod(t, first), runPod(t, second), runPod(t, second, silent)}
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "Unknown Unverified", pods: 3, updated: 2, unverified: 1, namespaces: 2})
+	update(t, p, func(p *v1alpha1.ClusterCryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	expectServed(t, fileOf("sum", "sha-384"), pods...)
+	if err := apiServer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}); err != nil {
+		t.Fatal(err)
+	}
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "True AllUpdated", pods: 1, updated: 1, namespaces: 1})
+	eventually(t, "no metric is left of the namespace", func() error {
+		for name := range numbers(t, o.metrics, second) {
+			if strings.HasPrefix(name, "crypto_broker_operator_pods") {
+				return fmt.Errorf("found %s", name)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package controllers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// has is what a status is expected to have; the zero value of a field that is a
+// text expects nothing.
+type has struct {
+	accepted, propagated      string // "<status> <reason>"
+	says                      string // part of the message of a condition
+	pods, updated, unverified int32
+	namespaces                int32
+}
+
+// expectStatus waits until the status is about the current generation and has
+// all that.
+func expectStatus(t *testing.T, object client.Object, want has) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the status has %+v", want), func() error {
+		if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		var status v1alpha1.ProfileStatus
+		var namespaces int32
+		switch o := object.(type) {
+		case *v1alpha1.CryptoProfile:
+			status = o.Status
+		case *v1alpha1.ClusterCryptoProfile:
+			status, namespaces = o.Status.ProfileStatus, o.Status.Namespaces
+		}
+		says := false
+		for _, condition := range status.Conditions {
+			says = says || strings.Contains(condition.Message, want.says)
+		}
+		numbers := [4]int32{status.Pods, status.UpdatedPods, status.UnverifiedPods, namespaces}
+		if status.ObservedGeneration != object.GetGeneration() ||
+			!isCondition(status, v1alpha1.ConditionAccepted, want.accepted) || !isCondition(status, v1alpha1.ConditionPropagated, want.propagated) ||
+			numbers != [4]int32{want.pods, want.updated, want.unverified, want.namespaces} || !says {
+			return errNotYet(status)
+		}
+		return nil
+	})
+}
+
+func isCondition(status v1alpha1.ProfileStatus, kind, want string) bool {
+	condition := meta.FindStatusCondition(status.Conditions, kind)
+	return want == "" || condition != nil && string(condition.Status)+" "+condition.Reason == want && condition.ObservedGeneration == status.ObservedGeneration
+}
+
+func errNotYet(found any) error {
+	text, err := yaml.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("found\n%s", text)
+}
+
+func TestAProfileWithoutPodsIsAcceptedAndPropagated(t *testing.T) {
+	start(t)
+	p := hashing(namespace(t, nil), "orders", "sha3-512")
+	p.Spec.ProfileName = "Orders 2026"
+	create(t, p)
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "True NoPods"})
+	if p.Status.ProfileName != "Orders 2026" || !strings.HasPrefix(p.Status.Digest, "sha256:") {
+		t.Errorf("found %+v", p.Status)
+	}
+}
+
+func TestAnInvalidProfileSaysWhatIsWrongAndHoldsUpNoOther(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	good, bad := hashing(ns, "good", "sha3-512"), hashing(ns, "bad", "sha3-512")
+	bad.Spec.Deprecation = &v1alpha1.Deprecation{ReplacedBy: "bad"} // past the schema, where no webhook is
+	create(t, bad)
+	create(t, good)
+	expectStatus(t, bad, has{accepted: "False Invalid", propagated: "False NotAccepted", says: "spec.deprecation.replacedBy"})
+	expectStatus(t, good, has{accepted: "True Valid", propagated: "True NoPods"})
+	expectFile(t, ns, fileOf("good", "sha3-512"))
+	expectEvent(t, bad, "Warning", "Invalid", "spec.deprecation.replacedBy")
+	update(t, bad, func(p *v1alpha1.CryptoProfile) { p.Spec.Deprecation = nil })
+	expectStatus(t, bad, has{accepted: "True Valid", propagated: "True NoPods"})
+	expectEvent(t, bad, "Normal", "Accepted", "part of the namespace's set")
+}
+
+func TestTheClusterProfileCountsBeforeTheNamespaces(t *testing.T) {
+	start(t)
+	ns := namespace(t, map[string]string{"tier": "conflict"})
+	own := hashing(ns, "shared", "sha-256")
+	create(t, own)
+	expectStatus(t, own, has{accepted: "True Valid"})
+	shared := clusterHashing("shared", "sha3-512", map[string]string{"tier": "conflict"})
+	create(t, shared)
+	expectStatus(t, own, has{accepted: "False Conflict", says: `belongs to ClusterCryptoProfile "shared"`})
+	expectStatus(t, shared, has{accepted: "True Valid", namespaces: 1})
+	expectFile(t, ns, fileOf("shared", "sha3-512"))
+	if err := apiServer.Delete(t.Context(), shared); err != nil {
+		t.Fatal(err)
+	}
+	expectStatus(t, own, has{accepted: "True Valid"})
+	expectFile(t, ns, fileOf("shared", "sha-256"))
+}
+
+func TestAClusterProfileThatSelectsNothingIsAcceptedAllTheSame(t *testing.T) {
+	start(t)
+	p := clusterHashing("nowhere", "sha3-512", map[string]string{"tier": "none"})
+	create(t, p)
+	expectStatus(t, p, has{accepted: "True NoNamespaces", propagated: "True NoPods"})
+}
+
+func TestASelectorThatCannotBeReadIsInvalid(t *testing.T) {
+	start(t)
+	p := clusterHashing("unreadable", "sha3-512", nil)
+	p.Spec.NamespaceSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Sometimes"}}
+	create(t, p)
+	expectStatus(t, p, has{accepted: "False Invalid", propagated: "False NotAccepted", says: "spec.namespaceSelector.matchExpressions[0].operator"})
+}
+
+func TestASetThatDoesNotFitLeavesTheOneBefore(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	first := hashing(ns, "first", "sha3-512")
+	create(t, first)
+	expectFile(t, ns, fileOf("first", "sha3-512"))
+	large := hashing(ns, "large", "sha3-512")
+	large.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}
+	create(t, large)
+	expectStatus(t, large, has{accepted: "False TooLarge", says: "brokers keep what they have"})
+	expectStatus(t, first, has{accepted: "False TooLarge"})
+	expectFile(t, ns, fileOf("first", "sha3-512"))
+	if err := apiServer.Delete(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	expectStatus(t, first, has{accepted: "True Valid"})
+}
