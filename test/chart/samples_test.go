@@ -17,7 +17,7 @@ func TestABrokerAcceptsTheSampleProfiles(t *testing.T) {
 	if found := profileNames(t, kustomize(t, "samples/catalogue")); !slices.Equal(found, catalogue) {
 		t.Errorf("found the catalogue %q, expected %q", found, catalogue)
 	}
-	samples := []string{"Default", "client-certificates"}
+	samples := []string{"client-certificates", "receipts"}
 	if found := profileNames(t, kustomize(t, "samples")); !slices.Equal(found, samples) {
 		t.Errorf("found the sample profiles %q, expected %q", found, samples)
 	}
