@@ -28,7 +28,6 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 	if !sameNames(r.callers, holders) {
 		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the containers that mount the volume %s are %s; %s",
 			place, found.Name, list(r.callers), v1alpha1.SocketVolume, list(holders), wayOut))
-		r.callers = holders
 	}
 	r.statusPort = !pod.Spec.HostNetwork && slices.ContainsFunc(found.Args, isStatusAddress)
 	r.execProbe = r.statusPort && found.StartupProbe != nil && (found.StartupProbe.Exec != nil || isRedirected(found.StartupProbe, r.startupProbe()))

@@ -131,70 +131,114 @@ func TestReplicasThatActAtTheSameTime(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, interrupted before call %d", moment, call), func(t *testing.T) {
 				w := newWorld(webhookConfigurations()...)
 				other := w.replica(w.client)
-				calls := -1 // not counting
-				interrupt := func() {
-					if calls < 0 {
-						return
-					}
-					calls++
-					if calls == call {
-						pass(t, other)
-						pass(t, other)
-					}
-				}
-				slow := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
-					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-						interrupt()
-						return c.Get(ctx, key, object, options...)
-					},
-					Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-						interrupt()
-						return c.Create(ctx, object, options...)
-					},
-					Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-						interrupt()
-						return c.Update(ctx, object, options...)
-					},
-					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-						interrupt()
-						return c.Patch(ctx, object, patch, options...)
-					},
-				}))
+				var interruption interruption
+				slow := w.replica(interruption.of(w.client))
 				reach(t, w, slow)
 				if moment != "nothing is there yet" && moment != "the Secret is gone" {
 					pass(t, other)
 				}
-				calls = 0
-
-				check := func(when string) {
-					t.Helper()
-					for i, replica := range []*Certificates{slow, other} {
-						for webhook, bundle := range w.bundles(t) {
-							if err := w.accepts(replica, bundle); err != nil && !errors.Is(err, errServesNothing) {
-								t.Fatalf("%s: %s refuses replica %d: %v", when, webhook, i, err)
-							}
-						}
-					}
-				}
-				for range 5 {
-					_, err := slow.synchronise(t.Context())
-					check("after a pass of the slow replica")
-					if err != nil && !isRace(err) {
-						t.Fatal(err)
-					}
-				}
-				pass(t, other)
-				check("after the last pass of the other")
-				for i, replica := range []*Certificates{slow, other} {
-					if err := replica.Ready(nil); err != nil {
-						t.Errorf("replica %d is not ready in the end: %v", i, err)
-					}
-				}
-				if !slow.leafAuthority.Equal(other.leafAuthority) {
-					t.Error("the replicas serve certificates of different authorities in the end")
-				}
+				interruption.before(call, func() {
+					pass(t, other)
+					pass(t, other)
+				})
+				w.agree(t, slow, other)
 			})
 		}
+	}
+}
+
+// A replica that has read everything sleeps, and the Secret is lost and made
+// anew before it writes. What it writes then must not undo that.
+func TestAReplicaThatSleptOverTheLossOfTheSecretDoesNoHarm(t *testing.T) {
+	for call := 1; call <= 8; call++ {
+		t.Run(fmt.Sprintf("before call %d", call), func(t *testing.T) {
+			w := newWorld(webhookConfigurations()...)
+			other := w.replica(w.client)
+			var interruption interruption
+			slow := w.replica(interruption.of(w.client))
+			pass(t, other)
+			pass(t, slow)
+			empty(t, w) // so that there is something to write
+			interruption.before(call, func() {
+				if err := w.client.Delete(t.Context(), w.secret(t)); err != nil {
+					t.Fatal(err)
+				}
+				pass(t, other)
+				pass(t, other)
+			})
+			w.agree(t, slow, other)
+		})
+	}
+}
+
+// interruption does something before a certain call of a client.
+type interruption struct {
+	calls, at int
+	do        func()
+}
+
+// before counts calls from now on.
+func (i *interruption) before(call int, do func()) { i.calls, i.at, i.do = 0, call, do }
+
+func (i *interruption) count() {
+	i.calls++
+	if i.calls == i.at && i.do != nil {
+		i.do()
+	}
+}
+
+func (i *interruption) of(direct client.WithWatch) client.Client {
+	return interceptor.NewClient(direct, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			i.count()
+			return c.Get(ctx, key, object, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			i.count()
+			return c.Create(ctx, object, options...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			i.count()
+			return c.Update(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			i.count()
+			return c.Patch(ctx, object, patch, options...)
+		},
+	})
+}
+
+// agree makes passes of the slow replica and then of the other. After each,
+// what either serves has to be in all bundles, and in the end both have to
+// serve certificates of the same authority.
+func (w *world) agree(t *testing.T, slow, other *Certificates) {
+	t.Helper()
+	check := func(when string) {
+		t.Helper()
+		for i, replica := range []*Certificates{slow, other} {
+			for webhook, bundle := range w.bundles(t) {
+				if err := w.accepts(replica, bundle); err != nil && !errors.Is(err, errServesNothing) {
+					t.Fatalf("%s: %s refuses replica %d: %v", when, webhook, i, err)
+				}
+			}
+		}
+	}
+	for range 5 {
+		_, err := slow.synchronise(t.Context())
+		check("after a pass of the slow replica")
+		if err != nil && !isRace(err) {
+			t.Fatal(err)
+		}
+	}
+	pass(t, other)
+	check("after the last pass of the other")
+	for i, replica := range []*Certificates{slow, other} {
+		if err := replica.Ready(nil); err != nil {
+			t.Errorf("replica %d is not ready in the end: %v", i, err)
+		}
+	}
+	if !slow.leafAuthority.Equal(other.leafAuthority) {
+		t.Error("the replicas serve certificates of different authorities in the end")
 	}
 }
 
