@@ -34,43 +34,41 @@ func (p propagator) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	condition := func(status metav1.ConditionStatus, reason, message string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionPropagated, Status: status, Reason: reason, Message: fmt.Sprintf(message, args...)}
 	}
-	served := fmt.Sprintf("%d of %s", s.Updated, brokers(s.Pods))
-	serve := "serve it"
-	if s.Updated == 1 {
-		serve = "serves it"
-	}
+	served := fmt.Sprintf("%d of %s %s it", s.Updated, plural(s.Pods, "broker", "brokers"), choose(s.Updated, "serves", "serve"))
 	switch {
 	case !isAccepted:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "The profile is not accepted: see the condition Accepted.")
 	case s.Refusing > 0:
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s %s; %d refused the set and keep an older one: their logs say why.", served, serve, s.Refusing)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s; %d refused the set and %s an older one: the broker's log says why.", served, s.Refusing, choose(s.Refusing, "keeps", "keep"))
 	case s.Behind > 0:
-		how := fmt.Sprintf("after %d tries to hurry their kubelets", distribute.MaxTries)
+		how := fmt.Sprintf("after %d tries to hurry the kubelet", distribute.MaxTries)
 		if !p.annotate {
-			how = "and pods are not annotated to hurry their kubelets"
+			how = "since pods are not annotated to hurry the kubelet"
 		}
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s %s; %d still serve an older set %s, and follow when their kubelets resync, which takes up to 90 s.", served, serve, s.Behind, how)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s; %s an older set %s, to be updated by the kubelet's own resync, which takes up to 90 s.", served, plural(s.Behind, "still serves", "still serve"), how)
 	case s.Waiting > 0:
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s %s; %d have not read any set yet.", served, serve, s.Waiting)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s; %s not read any set yet.", served, plural(s.Waiting, "has", "have"))
 	case s.Hurried+s.Checking > 0:
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonInProgress, "%s %s; %d are being brought up to date.", served, serve, s.Hurried+s.Checking)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonInProgress, "%s; %s being brought up to date.", served, plural(s.Hurried+s.Checking, "is", "are"))
 	case s.Partial > 0:
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s %s; %d of these left profiles of it out: their logs say which and why.", served, serve, s.Partial)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s, %d of these without some of its profiles: the broker's log says which and why.", served, s.Partial)
 	case s.Unverified > 0:
-		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s %s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods from namespace %q.", served, serve, s.Unverified, p.statusPort, p.operatorNamespace)
+		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods from namespace %q.", served, s.Unverified, p.statusPort, p.operatorNamespace)
 	case s.Pods == 0:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonNoPods, "No pod with a broker is running.")
 	default:
-		return condition(metav1.ConditionTrue, v1alpha1.ReasonAllUpdated, "%s %s.", served, serve)
+		return condition(metav1.ConditionTrue, v1alpha1.ReasonAllUpdated, "%s.", served)
 	}
 }
 
-// brokers counts in words.
-func brokers(n int) string {
+// plural counts in words: "1 broker", "2 brokers".
+func plural(n int, one, more string) string { return fmt.Sprintf("%d %s", n, choose(n, one, more)) }
+
+func choose(n int, one, more string) string {
 	if n == 1 {
-		return "1 broker"
+		return one
 	}
-	return fmt.Sprintf("%d brokers", n)
+	return more
 }
 
 // settled is true when nothing changes any more without something new

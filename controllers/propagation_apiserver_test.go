@@ -155,7 +155,7 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
 	expectServed(t, fileOf("orders", "sha-384"), late)
-	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serve an older set after 4 tries"})
+	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serves an older set after 4 tries"})
 	digest := p.Status.Digest
 	if found := late.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3"}) {
 		t.Errorf("the late broker got %q", found)
@@ -163,7 +163,7 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	if found := never.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3", digest + ".4"}) {
 		t.Errorf("the broker that never followed got %q", found)
 	}
-	expectEvent(t, configMap(ns), "Warning", "Behind", "1 still serve an older set")
+	expectEvent(t, configMap(ns), "Warning", "Behind", "1 still serves an older set")
 	never.load() // its kubelet's own resync
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
 	expectEvent(t, configMap(ns), "Normal", "Recovered", "2 of 2 brokers serve it.")

@@ -150,6 +150,7 @@ type EncryptData struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.signingMode) && self.signingMode == 'hybrid') == self.signAlg.contains('+')",message="two algorithms joined by + are for signingMode hybrid, and hybrid needs two, such as ecdsa+ml-dsa-65"
 // +kubebuilder:validation:XValidation:rule="(has(self.signingMode) && self.signingMode == 'post-quantum') == self.signAlg.startsWith('ml-dsa-')",message="signAlg ml-dsa-44, ml-dsa-65 and ml-dsa-87 are for signingMode post-quantum, and post-quantum needs one of them"
 // +kubebuilder:validation:XValidation:rule="(self.signAlg.startsWith('rsa') || self.signAlg.startsWith('ecdsa')) == has(self.hashAlg)",message="hashAlg is required with rsa, rsa-pss and ecdsa, and not allowed with ed25519 and ml-dsa, which have their own"
+// +kubebuilder:validation:XValidation:rule="!has(self.signatureFormat) || self.signatureFormat != 'CMS' || (self.signAlg in ['rsa', 'ecdsa'] && has(self.hashAlg) && self.hashAlg.startsWith('sha-'))",message="signatureFormat CMS needs signAlg rsa or ecdsa with a hashAlg of sha-256, sha-384 or sha-512"
 type SignData struct {
 	// signingMode is legacy for a classical algorithm, post-quantum for one of
 	// FIPS 204, hybrid for one of each. Absent, it is legacy.

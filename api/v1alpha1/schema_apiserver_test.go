@@ -184,6 +184,10 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 			spec:    `{api: {signData: {signAlg: ml-dsa-65, hashAlg: sha-256, signingMode: post-quantum}}}`,
 			refusal: `not allowed with ed25519 and ml-dsa`,
 		},
+		"refuses CMS with an algorithm it has no name for": {
+			spec:    `{api: {signData: {signAlg: rsa-pss, hashAlg: sha-384, signatureFormat: CMS}}}`,
+			refusal: `signatureFormat CMS needs signAlg rsa or ecdsa`,
+		},
 		"accepts a hybrid of a classical and a post-quantum algorithm": {
 			spec: `{api: {signData: {signAlg: ecdsa+ml-dsa-65, hashAlg: sha-384, signingMode: hybrid}}}`,
 		},

@@ -58,6 +58,8 @@ type Target struct {
 
 // broker is what is known of one pod's broker, and what was done for it.
 type broker struct {
+	// hurry is whether annotations are written to hurry kubelets.
+	hurry  bool
 	pod    pod
 	target Target
 
@@ -91,7 +93,7 @@ const (
 // see takes in what the cache knows of the pod.
 func (b *broker) see(p pod) {
 	if b.pod.uid != p.uid {
-		*b = broker{target: b.target}
+		*b = broker{hurry: b.hurry, target: b.target}
 	}
 	if b.pod.instance != p.instance || !p.started {
 		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
@@ -112,9 +114,9 @@ func (b *broker) aim(t Target) {
 }
 
 // next says what to do, and when where it is to wait: after 0 it waits for a
-// change. annotate is false when annotations are switched off.
-func (b *broker) next(now time.Time, annotate bool) (action, time.Duration) {
-	annotate = annotate && b.tries < MaxTries && !b.writing
+// change.
+func (b *broker) next(now time.Time) (action, time.Duration) {
+	annotate := b.hurry && b.tries < MaxTries && !b.writing
 	switch {
 	case b.target.Digest == "" || b.pod.running.IsZero():
 		return wait, 0
@@ -170,8 +172,12 @@ func (b *broker) brought() bool {
 	return !b.target.Written.IsZero() && !b.confirmed.IsZero() && (b.wasLate || b.tries > 0)
 }
 
-// exhausted is true when all tries are made and the last has had its time.
+// exhausted is true when all tries are made and the last has had its time; where
+// none are made, when a kubelet's own resync is overdue.
 func (b *broker) exhausted() bool {
+	if !b.hurry {
+		return b.answered.Sub(b.target.Written) >= patientUntil
+	}
 	return b.tries >= MaxTries && b.answered.Sub(b.tried) >= RetryAfter
 }
 

@@ -131,11 +131,16 @@ var podChanged = predicate.Funcs{
 		return has
 	},
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, had := view(e.ObjectOld.(*corev1.Pod))
-		after, has := view(e.ObjectNew.(*corev1.Pod))
-		before.annotation, after.annotation = "", "" // written by us
-		return had != has || before != after
+		return matters(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 	},
+}
+
+// matters tells whether a change of a pod is one to its broker.
+func matters(before, after *corev1.Pod) bool {
+	old, had := view(before)
+	now, has := view(after)
+	old.annotation, now.annotation = "", "" // written by us
+	return had != has || old != now
 }
 
 // observe takes in what the cache has of a pod and returns its broker, nil when
@@ -160,7 +165,7 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 	ns := d.namespace(name.Namespace)
 	b, had := ns.brokers[name.Name]
 	if !had {
-		b = &broker{}
+		b = &broker{hurry: d.options.Annotate}
 		ns.brokers[name.Name] = b
 		d.options.Changed(name.Namespace)
 	}

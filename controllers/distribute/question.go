@@ -19,7 +19,7 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 		d.mu.Unlock()
 		return reconcile.Result{}, err
 	}
-	what, pause := b.next(time.Now(), d.options.Annotate)
+	what, pause := b.next(time.Now())
 	at, instance := b.pod.address, b.pod.instance
 	d.mu.Unlock()
 
@@ -38,7 +38,7 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 		case b.heard(answer, now) && b.brought():
 			propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
 		}
-		what, pause = b.next(now, d.options.Annotate)
+		what, pause = b.next(now)
 		d.mu.Unlock()
 		if failure != nil {
 			log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", request.NamespacedName, "reason", failure.Error())

@@ -27,7 +27,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 		d.mu.Unlock()
 		return reconcile.Result{}, err
 	}
-	if what, _ := b.next(time.Now(), d.options.Annotate); what != annote {
+	if what, _ := b.next(time.Now()); what != annote {
 		d.mu.Unlock()
 		d.asking.Add(request)
 		return reconcile.Result{}, nil

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func lookupNothing(string) (string, bool) { return "", false }
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"--help"}, lookupNothing, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
+		t.Fatalf("exit code %d, %s", code, stderr.String())
+	}
+	for _, flag := range []string{
+		"--namespace", "--leader-elect", "--propagation", "--metrics-bind-address", "--health-probe-bind-address",
+		"--enable-webhooks", "--webhook-port", "--webhook-service-name", "--ca-secret-name",
+		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--broker-image-pull-policy",
+		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
+		"--broker-log-level", "--socket-group", "--log-level", "--log-format",
+	} {
+		if !strings.Contains(stdout.String(), flag+" ") {
+			t.Errorf("%s is not in the help:\n%s", flag, stdout.String())
+		}
+	}
+}
+
+func TestAWrongValueIsOneClearSentence(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"a flag that does not exist":      {[]string{"--profiles"}, "unknown flag: --profiles"},
+		"an argument":                     {[]string{"start"}, `unexpected argument "start"`},
+		"a namespace that can't be one":   {[]string{"--namespace=A_b"}, `--namespace is "A_b", expected the name of the operator's namespace`},
+		"another way of propagation":      {[]string{"--propagation=fast"}, `--propagation is "fast", expected annotation or kubelet`},
+		"an address without a port":       {[]string{"--metrics-bind-address=8080"}, `--metrics-bind-address is "8080", expected an address with a port`},
+		"no image to inject":              {nil, `--broker-image is "", expected the image of the brokers to inject`},
+		"another pull policy":             {[]string{"--broker-image-pull-policy=Sometimes"}, `expected Always, IfNotPresent or Never`},
+		"a privileged status port":        {[]string{"--broker-status-port=80"}, `--broker-status-port is "80", expected a port from 1024 to 65535`},
+		"a group beyond a user namespace": {[]string{"--socket-group=65536"}, `--socket-group is "65536", expected a group id from 1 to 65535`},
+		"no quantity":                     {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},
+		"a request above the limit":       {[]string{"--broker-memory-request=1Gi"}, `expected at most --broker-memory-limit, which is "128Mi"`},
+		"another log level":               {[]string{"--log-level=loud"}, `--log-level is "loud", expected debug, info, warn or error`},
+		"a port that is no number":        {[]string{"--webhook-port=https"}, `invalid argument "https" for "--webhook-port" flag`},
+		"a name that no Secret can have":  {[]string{"--ca-secret-name=A"}, `--ca-secret-name is "A", expected the name of an object`},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			args := append([]string{"--namespace=crypto-broker-system"}, test.args...)
+			if code := run(t.Context(), args, lookupNothing, &stdout, &stderr); code != exitUsage {
+				t.Fatalf("exit code %d, expected %d", code, exitUsage)
+			}
+			if !strings.Contains(stderr.String(), test.want) {
+				t.Errorf("found\n%s\nexpected\n%s", stderr.String(), test.want)
+			}
+		})
+	}
+}
+
+func TestDefaultsAndTheEnvironment(t *testing.T) {
+	c, err := parse([]string{"--broker-image=broker:1", "--broker-cpu-request=0"}, func(name string) (string, bool) {
+		return "from-" + strings.ToLower(strings.ReplaceAll(name, "_", "-")), true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.namespace != "from-pod-namespace" {
+		t.Errorf("namespace is %q", c.namespace)
+	}
+	if _, has := c.brokerResources.Requests[corev1.ResourceCPU]; has || c.brokerResources.Limits.Memory().String() != "128Mi" || c.brokerResources.Requests.Memory().String() != "32Mi" {
+		t.Errorf("resources are %+v", c.brokerResources)
+	}
+	if !c.leaderElect || !c.enableWebhooks || c.propagation != propagationAnnotation {
+		t.Errorf("found %+v", c)
+	}
+}
+
+func TestWithoutWebhooksNoImageIsNeeded(t *testing.T) {
+	if _, err := parse([]string{"--namespace=a", "--enable-webhooks=false"}, lookupNothing); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	var stdout bytes.Buffer
+	if code := run(t.Context(), []string{"version"}, lookupNothing, &stdout, &stdout); code != exitOK || !strings.HasPrefix(stdout.String(), "operator ") {
+		t.Errorf("exit code %d: %s", code, stdout.String())
+	}
+}

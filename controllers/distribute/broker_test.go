@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+)
+
+// epoch is when a simulation begins.
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// simulation runs the decisions about one broker against a clock of its own.
+type simulation struct {
+	*broker
+	now time.Time
+	// answers says what the broker answers at a time; nil does not answer.
+	answers func(now time.Time) (confirm.Answer, error)
+	// annotated are the values written, asked is when it was asked.
+	annotated []string
+	asked     []time.Duration
+}
+
+func simulate(answers func(time.Time) (confirm.Answer, error)) *simulation {
+	s := &simulation{broker: &broker{hurry: true}, now: epoch, answers: answers}
+	s.see(pod{
+		uid:      "1",
+		address:  netip.MustParseAddrPort("10.0.0.1:9470"),
+		running:  epoch.Add(-time.Hour),
+		started:  true,
+		instance: "first",
+	})
+	return s
+}
+
+// run does what next says until the time has passed.
+func (s *simulation) run(d time.Duration) {
+	end := s.now.Add(d)
+	for {
+		what, pause := s.next(s.now)
+		switch what {
+		case annote:
+			value := s.nextValue()
+			s.annotated = append(s.annotated, value)
+			s.wrote(s.target.Digest, value, s.now)
+			continue
+		case ask:
+			s.asked = append(s.asked, s.now.Sub(epoch))
+			if answer, err := s.answers(s.now); err != nil {
+				s.unheard(s.now)
+			} else {
+				s.heard(answer, s.now)
+			}
+			continue
+		}
+		if pause == 0 || s.now.Add(pause).After(end) {
+			s.now = end
+			return
+		}
+		s.now = s.now.Add(pause)
+	}
+}
+
+func serves(digest string) func(time.Time) (confirm.Answer, error) {
+	return func(time.Time) (confirm.Answer, error) {
+		return confirm.Answer{Digest: digest, Reason: string(profile.Loaded)}, nil
+	}
+}
+
+// becomes serves one digest until a time after epoch, then another.
+func becomes(before, after string, at time.Duration) func(time.Time) (confirm.Answer, error) {
+	return func(now time.Time) (confirm.Answer, error) {
+		if now.Sub(epoch) < at {
+			return serves(before)(now)
+		}
+		return serves(after)(now)
+	}
+}
+
+func silent(time.Time) (confirm.Answer, error) { return confirm.Answer{}, errors.New("no answer") }
+
+func expect(t *testing.T, s *simulation, want class, annotated ...string) {
+	t.Helper()
+	if found := s.class(s.now); found != want {
+		t.Errorf("the broker counts as %d, expected %d", found, want)
+	}
+	if !slices.Equal(s.annotated, annotated) {
+		t.Errorf("annotated %q, expected %q", s.annotated, annotated)
+	}
+}
+
+func TestABrokerThatServesTheSetIsLeftAlone(t *testing.T) {
+	s := simulate(serves("new"))
+	s.aim(Target{Digest: "new"})
+	s.run(time.Minute)
+	expect(t, s, updated)
+	if len(s.asked) != 1 {
+		t.Errorf("asked at %v, expected once", s.asked)
+	}
+	s.run(10 * time.Minute)
+	if len(s.asked) < 2 || len(s.asked) > 5 {
+		t.Errorf("asked %d times in 11 minutes, expected every 3 to 7", len(s.asked))
+	}
+}
+
+func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
+	s := simulate(becomes("old", "new", 650*time.Millisecond))
+	s.aim(Target{Digest: "old"})
+	s.run(0)
+	s.asked = nil
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(2 * time.Second)
+	expect(t, s, updated, "new.1")
+	if s.asked[0] != firstQuestion {
+		t.Errorf("asked first after %s, expected %s", s.asked[0], firstQuestion)
+	}
+	if took := s.confirmed.Sub(epoch); took > 650*time.Millisecond+nextQuestion {
+		t.Errorf("confirmed after %s", took)
+	}
+	if !s.brought() {
+		t.Error("the time it took is not counted")
+	}
+}
+
+func TestEachTryHasAnotherValueAndTheLastIsTheFourth(t *testing.T) {
+	s := simulate(serves("old"))
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(20 * time.Second)
+	expect(t, s, behind, "new.1", "new.2", "new.3", "new.4")
+	if len(s.asked) > 80 {
+		t.Errorf("asked %d times in 20 s", len(s.asked))
+	}
+	quiet := len(s.asked)
+	s.run(10 * time.Minute)
+	if n := len(s.asked) - quiet; n > 250 {
+		t.Errorf("asked %d times in 10 minutes after the last try", n)
+	}
+}
+
+func TestASetThatComesBackGetsAValueThatThePodDoesNotHave(t *testing.T) {
+	s := simulate(serves("other"))
+	s.see(pod{uid: "1", address: s.pod.address, running: s.pod.running, started: true, instance: "first", annotation: "new.1"})
+	s.aim(Target{Digest: "new"})
+	s.run(time.Second)
+	expect(t, s, hurried, "new.2")
+}
+
+func TestARefusalIsToldOnceAllHasBeenTried(t *testing.T) {
+	s := simulate(func(time.Time) (confirm.Answer, error) {
+		return confirm.Answer{Digest: "old", Reason: string(profile.SetRejected)}, nil
+	})
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(time.Second)
+	expect(t, s, hurried, "new.1")
+	s.run(19 * time.Second)
+	expect(t, s, refusing, "new.1", "new.2", "new.3", "new.4")
+}
+
+func TestABrokerThatDoesNotAnswerIsAnnotatedOnce(t *testing.T) {
+	s := simulate(silent)
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(20 * time.Minute)
+	expect(t, s, unverified, "new.1")
+	if n := len(s.asked); n > 40 {
+		t.Errorf("asked %d times in 20 minutes", n)
+	}
+	s.aim(Target{Digest: "newer", Written: s.now})
+	s.run(time.Millisecond)
+	expect(t, s, unverified, "new.1", "newer.1")
+}
+
+func TestABrokerWithoutAnAddressIsAnnotatedOnceAndNeverAsked(t *testing.T) {
+	s := simulate(silent)
+	s.pod.address = netip.AddrPort{}
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(time.Hour)
+	expect(t, s, unverified, "new.1")
+	if len(s.asked) > 0 {
+		t.Errorf("asked at %v", s.asked)
+	}
+}
+
+func TestABrokerThatTheLeaderBeforeAnnotatedIsNotAnnotatedAgainWhenItDoesNotAnswer(t *testing.T) {
+	s := simulate(silent)
+	s.pod.annotation = "new.1"
+	s.aim(Target{Digest: "new"})
+	s.run(time.Hour)
+	expect(t, s, unverified)
+}
+
+func TestOneMissedQuestionForgetsNothing(t *testing.T) {
+	misses := 0
+	s := simulate(func(now time.Time) (confirm.Answer, error) {
+		if now.After(epoch) && misses < unansweredTrusted-1 {
+			misses++
+			return silent(now)
+		}
+		return serves("new")(now)
+	})
+	s.aim(Target{Digest: "new"})
+	for range 60 {
+		s.run(10 * time.Second)
+		expect(t, s, updated)
+	}
+	if misses != unansweredTrusted-1 {
+		t.Errorf("missed %d questions, expected %d", misses, unansweredTrusted-1)
+	}
+}
+
+func TestARestartedBrokerIsAskedAgain(t *testing.T) {
+	s := simulate(serves("new"))
+	s.aim(Target{Digest: "new"})
+	s.run(time.Second)
+	restarted := s.pod
+	restarted.instance, restarted.running = "second", s.now
+	s.see(restarted)
+	expect(t, s, checking)
+	s.run(time.Millisecond)
+	expect(t, s, updated)
+	if len(s.asked) != 2 {
+		t.Errorf("asked at %v, expected twice", s.asked)
+	}
+}
+
+func TestAnotherPodOfTheSameNameIsAnotherBroker(t *testing.T) {
+	s := simulate(serves("old"))
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(20 * time.Second)
+	successor := s.pod
+	successor.uid = "2"
+	s.see(successor)
+	if s.tries != 0 || s.value != "" || s.target.Digest != "new" || !s.hurry {
+		t.Errorf("found %+v", s.broker)
+	}
+}
+
+func TestTheSameSetWrittenAgainIsConfirmedAgain(t *testing.T) {
+	s := simulate(serves("new"))
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(time.Second)
+	s.aim(Target{Digest: "new", Written: s.now})
+	expect(t, s, checking)
+	s.run(time.Millisecond)
+	expect(t, s, updated)
+}
+
+func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
+	tests := map[string]struct {
+		written   time.Duration // after epoch, when its container began to run
+		after     time.Duration
+		class     class
+		annotated []string
+	}{
+		"has time to read what was there before":                  {-time.Minute, time.Second, uncounted, nil},
+		"is woken when it took too long":                          {-time.Minute, 2 * time.Second, uncounted, []string{"new.1"}},
+		"is woken at once for a set that came later":              {time.Second, time.Second, uncounted, []string{"new.1"}},
+		"is woken four times, then counts as waiting for its set": {-time.Minute, time.Minute, waiting, []string{"new.1", "new.2", "new.3", "new.4"}},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			s := simulate(silent)
+			s.see(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"})
+			s.aim(Target{Digest: "new", Written: epoch.Add(test.written)})
+			s.run(test.after)
+			expect(t, s, test.class, test.annotated...)
+			if len(s.asked) > 0 {
+				t.Errorf("asked at %v before it was started", s.asked)
+			}
+		})
+	}
+}
+
+func TestWithoutHurryABrokerIsAskedForAsLongAsAKubeletTakes(t *testing.T) {
+	s := simulate(becomes("old", "new", 80*time.Second))
+	s.hurry = false
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(79 * time.Second)
+	expect(t, s, hurried)
+	s.run(3 * time.Second)
+	expect(t, s, updated)
+
+	s = simulate(serves("old"))
+	s.hurry = false
+	s.aim(Target{Digest: "new", Written: epoch})
+	s.run(5 * time.Minute)
+	expect(t, s, behind)
+}
+
+func TestWithoutATargetNothingIsDone(t *testing.T) {
+	s := simulate(serves("old"))
+	s.run(time.Hour)
+	expect(t, s, uncounted)
+	if len(s.asked) > 0 {
+		t.Errorf("asked at %v", s.asked)
+	}
+}
+
+func TestPausesGrowToAMinute(t *testing.T) {
+	for failures := range 100 {
+		pause := unanswered(failures + 1)
+		if pause < unansweredFirst/2 || pause > unansweredMost*5/4 {
+			t.Errorf("after %d failures the pause is %s", failures+1, pause)
+		}
+	}
+}
