@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -126,11 +125,5 @@ func TestANamespaceThatIsDeletedTakesItsProfilesAlong(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	createProfile(t, namespace, "sha3-512")
 	profilesConfigMap(t, namespace)
-	began := time.Now()
-	if output, err := kubectl(t, "", "delete", "namespace", namespace, "--timeout=30s"); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Error(fmt.Sprintf("deleting the namespace took %.1f s, expected at most 10 s", took.Seconds()))
-	}
+	expectDeletedSoon(t, namespace)
 }

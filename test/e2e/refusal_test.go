@@ -74,13 +74,17 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	}
 
 	startOperator(t)
-	eventually(t, 60*time.Second, "the operator has put the good set back", func() error {
-		found, err := brokerProfiles(t, pod)
-		if err == nil && (found.Reason != "Loaded" || found.Digest != good.Digest) {
-			err = fmt.Errorf("the broker says %+v", found)
+	eventually(t, 30*time.Second, "the operator has put the good set back", func() error {
+		if found := profilesConfigMap(t, namespace); found.Data["Profiles.yaml"] == broken.Data["Profiles.yaml"] {
+			return fmt.Errorf("the ConfigMap still holds %q", found.Data["Profiles.yaml"])
 		}
-		return err
+		return nil
 	})
+	awaitAlgorithm(t, pod, "sha-256", changeHash(t, profile, "sha-256"), resync)
+	awaitPropagated(t, profile, 1)
+	if found, err := brokerProfiles(t, pod); err != nil || found.Reason != "Loaded" {
+		t.Errorf("found that the broker says %+v (%v), expected the reason Loaded", found, err)
+	}
 	expectNoFailure(t, pod, mustStats(t, pod))
 }
 

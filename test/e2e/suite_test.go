@@ -14,12 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
@@ -42,6 +44,8 @@ func setUpSuite(state string) error {
 	if err := json.Unmarshal([]byte(state), &s.installed); err != nil {
 		return fmt.Errorf("reading %s: %w", installedVariable, err)
 	}
+	// What the API server warns of belongs into the tests' output.
+	log.SetLogger(funcr.New(func(prefix, arguments string) { progress("%s %s", prefix, arguments) }, funcr.Options{}))
 	var err error
 	if s.cluster, err = environment.LocalCluster(clusterName); err != nil {
 		return err
