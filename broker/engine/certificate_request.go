@@ -5,6 +5,7 @@ package engine
 import (
 	"crypto"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func parseCSR(text []byte) (*x509.CertificateRequest, error) {
 	}
 	csr, err := x509.ParseCertificateRequest(der)
 	if err != nil {
-		return nil, inputError("csr", "is damaged or of a kind that is not supported: %s", reason(err))
+		return nil, inputError("csr", "%s", damaged("request of PKCS #10", err))
 	}
 	return csr, nil
 }
@@ -47,7 +48,7 @@ func ParseCertificate(field string, text []byte) (*x509.Certificate, error) {
 	}
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, inputError(field, "is damaged or of a kind that is not supported: %s", reason(err))
+		return nil, inputError(field, "%s", damaged("certificate of X.509", err))
 	}
 	return certificate, nil
 }
@@ -69,20 +70,25 @@ func firstBlock(field, what string, text []byte, labels ...string) ([]byte, erro
 	return nil, inputError(field, "has a PEM block %s, expected %q", quote(block.Type, 32), labels[0])
 }
 
-// reason is what a library says about a certificate or a request, which are
+// damaged tells what a library says about a certificate or a request, which are
 // public, on one line of bounded length.
-func reason(err error) string {
-	text := strings.TrimPrefix(err.Error(), "x509: ")
+func damaged(what string, err error) string {
+	var structural asn1.StructuralError
+	var syntax asn1.SyntaxError
+	if errors.As(err, &structural) || errors.As(err, &syntax) {
+		return "is damaged: the content of its PEM block is no " + what
+	}
+	text := []rune(strings.ToValidUTF8(strings.TrimPrefix(err.Error(), "x509: "), "."))
 	const longest = 160
 	if len(text) > longest {
-		text = text[:longest] + "…"
+		text = append(text[:longest], '…')
 	}
-	return strings.Map(func(r rune) rune {
+	for i, r := range text {
 		if !unicode.IsPrint(r) {
-			return '.'
+			text[i] = '.'
 		}
-		return r
-	}, text)
+	}
+	return "is damaged or of a kind that is not supported: " + string(text)
 }
 
 // quote shows the beginning of a text that is no secret.
