@@ -23,71 +23,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CreatedMetadata is the metadata of Hash. It differs from Metadata because
-// the first clients send the time of creation as text in field 2, which later
-// ones use for something else.
-type CreatedMetadata struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 128 characters of printable ASCII.
-	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Time of creation, in the client's own format.
-	CreatedAt     string        `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	TraceContext  *TraceContext `protobuf:"bytes,3,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreatedMetadata) Reset() {
-	*x = CreatedMetadata{}
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreatedMetadata) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreatedMetadata) ProtoMessage() {}
-
-func (x *CreatedMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreatedMetadata.ProtoReflect.Descriptor instead.
-func (*CreatedMetadata) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_v0_hash_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *CreatedMetadata) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *CreatedMetadata) GetCreatedAt() string {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return ""
-}
-
-func (x *CreatedMetadata) GetTraceContext() *TraceContext {
-	if x != nil {
-		return x.TraceContext
-	}
-	return nil
-}
-
 // HashRequest asks for the digest of the input by a profile's algorithm.
 type HashRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -102,7 +37,7 @@ type HashRequest struct {
 
 func (x *HashRequest) Reset() {
 	*x = HashRequest{}
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[1]
+	mi := &file_cryptobroker_v0_hash_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -114,7 +49,7 @@ func (x *HashRequest) String() string {
 func (*HashRequest) ProtoMessage() {}
 
 func (x *HashRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[1]
+	mi := &file_cryptobroker_v0_hash_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -127,7 +62,7 @@ func (x *HashRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashRequest.ProtoReflect.Descriptor instead.
 func (*HashRequest) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_v0_hash_proto_rawDescGZIP(), []int{1}
+	return file_cryptobroker_v0_hash_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *HashRequest) GetProfile() string {
@@ -165,7 +100,7 @@ type HashResponse struct {
 
 func (x *HashResponse) Reset() {
 	*x = HashResponse{}
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[2]
+	mi := &file_cryptobroker_v0_hash_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +112,7 @@ func (x *HashResponse) String() string {
 func (*HashResponse) ProtoMessage() {}
 
 func (x *HashResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_v0_hash_proto_msgTypes[2]
+	mi := &file_cryptobroker_v0_hash_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +125,7 @@ func (x *HashResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HashResponse.ProtoReflect.Descriptor instead.
 func (*HashResponse) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_v0_hash_proto_rawDescGZIP(), []int{2}
+	return file_cryptobroker_v0_hash_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *HashResponse) GetHashValue() string {
@@ -218,12 +153,7 @@ var File_cryptobroker_v0_hash_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v0_hash_proto_rawDesc = "" +
 	"\n" +
-	"\x1acryptobroker/v0/hash.proto\x12\fCryptoBroker\x1a\x1ecryptobroker/v0/metadata.proto\"\x81\x01\n" +
-	"\x0fCreatedMetadata\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
-	"\n" +
-	"created_at\x18\x02 \x01(\tR\tcreatedAt\x12?\n" +
-	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContext\"x\n" +
+	"\x1acryptobroker/v0/hash.proto\x12\fCryptoBroker\x1a\x1ecryptobroker/v0/metadata.proto\"x\n" +
 	"\vHashRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x129\n" +
@@ -246,22 +176,20 @@ func file_cryptobroker_v0_hash_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_v0_hash_proto_rawDescData
 }
 
-var file_cryptobroker_v0_hash_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_cryptobroker_v0_hash_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_cryptobroker_v0_hash_proto_goTypes = []any{
-	(*CreatedMetadata)(nil), // 0: CryptoBroker.CreatedMetadata
-	(*HashRequest)(nil),     // 1: CryptoBroker.HashRequest
-	(*HashResponse)(nil),    // 2: CryptoBroker.HashResponse
-	(*TraceContext)(nil),    // 3: CryptoBroker.TraceContext
+	(*HashRequest)(nil),     // 0: CryptoBroker.HashRequest
+	(*HashResponse)(nil),    // 1: CryptoBroker.HashResponse
+	(*CreatedMetadata)(nil), // 2: CryptoBroker.CreatedMetadata
 }
 var file_cryptobroker_v0_hash_proto_depIdxs = []int32{
-	3, // 0: CryptoBroker.CreatedMetadata.trace_context:type_name -> CryptoBroker.TraceContext
-	0, // 1: CryptoBroker.HashRequest.metadata:type_name -> CryptoBroker.CreatedMetadata
-	0, // 2: CryptoBroker.HashResponse.metadata:type_name -> CryptoBroker.CreatedMetadata
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2, // 0: CryptoBroker.HashRequest.metadata:type_name -> CryptoBroker.CreatedMetadata
+	2, // 1: CryptoBroker.HashResponse.metadata:type_name -> CryptoBroker.CreatedMetadata
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v0_hash_proto_init() }
@@ -276,7 +204,7 @@ func file_cryptobroker_v0_hash_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_v0_hash_proto_rawDesc), len(file_cryptobroker_v0_hash_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -4,8 +4,8 @@
 // Its services grew without ever changing a method, so all of those releases
 // are served by one description: clients call
 //
-//   0.1 to 0.3   Hash
-//   0.4 to 0.5   HashData
+//   0.1 to 0.3   Hash and Sign
+//   0.4 to 0.5   HashData and SignCertificate
 //
 // A method of a later release has messages of its own, never those of an
 // earlier one.
@@ -170,6 +170,71 @@ func (x *Metadata) GetTraceContext() *TraceContext {
 	return nil
 }
 
+// CreatedMetadata is the metadata of Hash and Sign. It differs from Metadata
+// because the first clients send the time of creation as text in field 2, which
+// later ones use for something else.
+type CreatedMetadata struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 128 characters of printable ASCII.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Time of creation, in the client's own format.
+	CreatedAt     string        `protobuf:"bytes,2,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
+	TraceContext  *TraceContext `protobuf:"bytes,3,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatedMetadata) Reset() {
+	*x = CreatedMetadata{}
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatedMetadata) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatedMetadata) ProtoMessage() {}
+
+func (x *CreatedMetadata) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatedMetadata.ProtoReflect.Descriptor instead.
+func (*CreatedMetadata) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_v0_metadata_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CreatedMetadata) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CreatedMetadata) GetCreatedAt() string {
+	if x != nil {
+		return x.CreatedAt
+	}
+	return ""
+}
+
+func (x *CreatedMetadata) GetTraceContext() *TraceContext {
+	if x != nil {
+		return x.TraceContext
+	}
+	return nil
+}
+
 var File_cryptobroker_v0_metadata_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v0_metadata_proto_rawDesc = "" +
@@ -185,6 +250,11 @@ const file_cryptobroker_v0_metadata_proto_rawDesc = "" +
 	"\x0ecorrelation_id\x18\x05 \x01(\tR\rcorrelationId\"[\n" +
 	"\bMetadata\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12?\n" +
+	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContext\"\x81\x01\n" +
+	"\x0fCreatedMetadata\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
+	"\n" +
+	"created_at\x18\x02 \x01(\tR\tcreatedAt\x12?\n" +
 	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContextBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
 
 var (
@@ -199,18 +269,20 @@ func file_cryptobroker_v0_metadata_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_v0_metadata_proto_rawDescData
 }
 
-var file_cryptobroker_v0_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_cryptobroker_v0_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_cryptobroker_v0_metadata_proto_goTypes = []any{
-	(*TraceContext)(nil), // 0: CryptoBroker.TraceContext
-	(*Metadata)(nil),     // 1: CryptoBroker.Metadata
+	(*TraceContext)(nil),    // 0: CryptoBroker.TraceContext
+	(*Metadata)(nil),        // 1: CryptoBroker.Metadata
+	(*CreatedMetadata)(nil), // 2: CryptoBroker.CreatedMetadata
 }
 var file_cryptobroker_v0_metadata_proto_depIdxs = []int32{
 	0, // 0: CryptoBroker.Metadata.trace_context:type_name -> CryptoBroker.TraceContext
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0, // 1: CryptoBroker.CreatedMetadata.trace_context:type_name -> CryptoBroker.TraceContext
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v0_metadata_proto_init() }
@@ -224,7 +296,7 @@ func file_cryptobroker_v0_metadata_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_v0_metadata_proto_rawDesc), len(file_cryptobroker_v0_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

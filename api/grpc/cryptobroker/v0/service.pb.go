@@ -26,25 +26,35 @@ var File_cryptobroker_v0_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v0_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto2\x96\x01\n" +
+	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto\x1a\x1acryptobroker/v0/sign.proto\x1a&cryptobroker/v0/sign_certificate.proto2\xb5\x02\n" +
 	"\n" +
 	"CryptoGrpc\x12=\n" +
 	"\x04Hash\x12\x19.CryptoBroker.HashRequest\x1a\x1a.CryptoBroker.HashResponse\x12I\n" +
-	"\bHashData\x12\x1d.CryptoBroker.HashDataRequest\x1a\x1e.CryptoBroker.HashDataResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
+	"\bHashData\x12\x1d.CryptoBroker.HashDataRequest\x1a\x1e.CryptoBroker.HashDataResponse\x12=\n" +
+	"\x04Sign\x12\x19.CryptoBroker.SignRequest\x1a\x1a.CryptoBroker.SignResponse\x12^\n" +
+	"\x0fSignCertificate\x12$.CryptoBroker.SignCertificateRequest\x1a%.CryptoBroker.SignCertificateResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
 
 var file_cryptobroker_v0_service_proto_goTypes = []any{
-	(*HashRequest)(nil),      // 0: CryptoBroker.HashRequest
-	(*HashDataRequest)(nil),  // 1: CryptoBroker.HashDataRequest
-	(*HashResponse)(nil),     // 2: CryptoBroker.HashResponse
-	(*HashDataResponse)(nil), // 3: CryptoBroker.HashDataResponse
+	(*HashRequest)(nil),             // 0: CryptoBroker.HashRequest
+	(*HashDataRequest)(nil),         // 1: CryptoBroker.HashDataRequest
+	(*SignRequest)(nil),             // 2: CryptoBroker.SignRequest
+	(*SignCertificateRequest)(nil),  // 3: CryptoBroker.SignCertificateRequest
+	(*HashResponse)(nil),            // 4: CryptoBroker.HashResponse
+	(*HashDataResponse)(nil),        // 5: CryptoBroker.HashDataResponse
+	(*SignResponse)(nil),            // 6: CryptoBroker.SignResponse
+	(*SignCertificateResponse)(nil), // 7: CryptoBroker.SignCertificateResponse
 }
 var file_cryptobroker_v0_service_proto_depIdxs = []int32{
 	0, // 0: CryptoBroker.CryptoGrpc.Hash:input_type -> CryptoBroker.HashRequest
 	1, // 1: CryptoBroker.CryptoGrpc.HashData:input_type -> CryptoBroker.HashDataRequest
-	2, // 2: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
-	3, // 3: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
-	2, // [2:4] is the sub-list for method output_type
-	0, // [0:2] is the sub-list for method input_type
+	2, // 2: CryptoBroker.CryptoGrpc.Sign:input_type -> CryptoBroker.SignRequest
+	3, // 3: CryptoBroker.CryptoGrpc.SignCertificate:input_type -> CryptoBroker.SignCertificateRequest
+	4, // 4: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
+	5, // 5: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
+	6, // 6: CryptoBroker.CryptoGrpc.Sign:output_type -> CryptoBroker.SignResponse
+	7, // 7: CryptoBroker.CryptoGrpc.SignCertificate:output_type -> CryptoBroker.SignCertificateResponse
+	4, // [4:8] is the sub-list for method output_type
+	0, // [0:4] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
@@ -57,6 +67,8 @@ func file_cryptobroker_v0_service_proto_init() {
 	}
 	file_cryptobroker_v0_hash_proto_init()
 	file_cryptobroker_v0_hash_data_proto_init()
+	file_cryptobroker_v0_sign_proto_init()
+	file_cryptobroker_v0_sign_certificate_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -21,8 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CryptoGrpc_Hash_FullMethodName     = "/CryptoBroker.CryptoGrpc/Hash"
-	CryptoGrpc_HashData_FullMethodName = "/CryptoBroker.CryptoGrpc/HashData"
+	CryptoGrpc_Hash_FullMethodName            = "/CryptoBroker.CryptoGrpc/Hash"
+	CryptoGrpc_HashData_FullMethodName        = "/CryptoBroker.CryptoGrpc/HashData"
+	CryptoGrpc_Sign_FullMethodName            = "/CryptoBroker.CryptoGrpc/Sign"
+	CryptoGrpc_SignCertificate_FullMethodName = "/CryptoBroker.CryptoGrpc/SignCertificate"
 )
 
 // CryptoGrpcClient is the client API for CryptoGrpc service.
@@ -37,6 +39,11 @@ type CryptoGrpcClient interface {
 	Hash(ctx context.Context, in *HashRequest, opts ...grpc.CallOption) (*HashResponse, error)
 	// HashData computes a digest by the algorithm of a profile.
 	HashData(ctx context.Context, in *HashDataRequest, opts ...grpc.CallOption) (*HashDataResponse, error)
+	// Sign is SignCertificate for clients of releases 0.1 to 0.3; it always
+	// returns base64.
+	Sign(ctx context.Context, in *SignRequest, opts ...grpc.CallOption) (*SignResponse, error)
+	// SignCertificate issues a certificate by the rules of a profile.
+	SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error)
 }
 
 type cryptoGrpcClient struct {
@@ -67,6 +74,26 @@ func (c *cryptoGrpcClient) HashData(ctx context.Context, in *HashDataRequest, op
 	return out, nil
 }
 
+func (c *cryptoGrpcClient) Sign(ctx context.Context, in *SignRequest, opts ...grpc.CallOption) (*SignResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_Sign_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoGrpcClient) SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignCertificateResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_SignCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoGrpcServer is the server API for CryptoGrpc service.
 // All implementations must embed UnimplementedCryptoGrpcServer
 // for forward compatibility.
@@ -79,6 +106,11 @@ type CryptoGrpcServer interface {
 	Hash(context.Context, *HashRequest) (*HashResponse, error)
 	// HashData computes a digest by the algorithm of a profile.
 	HashData(context.Context, *HashDataRequest) (*HashDataResponse, error)
+	// Sign is SignCertificate for clients of releases 0.1 to 0.3; it always
+	// returns base64.
+	Sign(context.Context, *SignRequest) (*SignResponse, error)
+	// SignCertificate issues a certificate by the rules of a profile.
+	SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error)
 	mustEmbedUnimplementedCryptoGrpcServer()
 }
 
@@ -94,6 +126,12 @@ func (UnimplementedCryptoGrpcServer) Hash(context.Context, *HashRequest) (*HashR
 }
 func (UnimplementedCryptoGrpcServer) HashData(context.Context, *HashDataRequest) (*HashDataResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HashData not implemented")
+}
+func (UnimplementedCryptoGrpcServer) Sign(context.Context, *SignRequest) (*SignResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Sign not implemented")
+}
+func (UnimplementedCryptoGrpcServer) SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignCertificate not implemented")
 }
 func (UnimplementedCryptoGrpcServer) mustEmbedUnimplementedCryptoGrpcServer() {}
 func (UnimplementedCryptoGrpcServer) testEmbeddedByValue()                    {}
@@ -152,6 +190,42 @@ func _CryptoGrpc_HashData_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoGrpc_Sign_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).Sign(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_Sign_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).Sign(ctx, req.(*SignRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoGrpc_SignCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).SignCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_SignCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).SignCertificate(ctx, req.(*SignCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoGrpc_ServiceDesc is the grpc.ServiceDesc for CryptoGrpc service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -166,6 +240,14 @@ var CryptoGrpc_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HashData",
 			Handler:    _CryptoGrpc_HashData_Handler,
+		},
+		{
+			MethodName: "Sign",
+			Handler:    _CryptoGrpc_Sign_Handler,
+		},
+		{
+			MethodName: "SignCertificate",
+			Handler:    _CryptoGrpc_SignCertificate_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

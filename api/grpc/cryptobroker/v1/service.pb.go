@@ -250,7 +250,7 @@ var File_cryptobroker_v1_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\x1ecryptobroker/v1/metadata.proto\"\xc0\x01\n" +
+	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\x1ecryptobroker/v1/metadata.proto\x1a&cryptobroker/v1/sign_certificate.proto\"\xc0\x01\n" +
 	"\x0fHashDataRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x125\n" +
@@ -268,9 +268,10 @@ const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\x10HashOutputFormat\x12\"\n" +
 	"\x1eHASH_OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16HASH_OUTPUT_FORMAT_HEX\x10\x01\x12\x1a\n" +
-	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022`\n" +
+	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022\xc6\x01\n" +
 	"\rCryptoService\x12O\n" +
-	"\bHashData\x12 .cryptobroker.v1.HashDataRequest\x1a!.cryptobroker.v1.HashDataResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1;cryptobrokerv1b\x06proto3"
+	"\bHashData\x12 .cryptobroker.v1.HashDataRequest\x1a!.cryptobroker.v1.HashDataResponse\x12d\n" +
+	"\x0fSignCertificate\x12'.cryptobroker.v1.SignCertificateRequest\x1a(.cryptobroker.v1.SignCertificateResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1;cryptobrokerv1b\x06proto3"
 
 var (
 	file_cryptobroker_v1_service_proto_rawDescOnce sync.Once
@@ -287,11 +288,13 @@ func file_cryptobroker_v1_service_proto_rawDescGZIP() []byte {
 var file_cryptobroker_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_cryptobroker_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_cryptobroker_v1_service_proto_goTypes = []any{
-	(HashOutputFormat)(0),    // 0: cryptobroker.v1.HashOutputFormat
-	(*HashDataRequest)(nil),  // 1: cryptobroker.v1.HashDataRequest
-	(*HashDataResponse)(nil), // 2: cryptobroker.v1.HashDataResponse
-	(*Metadata)(nil),         // 3: cryptobroker.v1.Metadata
-	(*CryptoDescriptor)(nil), // 4: cryptobroker.v1.CryptoDescriptor
+	(HashOutputFormat)(0),           // 0: cryptobroker.v1.HashOutputFormat
+	(*HashDataRequest)(nil),         // 1: cryptobroker.v1.HashDataRequest
+	(*HashDataResponse)(nil),        // 2: cryptobroker.v1.HashDataResponse
+	(*Metadata)(nil),                // 3: cryptobroker.v1.Metadata
+	(*CryptoDescriptor)(nil),        // 4: cryptobroker.v1.CryptoDescriptor
+	(*SignCertificateRequest)(nil),  // 5: cryptobroker.v1.SignCertificateRequest
+	(*SignCertificateResponse)(nil), // 6: cryptobroker.v1.SignCertificateResponse
 }
 var file_cryptobroker_v1_service_proto_depIdxs = []int32{
 	3, // 0: cryptobroker.v1.HashDataRequest.metadata:type_name -> cryptobroker.v1.Metadata
@@ -299,9 +302,11 @@ var file_cryptobroker_v1_service_proto_depIdxs = []int32{
 	3, // 2: cryptobroker.v1.HashDataResponse.metadata:type_name -> cryptobroker.v1.Metadata
 	4, // 3: cryptobroker.v1.HashDataResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
 	1, // 4: cryptobroker.v1.CryptoService.HashData:input_type -> cryptobroker.v1.HashDataRequest
-	2, // 5: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
+	5, // 5: cryptobroker.v1.CryptoService.SignCertificate:input_type -> cryptobroker.v1.SignCertificateRequest
+	2, // 6: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
+	6, // 7: cryptobroker.v1.CryptoService.SignCertificate:output_type -> cryptobroker.v1.SignCertificateResponse
+	6, // [6:8] is the sub-list for method output_type
+	4, // [4:6] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name
 	4, // [4:4] is the sub-list for extension extendee
 	0, // [0:4] is the sub-list for field type_name
@@ -313,6 +318,7 @@ func file_cryptobroker_v1_service_proto_init() {
 		return
 	}
 	file_cryptobroker_v1_metadata_proto_init()
+	file_cryptobroker_v1_sign_certificate_proto_init()
 	file_cryptobroker_v1_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*HashDataResponse_HashValueHex)(nil),
 		(*HashDataResponse_HashValueRaw)(nil),

@@ -21,7 +21,8 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	CryptoService_HashData_FullMethodName = "/cryptobroker.v1.CryptoService/HashData"
+	CryptoService_HashData_FullMethodName        = "/cryptobroker.v1.CryptoService/HashData"
+	CryptoService_SignCertificate_FullMethodName = "/cryptobroker.v1.CryptoService/SignCertificate"
 )
 
 // CryptoServiceClient is the client API for CryptoService service.
@@ -32,6 +33,8 @@ const (
 type CryptoServiceClient interface {
 	// HashData computes a digest by the algorithm of a profile.
 	HashData(ctx context.Context, in *HashDataRequest, opts ...grpc.CallOption) (*HashDataResponse, error)
+	// SignCertificate issues a certificate by the rules of a profile.
+	SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error)
 }
 
 type cryptoServiceClient struct {
@@ -52,6 +55,16 @@ func (c *cryptoServiceClient) HashData(ctx context.Context, in *HashDataRequest,
 	return out, nil
 }
 
+func (c *cryptoServiceClient) SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignCertificateResponse)
+	err := c.cc.Invoke(ctx, CryptoService_SignCertificate_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoServiceServer is the server API for CryptoService service.
 // All implementations must embed UnimplementedCryptoServiceServer
 // for forward compatibility.
@@ -60,6 +73,8 @@ func (c *cryptoServiceClient) HashData(ctx context.Context, in *HashDataRequest,
 type CryptoServiceServer interface {
 	// HashData computes a digest by the algorithm of a profile.
 	HashData(context.Context, *HashDataRequest) (*HashDataResponse, error)
+	// SignCertificate issues a certificate by the rules of a profile.
+	SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error)
 	mustEmbedUnimplementedCryptoServiceServer()
 }
 
@@ -72,6 +87,9 @@ type UnimplementedCryptoServiceServer struct{}
 
 func (UnimplementedCryptoServiceServer) HashData(context.Context, *HashDataRequest) (*HashDataResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HashData not implemented")
+}
+func (UnimplementedCryptoServiceServer) SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignCertificate not implemented")
 }
 func (UnimplementedCryptoServiceServer) mustEmbedUnimplementedCryptoServiceServer() {}
 func (UnimplementedCryptoServiceServer) testEmbeddedByValue()                       {}
@@ -112,6 +130,24 @@ func _CryptoService_HashData_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoService_SignCertificate_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignCertificateRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).SignCertificate(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_SignCertificate_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).SignCertificate(ctx, req.(*SignCertificateRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoService_ServiceDesc is the grpc.ServiceDesc for CryptoService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -122,6 +158,10 @@ var CryptoService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "HashData",
 			Handler:    _CryptoService_HashData_Handler,
+		},
+		{
+			MethodName: "SignCertificate",
+			Handler:    _CryptoService_SignCertificate_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
