@@ -54,7 +54,7 @@ func (a *announcer) tell(object client.Object, before, after []metav1.Condition,
 	c := meta.FindStatusCondition(after, v1alpha1.ConditionAccepted)
 	if b := meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.Reason != c.Reason || b.ObservedGeneration != c.ObservedGeneration {
 		if c.Status == metav1.ConditionTrue {
-			a.event(object, corev1.EventTypeNormal, eventAccepted, actionRender, c.Message)
+			a.event(object, corev1.EventTypeNormal, eventAccepted, actionRender, fmt.Sprintf("Generation %d is accepted. %s", c.ObservedGeneration, c.Message))
 		} else {
 			a.event(object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
 		}

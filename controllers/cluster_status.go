@@ -57,12 +57,12 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
-	before := p.DeepCopy()
-	p.Status = *status
-	if err := r.client.Status().Patch(ctx, &p, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+	before := p.Status.Conditions
+	if written, err := writeStatus(ctx, r.client, &p, status); err != nil {
 		return reconcile.Result{}, err
+	} else if written {
+		r.announcer.tell(&p, before, status.Conditions, all.brokers.Took)
 	}
-	r.announcer.tell(&p, before.Status.Conditions, status.Conditions, all.brokers.Took)
 	return reconcile.Result{}, nil
 }
 

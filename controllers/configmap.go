@@ -89,7 +89,7 @@ func isAsDesired(found *corev1.ConfigMap, data []byte) bool {
 // but the operator decides what is in there.
 func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data []byte) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
-		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart", "namespace", namespace)
+		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
 		if err := c.remove(ctx, found); err != nil {
 			return err
 		}

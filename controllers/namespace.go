@@ -25,6 +25,10 @@ import (
 // wakes the kubelet of each pod.
 const writePause = 200 * time.Millisecond
 
+// failureGrace is for how long a set may fail to be written before its profiles
+// are no longer called accepted.
+const failureGrace = 3 * time.Second
+
 // namespaceReconciler renders and writes the set of a namespace. Requests name
 // a namespace.
 type namespaceReconciler struct {
@@ -40,6 +44,8 @@ type namespaceReconciler struct {
 	mu sync.Mutex
 	// targets are the sets that this process wrote or found, by namespace.
 	targets map[string]distribute.Target
+	// failed is since when the set of a namespace can't be written.
+	failed map[string]time.Time
 }
 
 func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -68,6 +74,9 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 	target, pause, err := r.settle(ctx, name, set)
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	if r.failing(name, err, time.Now()) < failureGrace && err != nil {
+		return reconcile.Result{}, err // tried again before anybody is told
 	}
 	decided := outcome{
 		namespaced: set.Namespaced,
@@ -142,6 +151,21 @@ func (r *namespaceReconciler) target(name string) distribute.Target {
 	return r.targets[name]
 }
 
+// failing is for how long the set of a namespace has failed to be written.
+func (r *namespaceReconciler) failing(name string, err error, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.failed, name)
+		return 0
+	}
+	since, again := r.failed[name]
+	if !again {
+		r.failed[name], since = now, now
+	}
+	return now.Sub(since)
+}
+
 // aim has the distributor bring the set into brokers, before anything else is
 // done.
 func (r *namespaceReconciler) aim(name string, target distribute.Target) {
@@ -154,6 +178,7 @@ func (r *namespaceReconciler) aim(name string, target distribute.Target) {
 func (r *namespaceReconciler) forget(name string) {
 	r.mu.Lock()
 	delete(r.targets, name)
+	delete(r.failed, name)
 	r.mu.Unlock()
 	r.configMaps.forget(name)
 	r.distributor.Forget(name)

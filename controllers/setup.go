@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -94,8 +97,16 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return err
 	}
 
+	work := queue.Options(namespaces, namespaceWorkers)
+	work.LogConstructor = func(request *reconcile.Request) logr.Logger {
+		logger := mgr.GetLogger().WithValues("controller", "namespace")
+		if request != nil {
+			logger = logger.WithValues("namespace", request.Name)
+		}
+		return logger
+	}
 	err = watchForNamespaces(ctrl.NewControllerManagedBy(mgr).Named("namespace"), mgr.GetClient(), options.OperatorNamespace).
-		WithOptions(queue.Options(namespaces, namespaceWorkers)).
+		WithOptions(work).
 		Complete(&namespaceReconciler{
 			client:            mgr.GetClient(),
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), written: map[string]string{}},
@@ -109,6 +120,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 				}
 			},
 			targets: map[string]distribute.Target{},
+			failed:  map[string]time.Time{},
 		})
 	if err != nil {
 		return err

@@ -4,12 +4,15 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -79,12 +82,12 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 			result.RequeueAfter = pause
 			continue
 		}
-		before := p.DeepCopy()
-		p.Status = *status
-		if err := r.client.Status().Patch(ctx, p, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); client.IgnoreNotFound(err) != nil {
+		before := p.Status.Conditions
+		if written, err := writeStatus(ctx, r.client, p, status); err != nil {
 			return reconcile.Result{}, err
+		} else if written {
+			r.announcer.tell(p, before, status.Conditions, brokers.Took)
 		}
-		r.announcer.tell(p, before.Status.Conditions, status.Conditions, brokers.Took)
 	}
 	return result, nil
 }
@@ -125,4 +128,22 @@ func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64) b
 	c.ObservedGeneration = generation
 	c.Message = cut(c.Message, maxConditionMessage)
 	return meta.SetStatusCondition(conditions, c)
+}
+
+// writeStatus replaces the whole status of an object, zeros included, which
+// `kubectl get` would show as blanks otherwise. It returns false when the object
+// is gone, or another one of its name is there.
+func writeStatus(ctx context.Context, c client.Client, object client.Object, status any) (bool, error) {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": object.GetUID()},
+		"status":   status,
+	})
+	if err != nil {
+		return false, err
+	}
+	err = c.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -5,13 +5,17 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -76,6 +80,16 @@ func TestAProfileWithoutPodsIsAcceptedAndPropagated(t *testing.T) {
 	p.Spec.ProfileName = "Orders 2026"
 	create(t, p)
 	expectStatus(t, p, has{accepted: "True Valid", propagated: "True NoPods"})
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("CryptoProfile"))
+	if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(p), raw); err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []string{"pods", "updatedPods", "unverifiedPods"} {
+		if found, is, err := unstructured.NestedInt64(raw.Object, "status", number); found != 0 || !is || err != nil {
+			t.Errorf("%s is %d (there: %t, %v), expected a written 0", number, found, is, err)
+		}
+	}
 	if p.Status.ProfileName != "Orders 2026" || !strings.HasPrefix(p.Status.Digest, "sha256:") {
 		t.Errorf("found %+v", p.Status)
 	}
@@ -146,4 +160,49 @@ func TestASetThatDoesNotFitLeavesTheOneBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectStatus(t, first, has{accepted: "True Valid"})
+}
+
+func TestASetThatCannotBeWrittenIsNotAccepted(t *testing.T) {
+	start(t)
+	ns := namespace(t, map[string]string{"writing": "refused"})
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "refuse-writing"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"writing": "refused"}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}}},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: "no ConfigMaps here"}},
+		},
+	}
+	create(t, policy)
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "refuse-writing"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	create(t, binding)
+	t.Cleanup(func() {
+		if err := apiServer.Delete(context.Background(), policy); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the policy is in force", func() error {
+		err := apiServer.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "probe-"}}, client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "no ConfigMaps here") {
+			return fmt.Errorf("found %v", err)
+		}
+		return nil
+	})
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectStatus(t, p, has{accepted: "False NotWritten", propagated: "False NotAccepted", says: "no ConfigMaps here"})
+	if err := apiServer.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	expectStatus(t, p, has{accepted: "True Valid"})
 }
