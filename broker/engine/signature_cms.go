@@ -93,7 +93,7 @@ func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature 
 	signed, err := pkcs7.Parse(signature)
 	switch {
 	case err != nil || len(signed.Signers) == 0:
-		return malformed("is not a CMS SignedData with a signer")
+		return malformed("is not a CMS SignedData with a signer named by issuer and serial number")
 	case len(signed.Signers) > 1:
 		return malformed("has %d signers, expected one", len(signed.Signers))
 	case len(signed.Content) > 0:
