@@ -40,7 +40,7 @@ type Issuer struct {
 	OwnCertificate bool
 }
 
-// SignCertificate makes a certificate (RFC 5280) by the rules of a profile and
+// IssueCertificate makes a certificate (RFC 5280) by the rules of a profile and
 // returns its DER. now is the time of signing.
 //
 // The subject is that of the CSR byte for byte, or the one of the request; the
@@ -51,7 +51,7 @@ type Issuer struct {
 // A period that the request asks for is granted or refused, never cut. Where it
 // does not ask, the certificate is valid for as long as the profile allows and
 // the issuer's own certificate lasts.
-func SignCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
+func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
 	csr, err := parseCSR(request.CSR)
 	if err != nil {
 		return nil, err

@@ -148,9 +148,9 @@ func permissive(t testing.TB, lines ...string) *profile.CertificatePolicy {
 // issued signs a certificate that has to be signed, and reads it.
 func issued(t testing.TB, policy *profile.CertificatePolicy, issuer engine.Issuer, request engine.CertificateRequest) *x509.Certificate {
 	t.Helper()
-	der, err := engine.SignCertificate(policy, issuer, request, time.Now())
+	der, err := engine.IssueCertificate(policy, issuer, request, time.Now())
 	if err != nil {
-		t.Fatalf("SignCertificate: %v", err)
+		t.Fatalf("IssueCertificate: %v", err)
 	}
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {

@@ -76,7 +76,7 @@ func FuzzCSR(f *testing.F) {
 		if notAfter == 0 {
 			request.NotAfter = nil
 		}
-		der, err := engine.SignCertificate(policy, issuer, request, now)
+		der, err := engine.IssueCertificate(policy, issuer, request, now)
 		if err != nil {
 			checkRefusal(t, err)
 			return
@@ -116,7 +116,7 @@ func FuzzIssuerCertificate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		certificate, err := engine.ParseCertificate("caCert", inPEM("CERTIFICATE", text))
 		if err == nil {
-			_, err = engine.SignCertificate(policy, engine.Issuer{Key: key, Certificate: certificate}, request, time.Now())
+			_, err = engine.IssueCertificate(policy, engine.Issuer{Key: key, Certificate: certificate}, request, time.Now())
 		}
 		if err == nil {
 			t.Fatal("a certificate was signed under a certificate of another key")
@@ -148,7 +148,7 @@ func FuzzAlternativeNames(f *testing.F) {
 		if patterns {
 			policy = matched
 		}
-		der, err := engine.SignCertificate(policy, issuer, engine.CertificateRequest{CSR: inPEM("CERTIFICATE REQUEST", request)}, time.Now())
+		der, err := engine.IssueCertificate(policy, issuer, engine.CertificateRequest{CSR: inPEM("CERTIFICATE REQUEST", request)}, time.Now())
 		if err != nil {
 			checkRefusal(t, err)
 			return

@@ -60,7 +60,7 @@ func TestProfilesOfTheCatalogueGiveTheVerdictsOfReleasedBrokers(t *testing.T) {
 			for _, subjectKind := range subjects {
 				t.Run(name+", issuer "+issuerKind+", subject "+subjectKind, func(t *testing.T) {
 					request := csr(t, subjectKind, nil)
-					der, err := engine.SignCertificate(policy, issuer, engine.CertificateRequest{CSR: request}, time.Now())
+					der, err := engine.IssueCertificate(policy, issuer, engine.CertificateRequest{CSR: request}, time.Now())
 					if want := refusedField(allowed.issuers, issuerKind, allowed.subjects, subjectKind); want != "" {
 						var refusal *engine.InputError
 						if !errors.As(err, &refusal) || refusal.Field != want || !strings.Contains(refusal.Problem, "expected") {

@@ -66,7 +66,7 @@ func TestThePeriodOfACertificate(t *testing.T) {
 				}
 				certificate.NotBefore, certificate.NotAfter = time.Unix(int64(*at(begin)), 0), time.Unix(int64(*at(end)), 0)
 			})
-			der, err := engine.SignCertificate(permissive(t), issuer, engine.CertificateRequest{CSR: csr(t, "p-256", nil), NotBefore: c.notBefore, NotAfter: c.notAfter}, now)
+			der, err := engine.IssueCertificate(permissive(t), issuer, engine.CertificateRequest{CSR: csr(t, "p-256", nil), NotBefore: c.notBefore, NotAfter: c.notAfter}, now)
 			if c.refusal != "" {
 				if err == nil || err.Error() != c.refusal {
 					t.Fatalf("error\n got %v\nwant %s", err, c.refusal)

@@ -30,7 +30,7 @@ func parseRequest(t testing.TB, text []byte) *x509.CertificateRequest {
 // refusedWith checks that a certificate is not signed because of the request.
 func refusedWith(t *testing.T, policy *profile.CertificatePolicy, issuer engine.Issuer, request engine.CertificateRequest, want string) {
 	t.Helper()
-	_, err := engine.SignCertificate(policy, issuer, request, time.Now())
+	_, err := engine.IssueCertificate(policy, issuer, request, time.Now())
 	var refusal *engine.InputError
 	if !errors.As(err, &refusal) || err.Error() != want {
 		t.Errorf("error of type %T\n got %v\nwant %s", err, err, want)
@@ -90,7 +90,7 @@ func TestARequestIsRefusedWhoseCSR(t *testing.T) {
 		}), "csr has an empty subject, expected one there or in the field subject: without it and without alternative names that the profile lets in, the certificate would name nobody"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := engine.SignCertificate(policy, issuer, engine.CertificateRequest{CSR: c.csr}, time.Now())
+			_, err := engine.IssueCertificate(policy, issuer, engine.CertificateRequest{CSR: c.csr}, time.Now())
 			var refusal *engine.InputError
 			if !errors.As(err, &refusal) || err.Error() != c.want {
 				t.Errorf("error of type %T\n got %v\nwant %s", err, err, c.want)
@@ -150,7 +150,7 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 			byReference := c.issuer
 			byReference.KeyID, byReference.OwnCertificate = "ca", true
 			want := strings.NewReplacer("caPrivateKey ", `the issuer's key "ca" `, "caCert ", `the certificate of the issuer's key "ca" `).Replace(c.want)
-			_, err := engine.SignCertificate(c.policy, byReference, request, time.Now())
+			_, err := engine.IssueCertificate(c.policy, byReference, request, time.Now())
 			var precondition *engine.PreconditionError
 			if !errors.As(err, &precondition) || err.Error() != want {
 				t.Errorf("by reference: error of type %T\n got %v\nwant %s", err, err, want)

@@ -11,12 +11,13 @@ type Operation uint8
 // The operations, named as in profiles and on the wire.
 const (
 	HashData Operation = iota
+	SignCertificate
 
 	// Operations is how many there are.
 	Operations = int(iota)
 )
 
-var operationNames = [Operations]string{HashData: "HashData"}
+var operationNames = [Operations]string{HashData: "HashData", SignCertificate: "SignCertificate"}
 
 // String returns the operation's name, such as "HashData".
 func (o Operation) String() string { return operationNames[o] }

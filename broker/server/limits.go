@@ -18,6 +18,8 @@ const maxMessageSize = 4 << 20
 const (
 	maxInputSize      = 1 << 20
 	maxMetadataIDSize = 128
+	maxPEMSize        = 64 << 10
+	maxSubjectSize    = 1 << 10
 )
 
 // metadata is the part of every generation's metadata that is looked at.

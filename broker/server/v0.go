@@ -20,6 +20,8 @@ func (s *Server) cryptoGrpc() *grpc.ServiceDesc {
 		Methods: []grpc.MethodDesc{
 			unary(s, "Hash", engine.HashData, s.hashV0),
 			unary(s, "HashData", engine.HashData, s.hashDataV0),
+			unary(s, "Sign", engine.SignCertificate, s.signV0),
+			unary(s, "SignCertificate", engine.SignCertificate, s.signCertificateV0),
 		},
 	}
 }

@@ -18,6 +18,7 @@ func (s *Server) cryptoService() *grpc.ServiceDesc {
 		Metadata:    v1.CryptoService_ServiceDesc.Metadata,
 		Methods: []grpc.MethodDesc{
 			unary(s, "HashData", engine.HashData, s.hashDataV1),
+			unary(s, "SignCertificate", engine.SignCertificate, s.signCertificateV1),
 		},
 	}
 }
