@@ -100,7 +100,11 @@ func startServer(ctx context.Context) (*apiServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &apiServer{environment: &envtest.Environment{BinaryAssetsDirectory: assets}, helm: helm}
+	s := &apiServer{environment: &envtest.Environment{
+		BinaryAssetsDirectory:    assets,
+		ControlPlaneStartTimeout: 2 * time.Minute, // on a machine with other work to do
+		ControlPlaneStopTimeout:  time.Minute,
+	}, helm: helm}
 	if s.config, err = s.environment.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the API server: %w", err), s.environment.Stop())
 	}
