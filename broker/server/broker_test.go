@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// waitLimit is far above what anything here takes; only a failure reaches it.
+const waitLimit = 20 * time.Second
+
+// broker is a server on sockets of its own.
+type broker struct {
+	*server.Server
+	dir     string
+	sockets *server.Sockets
+	metrics *telemetry.Metrics
+	served  chan error
+}
+
+// start serves a set of profiles, or none yet where there is no text.
+func start(t testing.TB, profiles string, callers ...string) *broker {
+	t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
+	b.Server = server.New(logger, b.metrics)
+	if profiles != "" {
+		b.use(t, profiles)
+	}
+	var err error
+	b.sockets, err = server.Listen(server.SocketOptions{Dir: b.dir, Callers: callers, Group: -1, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { b.served <- b.Serve(b.sockets) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+		defer cancel()
+		if err := b.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := errors.Join(<-b.served, b.sockets.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// socketDir is a directory whose path is short enough for a socket; that of
+// t.TempDir has the test's name in it.
+func socketDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func (b *broker) use(t testing.TB, profiles string) {
+	t.Helper()
+	set, problems := profile.Compile(profile.FileName, []byte(profiles))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	b.Use(set)
+}
+
+func (b *broker) socket(caller string) string {
+	return filepath.Join(b.dir, caller, server.SocketName)
+}
+
+// connect makes a client of a socket.
+func connect(t testing.TB, socket string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+socket,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		// Above all that the broker sends and takes, so that the broker decides.
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// wire passes messages as the bytes they are. A test that used our own
+// descriptions on both ends would not notice a wrong number in them.
+type wire struct{}
+
+func (wire) Name() string { return "proto" }
+
+func (wire) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+func (wire) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// call sends the bytes of a request to a method and returns those of the reply.
+func call(t testing.TB, conn *grpc.ClientConn, method string, request []byte) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	var reply []byte
+	err := conn.Invoke(ctx, method, request, &reply, grpc.ForceCodecV2(wire{}))
+	return reply, err
+}
+
+// metricsText is what /metrics answers.
+func (b *broker) metricsText(t testing.TB) string {
+	t.Helper()
+	status := telemetry.Status{Metrics: b.metrics, Logger: slog.New(slog.DiscardHandler)}
+	recorder := httptest.NewRecorder()
+	status.Server().Handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	return recorder.Body.String()
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"testing"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+)
+
+// FuzzMetadata holds that whatever a client sends, the codec neither fails nor
+// panics, and what it takes for the metadata reads back as the metadata.
+func FuzzMetadata(f *testing.F) {
+	f.Add([]byte{})
+	f.Add([]byte{0x0a, 0x01, 'P', 0x1a, 0x04, 0x0a, 0x02, 'i', 'd'})
+	f.Add([]byte{0x1a, 0x00, 0x1a, 0x02, 0x7a, 0x00})
+	f.Add([]byte{0x1b, 0x1c})             // a group of the metadata's number
+	f.Add([]byte{0x9a, 0x80, 0x00, 0x00}) // its tag in more bytes than it needs
+	f.Add([]byte{0x1a, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		const replyField = 7
+		var request v0.HashDataRequest
+		e := &envelope{message: &request, requestField: 3, replyField: replyField}
+		if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes.Clone(wire))}, e); err != nil {
+			t.Fatalf("gRPC would blame the broker: %v", err)
+		}
+		if e.err != nil {
+			return
+		}
+		if (request.Metadata != nil) != (e.metadata != nil) {
+			t.Fatalf("metadata is there: %v, echoed: %v", request.Metadata != nil, e.metadata != nil)
+		}
+		var echoed v0.Metadata
+		for rest := e.metadata; len(rest) > 0; {
+			number, kind, n := protowire.ConsumeTag(rest)
+			if number != replyField || kind != protowire.BytesType {
+				t.Fatalf("echoed a field %d of wire type %d", number, kind)
+			}
+			value, m := protowire.ConsumeBytes(rest[n:])
+			if err := (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, &echoed); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n+m:]
+		}
+		if request.Metadata != nil && !proto.Equal(request.Metadata, &echoed) {
+			t.Errorf("echoed %v, want %v", &echoed, request.Metadata)
+		}
+	})
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+func options(dir string, callers ...string) server.SocketOptions {
+	return server.SocketOptions{Dir: dir, Callers: callers, Group: -1, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func listen(t *testing.T, o server.SocketOptions) *server.Sockets {
+	t.Helper()
+	sockets, err := server.Listen(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sockets.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return sockets
+}
+
+// modes lists what is in a directory with its mode.
+func modes(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		found = append(found, fmt.Sprintf("%s %s", info.Mode(), name))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func inode(t *testing.T, path string) uint64 {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Sys().(*syscall.Stat_t).Ino
+}
+
+func TestOnlyTheBrokersUserMayConnectWithoutAGroup(t *testing.T) {
+	dir := filepath.Join(socketDir(t), "new")
+	listen(t, options(dir, "app", "side"))
+	want := []string{
+		"drwx------ .",
+		"drwx------ app", "Srw------- app/" + server.SocketName,
+		"drwx------ side", "Srw------- side/" + server.SocketName,
+	}
+	if diff := cmp.Diff(want, modes(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheGroupMayConnectWhereThereIsOne(t *testing.T) {
+	// One that the test may give files to, whoever runs it.
+	group := os.Getegid()
+	if os.Geteuid() == 0 {
+		group = 60471
+	}
+	dir := filepath.Join(socketDir(t), "new")
+	o := options(dir, "app")
+	o.Group = group
+	listen(t, o)
+	want := []string{"drwxr-x--- .", "drwxr-x--- app", "Srw-rw---- app/" + server.SocketName}
+	if diff := cmp.Diff(want, modes(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "app"), filepath.Join(dir, "app", server.SocketName)} {
+		info, err := os.Lstat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := int(info.Sys().(*syscall.Stat_t).Gid); got != group {
+			t.Errorf("%s belongs to group %d, want %d", path, got, group)
+		}
+	}
+}
+
+func TestWithoutCallersTheSocketIsInTheDirectoryItself(t *testing.T) {
+	dir := socketDir(t)
+	sockets := listen(t, options(dir))
+	if diff := cmp.Diff([]string{filepath.Join(dir, server.SocketName)}, sockets.Paths()); diff != "" {
+		t.Errorf("sockets (-want +got):\n%s", diff)
+	}
+}
+
+func TestADirectoryIsKeptAndOnlyTheSocketInItIsReplaced(t *testing.T) {
+	dir := socketDir(t)
+	app := filepath.Join(dir, "app")
+	first, err := server.Listen(options(dir, "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := inode(t, app)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"drwx------ .", "drwx------ app"}, modes(t, dir)); diff != "" {
+		t.Errorf("after the end (-want +got):\n%s", diff)
+	}
+	leaveBehind(t, filepath.Join(app, server.SocketName))
+	listen(t, options(dir, "app"))
+	if inode(t, app) != kept {
+		t.Error("the directory was replaced; a container that has it mounted sees no socket any more")
+	}
+	conn, err := net.Dial("unix", filepath.Join(app, server.SocketName))
+	if err != nil {
+		t.Fatalf("the socket that was left behind was not replaced: %v", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// leaveBehind makes a socket that nobody listens on, as a killed broker does.
+func leaveBehind(t *testing.T, path string) {
+	t.Helper()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsInTheWayIsNamed(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		prepare func(t *testing.T, dir string)
+		callers []string
+		want    string // %s is the directory
+	}{
+		"a socket that somebody listens on": {
+			func(t *testing.T, dir string) {
+				other, err := net.Listen("unix", filepath.Join(dir, server.SocketName))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = other.Close() })
+			}, nil,
+			"another process listens on %s/crypto-broker-server.sock: stop it or choose another socket directory",
+		},
+		"another broker": {
+			func(t *testing.T, dir string) { listen(t, options(dir, "app")) }, []string{"side"},
+			"lock the socket directory %s: another broker runs in it: stop that one or choose another socket directory",
+		},
+		"a file of the socket's name": {
+			func(t *testing.T, dir string) {
+				if err := os.WriteFile(filepath.Join(dir, server.SocketName), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"%s/crypto-broker-server.sock exists and is no socket: remove it or choose another socket directory",
+		},
+		"a link of the socket's name": {
+			func(t *testing.T, dir string) {
+				if err := os.Symlink("/nowhere", filepath.Join(dir, server.SocketName)); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"%s/crypto-broker-server.sock exists and is no socket: remove it or choose another socket directory",
+		},
+		"a file of a caller's name": {
+			func(t *testing.T, dir string) {
+				if err := os.WriteFile(filepath.Join(dir, "app"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}, []string{"app"},
+			"make the socket directory: mkdir %s/app: not a directory",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := socketDir(t)
+			test.prepare(t, dir)
+			before := modes(t, dir)
+			_, err := server.Listen(options(dir, test.callers...))
+			if want := fmt.Sprintf(test.want, dir); err == nil || err.Error() != want {
+				t.Errorf("got %v\nwant %s", err, want)
+			}
+			for _, file := range before {
+				if !slices.Contains(modes(t, dir), file) {
+					t.Errorf("%s is gone", file)
+				}
+			}
+		})
+	}
+}
+
+func TestOptionsThatCannotWorkAreRefusedBeforeAnythingIsMade(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		dir     string
+		callers []string
+		want    string
+	}{
+		"a relative path":         {"sockets", nil, `socket directory "sockets": expected an absolute path`},
+		"an empty caller":         {"/nowhere", []string{""}, `caller "": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a caller that goes up":   {"/nowhere", []string{".."}, `caller "..": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a caller with a slash":   {"/nowhere", []string{"a/b"}, `caller "a/b": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a caller in capitals":    {"/nowhere", []string{"App"}, `caller "App": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a caller with a hyphen":  {"/nowhere", []string{"app-"}, `caller "app-": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a caller that is twice":  {"/nowhere", []string{"app", "app"}, `caller "app" is named twice`},
+		"a path above the limit":  {"/" + strings.Repeat("d", 81), nil, "the path of the socket /" + strings.Repeat("d", 81) + "/crypto-broker-server.sock has 108 bytes, and the system allows at most 107: choose a shorter socket directory or caller name"},
+		"a caller with long name": {"/nowhere", []string{strings.Repeat("c", 64)}, `caller "` + strings.Repeat("c", 64) + `": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := server.Listen(options(test.dir, test.callers...))
+			if err == nil || err.Error() != test.want {
+				t.Errorf("got %v\nwant %s", err, test.want)
+			}
+			if _, err := os.Lstat("/nowhere"); err == nil {
+				t.Error("the directory was made all the same")
+			}
+		})
+	}
+}
+
+func TestAPathAtTheLimitWorks(t *testing.T) {
+	base := socketDir(t)
+	const longest = 107
+	dir := filepath.Join(base, strings.Repeat("d", longest-len(base)-2-len(server.SocketName)))
+	sockets := listen(t, options(dir))
+	path := sockets.Paths()[0]
+	if len(path) != longest {
+		t.Fatalf("the path has %d bytes, want %d", len(path), longest)
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASocketThatIsNotOursAnyMoreIsLeftAtTheEnd(t *testing.T) {
+	dir := socketDir(t)
+	path := filepath.Join(dir, server.SocketName)
+	sockets, err := server.Listen(options(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	leaveBehind(t, path)
+	if err := sockets.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Errorf("the other socket was removed: %v", err)
+	}
+}
+
+func TestNothingIsLeftBehindWhenOneSocketOfManyFails(t *testing.T) {
+	dir := socketDir(t)
+	if err := os.WriteFile(filepath.Join(dir, "side"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Listen(options(dir, "app", "side")); err == nil {
+		t.Fatal("listens although the second directory cannot be made")
+	}
+	if diff := cmp.Diff([]string{"drwx------ .", "drwx------ app", "-rw------- side"}, modes(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if err := os.Remove(filepath.Join(dir, "side")); err != nil {
+		t.Fatal(err)
+	}
+	listen(t, options(dir, "app", "side")) // nor is the directory locked
+}
