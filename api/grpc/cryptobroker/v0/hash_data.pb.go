@@ -211,8 +211,8 @@ func (x *HashDataRequest) GetOutputFormat() HashOutputFormat {
 type HashDataResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The algorithm that the profile chose, such as "sha3-512".
-	HashAlgorithm string    `protobuf:"bytes,2,opt,name=hash_algorithm,json=hashAlgorithm,proto3" json:"hash_algorithm,omitempty"`
-	Metadata      *Metadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	HashAlgorithm string         `protobuf:"bytes,2,opt,name=hash_algorithm,json=hashAlgorithm,proto3" json:"hash_algorithm,omitempty"`
+	Metadata      *ReplyMetadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Types that are valid to be assigned to HashValue:
 	//
 	//	*HashDataResponse_HashValueHex
@@ -261,7 +261,7 @@ func (x *HashDataResponse) GetHashAlgorithm() string {
 	return ""
 }
 
-func (x *HashDataResponse) GetMetadata() *Metadata {
+func (x *HashDataResponse) GetMetadata() *ReplyMetadata {
 	if x != nil {
 		return x.Metadata
 	}
@@ -329,10 +329,10 @@ const file_cryptobroker_v0_hash_data_proto_rawDesc = "" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x122\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x16.CryptoBroker.MetadataR\bmetadata\x12C\n" +
-	"\routput_format\x18\x04 \x01(\x0e2\x1e.CryptoBroker.HashOutputFormatR\foutputFormat\"\x91\x02\n" +
+	"\routput_format\x18\x04 \x01(\x0e2\x1e.CryptoBroker.HashOutputFormatR\foutputFormat\"\x96\x02\n" +
 	"\x10HashDataResponse\x12%\n" +
-	"\x0ehash_algorithm\x18\x02 \x01(\tR\rhashAlgorithm\x122\n" +
-	"\bmetadata\x18\x03 \x01(\v2\x16.CryptoBroker.MetadataR\bmetadata\x12&\n" +
+	"\x0ehash_algorithm\x18\x02 \x01(\tR\rhashAlgorithm\x127\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x1b.CryptoBroker.ReplyMetadataR\bmetadata\x12&\n" +
 	"\x0ehash_value_hex\x18\x04 \x01(\tH\x00R\fhashValueHex\x12&\n" +
 	"\x0ehash_value_raw\x18\x05 \x01(\fH\x00R\fhashValueRaw\x12>\n" +
 	"\n" +
@@ -364,11 +364,12 @@ var file_cryptobroker_v0_hash_data_proto_goTypes = []any{
 	(*HashDataRequest)(nil),  // 2: CryptoBroker.HashDataRequest
 	(*HashDataResponse)(nil), // 3: CryptoBroker.HashDataResponse
 	(*Metadata)(nil),         // 4: CryptoBroker.Metadata
+	(*ReplyMetadata)(nil),    // 5: CryptoBroker.ReplyMetadata
 }
 var file_cryptobroker_v0_hash_data_proto_depIdxs = []int32{
 	4, // 0: CryptoBroker.HashDataRequest.metadata:type_name -> CryptoBroker.Metadata
 	0, // 1: CryptoBroker.HashDataRequest.output_format:type_name -> CryptoBroker.HashOutputFormat
-	4, // 2: CryptoBroker.HashDataResponse.metadata:type_name -> CryptoBroker.Metadata
+	5, // 2: CryptoBroker.HashDataResponse.metadata:type_name -> CryptoBroker.ReplyMetadata
 	1, // 3: CryptoBroker.HashDataResponse.descriptor:type_name -> CryptoBroker.CryptoDescriptor
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type

@@ -5,7 +5,9 @@
 // are served by one description: clients call
 //
 //   0.1 to 0.3   Hash and Sign
-//   0.4 to 0.5   HashData and SignCertificate
+//   0.4          HashData and SignCertificate
+//   0.5          these and EncryptData and DecryptData
+//   later        these and SignData and VerifyData
 //
 // A method of a later release has messages of its own, never those of an
 // earlier one.
@@ -170,6 +172,152 @@ func (x *Metadata) GetTraceContext() *TraceContext {
 	return nil
 }
 
+// ReplyMetadata is the metadata of a reply to a request that has Metadata: its
+// bytes, and where the profile is deprecated, the warning in field 2 of them.
+// In a request that field may hold a text of early clients.
+type ReplyMetadata struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Since release 0.5; earlier clients skip it.
+	Deprecation   *DeprecationWarning `protobuf:"bytes,2,opt,name=deprecation,proto3,oneof" json:"deprecation,omitempty"`
+	TraceContext  *TraceContext       `protobuf:"bytes,3,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplyMetadata) Reset() {
+	*x = ReplyMetadata{}
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplyMetadata) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplyMetadata) ProtoMessage() {}
+
+func (x *ReplyMetadata) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplyMetadata.ProtoReflect.Descriptor instead.
+func (*ReplyMetadata) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_v0_metadata_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReplyMetadata) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReplyMetadata) GetDeprecation() *DeprecationWarning {
+	if x != nil {
+		return x.Deprecation
+	}
+	return nil
+}
+
+func (x *ReplyMetadata) GetTraceContext() *TraceContext {
+	if x != nil {
+		return x.TraceContext
+	}
+	return nil
+}
+
+// DeprecationWarning announces the end of a profile. What is absent was not said.
+type DeprecationWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the profile.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Name of the profile to use instead.
+	ReplacedBy *string `protobuf:"bytes,2,opt,name=replaced_by,json=replacedBy,proto3,oneof" json:"replaced_by,omitempty"`
+	// Since when the profile should not be used any more.
+	DeprecatedSince *string `protobuf:"bytes,3,opt,name=deprecated_since,json=deprecatedSince,proto3,oneof" json:"deprecated_since,omitempty"`
+	// When the profile may be gone.
+	RemoveAfter *string `protobuf:"bytes,4,opt,name=remove_after,json=removeAfter,proto3,oneof" json:"remove_after,omitempty"`
+	// Why, in a sentence.
+	Reason        *string `protobuf:"bytes,5,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeprecationWarning) Reset() {
+	*x = DeprecationWarning{}
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeprecationWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeprecationWarning) ProtoMessage() {}
+
+func (x *DeprecationWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeprecationWarning.ProtoReflect.Descriptor instead.
+func (*DeprecationWarning) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_v0_metadata_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeprecationWarning) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetReplacedBy() string {
+	if x != nil && x.ReplacedBy != nil {
+		return *x.ReplacedBy
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetDeprecatedSince() string {
+	if x != nil && x.DeprecatedSince != nil {
+		return *x.DeprecatedSince
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetRemoveAfter() string {
+	if x != nil && x.RemoveAfter != nil {
+		return *x.RemoveAfter
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
+}
+
 // CreatedMetadata is the metadata of Hash and Sign. It differs from Metadata
 // because the first clients send the time of creation as text in field 2, which
 // later ones use for something else.
@@ -186,7 +334,7 @@ type CreatedMetadata struct {
 
 func (x *CreatedMetadata) Reset() {
 	*x = CreatedMetadata{}
-	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -198,7 +346,7 @@ func (x *CreatedMetadata) String() string {
 func (*CreatedMetadata) ProtoMessage() {}
 
 func (x *CreatedMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[2]
+	mi := &file_cryptobroker_v0_metadata_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -211,7 +359,7 @@ func (x *CreatedMetadata) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatedMetadata.ProtoReflect.Descriptor instead.
 func (*CreatedMetadata) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_v0_metadata_proto_rawDescGZIP(), []int{2}
+	return file_cryptobroker_v0_metadata_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreatedMetadata) GetId() string {
@@ -250,7 +398,23 @@ const file_cryptobroker_v0_metadata_proto_rawDesc = "" +
 	"\x0ecorrelation_id\x18\x05 \x01(\tR\rcorrelationId\"[\n" +
 	"\bMetadata\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12?\n" +
-	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContext\"\x81\x01\n" +
+	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContext\"\xb9\x01\n" +
+	"\rReplyMetadata\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12G\n" +
+	"\vdeprecation\x18\x02 \x01(\v2 .CryptoBroker.DeprecationWarningH\x00R\vdeprecation\x88\x01\x01\x12?\n" +
+	"\rtrace_context\x18\x03 \x01(\v2\x1a.CryptoBroker.TraceContextR\ftraceContextB\x0e\n" +
+	"\f_deprecation\"\x8a\x02\n" +
+	"\x12DeprecationWarning\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12$\n" +
+	"\vreplaced_by\x18\x02 \x01(\tH\x00R\n" +
+	"replacedBy\x88\x01\x01\x12.\n" +
+	"\x10deprecated_since\x18\x03 \x01(\tH\x01R\x0fdeprecatedSince\x88\x01\x01\x12&\n" +
+	"\fremove_after\x18\x04 \x01(\tH\x02R\vremoveAfter\x88\x01\x01\x12\x1b\n" +
+	"\x06reason\x18\x05 \x01(\tH\x03R\x06reason\x88\x01\x01B\x0e\n" +
+	"\f_replaced_byB\x13\n" +
+	"\x11_deprecated_sinceB\x0f\n" +
+	"\r_remove_afterB\t\n" +
+	"\a_reason\"\x81\x01\n" +
 	"\x0fCreatedMetadata\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -269,20 +433,24 @@ func file_cryptobroker_v0_metadata_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_v0_metadata_proto_rawDescData
 }
 
-var file_cryptobroker_v0_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_cryptobroker_v0_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_cryptobroker_v0_metadata_proto_goTypes = []any{
-	(*TraceContext)(nil),    // 0: CryptoBroker.TraceContext
-	(*Metadata)(nil),        // 1: CryptoBroker.Metadata
-	(*CreatedMetadata)(nil), // 2: CryptoBroker.CreatedMetadata
+	(*TraceContext)(nil),       // 0: CryptoBroker.TraceContext
+	(*Metadata)(nil),           // 1: CryptoBroker.Metadata
+	(*ReplyMetadata)(nil),      // 2: CryptoBroker.ReplyMetadata
+	(*DeprecationWarning)(nil), // 3: CryptoBroker.DeprecationWarning
+	(*CreatedMetadata)(nil),    // 4: CryptoBroker.CreatedMetadata
 }
 var file_cryptobroker_v0_metadata_proto_depIdxs = []int32{
 	0, // 0: CryptoBroker.Metadata.trace_context:type_name -> CryptoBroker.TraceContext
-	0, // 1: CryptoBroker.CreatedMetadata.trace_context:type_name -> CryptoBroker.TraceContext
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: CryptoBroker.ReplyMetadata.deprecation:type_name -> CryptoBroker.DeprecationWarning
+	0, // 2: CryptoBroker.ReplyMetadata.trace_context:type_name -> CryptoBroker.TraceContext
+	0, // 3: CryptoBroker.CreatedMetadata.trace_context:type_name -> CryptoBroker.TraceContext
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v0_metadata_proto_init() }
@@ -290,13 +458,15 @@ func file_cryptobroker_v0_metadata_proto_init() {
 	if File_cryptobroker_v0_metadata_proto != nil {
 		return
 	}
+	file_cryptobroker_v0_metadata_proto_msgTypes[2].OneofWrappers = []any{}
+	file_cryptobroker_v0_metadata_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_v0_metadata_proto_rawDesc), len(file_cryptobroker_v0_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

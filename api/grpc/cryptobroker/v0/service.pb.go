@@ -26,38 +26,59 @@ var File_cryptobroker_v0_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v0_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto\x1a\x1acryptobroker/v0/sign.proto\x1a&cryptobroker/v0/sign_certificate.proto2\xb5\x02\n" +
+	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a\"cryptobroker/v0/encrypt_data.proto\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto\x1a\x1acryptobroker/v0/sign.proto\x1a&cryptobroker/v0/sign_certificate.proto\x1a\x1fcryptobroker/v0/sign_data.proto2\xf9\x04\n" +
 	"\n" +
 	"CryptoGrpc\x12=\n" +
 	"\x04Hash\x12\x19.CryptoBroker.HashRequest\x1a\x1a.CryptoBroker.HashResponse\x12I\n" +
 	"\bHashData\x12\x1d.CryptoBroker.HashDataRequest\x1a\x1e.CryptoBroker.HashDataResponse\x12=\n" +
 	"\x04Sign\x12\x19.CryptoBroker.SignRequest\x1a\x1a.CryptoBroker.SignResponse\x12^\n" +
-	"\x0fSignCertificate\x12$.CryptoBroker.SignCertificateRequest\x1a%.CryptoBroker.SignCertificateResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
+	"\x0fSignCertificate\x12$.CryptoBroker.SignCertificateRequest\x1a%.CryptoBroker.SignCertificateResponse\x12R\n" +
+	"\vEncryptData\x12 .CryptoBroker.EncryptDataRequest\x1a!.CryptoBroker.EncryptDataResponse\x12R\n" +
+	"\vDecryptData\x12 .CryptoBroker.DecryptDataRequest\x1a!.CryptoBroker.DecryptDataResponse\x12I\n" +
+	"\bSignData\x12\x1d.CryptoBroker.SignDataRequest\x1a\x1e.CryptoBroker.SignDataResponse\x12O\n" +
+	"\n" +
+	"VerifyData\x12\x1f.CryptoBroker.VerifyDataRequest\x1a .CryptoBroker.VerifyDataResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
 
 var file_cryptobroker_v0_service_proto_goTypes = []any{
 	(*HashRequest)(nil),             // 0: CryptoBroker.HashRequest
 	(*HashDataRequest)(nil),         // 1: CryptoBroker.HashDataRequest
 	(*SignRequest)(nil),             // 2: CryptoBroker.SignRequest
 	(*SignCertificateRequest)(nil),  // 3: CryptoBroker.SignCertificateRequest
-	(*HashResponse)(nil),            // 4: CryptoBroker.HashResponse
-	(*HashDataResponse)(nil),        // 5: CryptoBroker.HashDataResponse
-	(*SignResponse)(nil),            // 6: CryptoBroker.SignResponse
-	(*SignCertificateResponse)(nil), // 7: CryptoBroker.SignCertificateResponse
+	(*EncryptDataRequest)(nil),      // 4: CryptoBroker.EncryptDataRequest
+	(*DecryptDataRequest)(nil),      // 5: CryptoBroker.DecryptDataRequest
+	(*SignDataRequest)(nil),         // 6: CryptoBroker.SignDataRequest
+	(*VerifyDataRequest)(nil),       // 7: CryptoBroker.VerifyDataRequest
+	(*HashResponse)(nil),            // 8: CryptoBroker.HashResponse
+	(*HashDataResponse)(nil),        // 9: CryptoBroker.HashDataResponse
+	(*SignResponse)(nil),            // 10: CryptoBroker.SignResponse
+	(*SignCertificateResponse)(nil), // 11: CryptoBroker.SignCertificateResponse
+	(*EncryptDataResponse)(nil),     // 12: CryptoBroker.EncryptDataResponse
+	(*DecryptDataResponse)(nil),     // 13: CryptoBroker.DecryptDataResponse
+	(*SignDataResponse)(nil),        // 14: CryptoBroker.SignDataResponse
+	(*VerifyDataResponse)(nil),      // 15: CryptoBroker.VerifyDataResponse
 }
 var file_cryptobroker_v0_service_proto_depIdxs = []int32{
-	0, // 0: CryptoBroker.CryptoGrpc.Hash:input_type -> CryptoBroker.HashRequest
-	1, // 1: CryptoBroker.CryptoGrpc.HashData:input_type -> CryptoBroker.HashDataRequest
-	2, // 2: CryptoBroker.CryptoGrpc.Sign:input_type -> CryptoBroker.SignRequest
-	3, // 3: CryptoBroker.CryptoGrpc.SignCertificate:input_type -> CryptoBroker.SignCertificateRequest
-	4, // 4: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
-	5, // 5: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
-	6, // 6: CryptoBroker.CryptoGrpc.Sign:output_type -> CryptoBroker.SignResponse
-	7, // 7: CryptoBroker.CryptoGrpc.SignCertificate:output_type -> CryptoBroker.SignCertificateResponse
-	4, // [4:8] is the sub-list for method output_type
-	0, // [0:4] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	0,  // 0: CryptoBroker.CryptoGrpc.Hash:input_type -> CryptoBroker.HashRequest
+	1,  // 1: CryptoBroker.CryptoGrpc.HashData:input_type -> CryptoBroker.HashDataRequest
+	2,  // 2: CryptoBroker.CryptoGrpc.Sign:input_type -> CryptoBroker.SignRequest
+	3,  // 3: CryptoBroker.CryptoGrpc.SignCertificate:input_type -> CryptoBroker.SignCertificateRequest
+	4,  // 4: CryptoBroker.CryptoGrpc.EncryptData:input_type -> CryptoBroker.EncryptDataRequest
+	5,  // 5: CryptoBroker.CryptoGrpc.DecryptData:input_type -> CryptoBroker.DecryptDataRequest
+	6,  // 6: CryptoBroker.CryptoGrpc.SignData:input_type -> CryptoBroker.SignDataRequest
+	7,  // 7: CryptoBroker.CryptoGrpc.VerifyData:input_type -> CryptoBroker.VerifyDataRequest
+	8,  // 8: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
+	9,  // 9: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
+	10, // 10: CryptoBroker.CryptoGrpc.Sign:output_type -> CryptoBroker.SignResponse
+	11, // 11: CryptoBroker.CryptoGrpc.SignCertificate:output_type -> CryptoBroker.SignCertificateResponse
+	12, // 12: CryptoBroker.CryptoGrpc.EncryptData:output_type -> CryptoBroker.EncryptDataResponse
+	13, // 13: CryptoBroker.CryptoGrpc.DecryptData:output_type -> CryptoBroker.DecryptDataResponse
+	14, // 14: CryptoBroker.CryptoGrpc.SignData:output_type -> CryptoBroker.SignDataResponse
+	15, // 15: CryptoBroker.CryptoGrpc.VerifyData:output_type -> CryptoBroker.VerifyDataResponse
+	8,  // [8:16] is the sub-list for method output_type
+	0,  // [0:8] is the sub-list for method input_type
+	0,  // [0:0] is the sub-list for extension type_name
+	0,  // [0:0] is the sub-list for extension extendee
+	0,  // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v0_service_proto_init() }
@@ -65,10 +86,12 @@ func file_cryptobroker_v0_service_proto_init() {
 	if File_cryptobroker_v0_service_proto != nil {
 		return
 	}
+	file_cryptobroker_v0_encrypt_data_proto_init()
 	file_cryptobroker_v0_hash_proto_init()
 	file_cryptobroker_v0_hash_data_proto_init()
 	file_cryptobroker_v0_sign_proto_init()
 	file_cryptobroker_v0_sign_certificate_proto_init()
+	file_cryptobroker_v0_sign_data_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

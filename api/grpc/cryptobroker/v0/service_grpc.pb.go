@@ -25,6 +25,10 @@ const (
 	CryptoGrpc_HashData_FullMethodName        = "/CryptoBroker.CryptoGrpc/HashData"
 	CryptoGrpc_Sign_FullMethodName            = "/CryptoBroker.CryptoGrpc/Sign"
 	CryptoGrpc_SignCertificate_FullMethodName = "/CryptoBroker.CryptoGrpc/SignCertificate"
+	CryptoGrpc_EncryptData_FullMethodName     = "/CryptoBroker.CryptoGrpc/EncryptData"
+	CryptoGrpc_DecryptData_FullMethodName     = "/CryptoBroker.CryptoGrpc/DecryptData"
+	CryptoGrpc_SignData_FullMethodName        = "/CryptoBroker.CryptoGrpc/SignData"
+	CryptoGrpc_VerifyData_FullMethodName      = "/CryptoBroker.CryptoGrpc/VerifyData"
 )
 
 // CryptoGrpcClient is the client API for CryptoGrpc service.
@@ -44,6 +48,14 @@ type CryptoGrpcClient interface {
 	Sign(ctx context.Context, in *SignRequest, opts ...grpc.CallOption) (*SignResponse, error)
 	// SignCertificate issues a certificate by the rules of a profile.
 	SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error)
+	// EncryptData encrypts with AES-GCM.
+	EncryptData(ctx context.Context, in *EncryptDataRequest, opts ...grpc.CallOption) (*EncryptDataResponse, error)
+	// DecryptData decrypts what EncryptData made, if it is authentic.
+	DecryptData(ctx context.Context, in *DecryptDataRequest, opts ...grpc.CallOption) (*DecryptDataResponse, error)
+	// SignData signs any data by the algorithm of a profile.
+	SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error)
+	// VerifyData checks a signature that SignData made.
+	VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error)
 }
 
 type cryptoGrpcClient struct {
@@ -94,6 +106,46 @@ func (c *cryptoGrpcClient) SignCertificate(ctx context.Context, in *SignCertific
 	return out, nil
 }
 
+func (c *cryptoGrpcClient) EncryptData(ctx context.Context, in *EncryptDataRequest, opts ...grpc.CallOption) (*EncryptDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EncryptDataResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_EncryptData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoGrpcClient) DecryptData(ctx context.Context, in *DecryptDataRequest, opts ...grpc.CallOption) (*DecryptDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecryptDataResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_DecryptData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoGrpcClient) SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignDataResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_SignData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoGrpcClient) VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VerifyDataResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_VerifyData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoGrpcServer is the server API for CryptoGrpc service.
 // All implementations must embed UnimplementedCryptoGrpcServer
 // for forward compatibility.
@@ -111,6 +163,14 @@ type CryptoGrpcServer interface {
 	Sign(context.Context, *SignRequest) (*SignResponse, error)
 	// SignCertificate issues a certificate by the rules of a profile.
 	SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error)
+	// EncryptData encrypts with AES-GCM.
+	EncryptData(context.Context, *EncryptDataRequest) (*EncryptDataResponse, error)
+	// DecryptData decrypts what EncryptData made, if it is authentic.
+	DecryptData(context.Context, *DecryptDataRequest) (*DecryptDataResponse, error)
+	// SignData signs any data by the algorithm of a profile.
+	SignData(context.Context, *SignDataRequest) (*SignDataResponse, error)
+	// VerifyData checks a signature that SignData made.
+	VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error)
 	mustEmbedUnimplementedCryptoGrpcServer()
 }
 
@@ -132,6 +192,18 @@ func (UnimplementedCryptoGrpcServer) Sign(context.Context, *SignRequest) (*SignR
 }
 func (UnimplementedCryptoGrpcServer) SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SignCertificate not implemented")
+}
+func (UnimplementedCryptoGrpcServer) EncryptData(context.Context, *EncryptDataRequest) (*EncryptDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EncryptData not implemented")
+}
+func (UnimplementedCryptoGrpcServer) DecryptData(context.Context, *DecryptDataRequest) (*DecryptDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DecryptData not implemented")
+}
+func (UnimplementedCryptoGrpcServer) SignData(context.Context, *SignDataRequest) (*SignDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignData not implemented")
+}
+func (UnimplementedCryptoGrpcServer) VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method VerifyData not implemented")
 }
 func (UnimplementedCryptoGrpcServer) mustEmbedUnimplementedCryptoGrpcServer() {}
 func (UnimplementedCryptoGrpcServer) testEmbeddedByValue()                    {}
@@ -226,6 +298,78 @@ func _CryptoGrpc_SignCertificate_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoGrpc_EncryptData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EncryptDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).EncryptData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_EncryptData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).EncryptData(ctx, req.(*EncryptDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoGrpc_DecryptData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecryptDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).DecryptData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_DecryptData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).DecryptData(ctx, req.(*DecryptDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoGrpc_SignData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).SignData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_SignData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).SignData(ctx, req.(*SignDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoGrpc_VerifyData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(VerifyDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).VerifyData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_VerifyData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).VerifyData(ctx, req.(*VerifyDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoGrpc_ServiceDesc is the grpc.ServiceDesc for CryptoGrpc service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -248,6 +392,22 @@ var CryptoGrpc_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SignCertificate",
 			Handler:    _CryptoGrpc_SignCertificate_Handler,
+		},
+		{
+			MethodName: "EncryptData",
+			Handler:    _CryptoGrpc_EncryptData_Handler,
+		},
+		{
+			MethodName: "DecryptData",
+			Handler:    _CryptoGrpc_DecryptData_Handler,
+		},
+		{
+			MethodName: "SignData",
+			Handler:    _CryptoGrpc_SignData_Handler,
+		},
+		{
+			MethodName: "VerifyData",
+			Handler:    _CryptoGrpc_VerifyData_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -205,7 +205,7 @@ func (x *SignCertificateRequest) GetOutputFormat() SignOutputFormat {
 // SignCertificateResponse is the certificate in the format asked for.
 type SignCertificateResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
-	Metadata *Metadata              `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Metadata *ReplyMetadata         `protobuf:"bytes,2,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// Types that are valid to be assigned to SignedCertificate:
 	//
 	//	*SignCertificateResponse_Pem
@@ -247,7 +247,7 @@ func (*SignCertificateResponse) Descriptor() ([]byte, []int) {
 	return file_cryptobroker_v0_sign_certificate_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *SignCertificateResponse) GetMetadata() *Metadata {
+func (x *SignCertificateResponse) GetMetadata() *ReplyMetadata {
 	if x != nil {
 		return x.Metadata
 	}
@@ -322,9 +322,9 @@ const file_cryptobroker_v0_sign_certificate_proto_rawDesc = "" +
 	"\x11_valid_not_beforeB\x12\n" +
 	"\x10_valid_not_afterB\n" +
 	"\n" +
-	"\b_subject\"\xd1\x01\n" +
-	"\x17SignCertificateResponse\x122\n" +
-	"\bmetadata\x18\x02 \x01(\v2\x16.CryptoBroker.MetadataR\bmetadata\x12\x12\n" +
+	"\b_subject\"\xd6\x01\n" +
+	"\x17SignCertificateResponse\x127\n" +
+	"\bmetadata\x18\x02 \x01(\v2\x1b.CryptoBroker.ReplyMetadataR\bmetadata\x12\x12\n" +
 	"\x03pem\x18\x03 \x01(\tH\x00R\x03pem\x12\x12\n" +
 	"\x03der\x18\x04 \x01(\fH\x00R\x03der\x12>\n" +
 	"\n" +
@@ -354,13 +354,14 @@ var file_cryptobroker_v0_sign_certificate_proto_goTypes = []any{
 	(*SignCertificateRequest)(nil),  // 1: CryptoBroker.SignCertificateRequest
 	(*SignCertificateResponse)(nil), // 2: CryptoBroker.SignCertificateResponse
 	(*Metadata)(nil),                // 3: CryptoBroker.Metadata
-	(*CryptoDescriptor)(nil),        // 4: CryptoBroker.CryptoDescriptor
+	(*ReplyMetadata)(nil),           // 4: CryptoBroker.ReplyMetadata
+	(*CryptoDescriptor)(nil),        // 5: CryptoBroker.CryptoDescriptor
 }
 var file_cryptobroker_v0_sign_certificate_proto_depIdxs = []int32{
 	3, // 0: CryptoBroker.SignCertificateRequest.metadata:type_name -> CryptoBroker.Metadata
 	0, // 1: CryptoBroker.SignCertificateRequest.output_format:type_name -> CryptoBroker.SignOutputFormat
-	3, // 2: CryptoBroker.SignCertificateResponse.metadata:type_name -> CryptoBroker.Metadata
-	4, // 3: CryptoBroker.SignCertificateResponse.descriptor:type_name -> CryptoBroker.CryptoDescriptor
+	4, // 2: CryptoBroker.SignCertificateResponse.metadata:type_name -> CryptoBroker.ReplyMetadata
+	5, // 3: CryptoBroker.SignCertificateResponse.descriptor:type_name -> CryptoBroker.CryptoDescriptor
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type
 	4, // [4:4] is the sub-list for extension type_name

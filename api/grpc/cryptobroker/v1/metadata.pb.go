@@ -110,12 +110,15 @@ func (x *TraceContext) GetCorrelationId() string {
 }
 
 // Metadata travels with a request. A reply carries the request's metadata byte
-// for byte, fields that this description does not know included.
+// for byte, fields that this description does not know included, and where the
+// profile is deprecated, the warning.
 type Metadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 128 characters of printable ASCII.
-	Id            string        `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	TraceContext  *TraceContext `protobuf:"bytes,3,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// In replies only.
+	Deprecation   *DeprecationWarning `protobuf:"bytes,2,opt,name=deprecation,proto3,oneof" json:"deprecation,omitempty"`
+	TraceContext  *TraceContext       `protobuf:"bytes,3,opt,name=trace_context,json=traceContext,proto3" json:"trace_context,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,11 +160,100 @@ func (x *Metadata) GetId() string {
 	return ""
 }
 
+func (x *Metadata) GetDeprecation() *DeprecationWarning {
+	if x != nil {
+		return x.Deprecation
+	}
+	return nil
+}
+
 func (x *Metadata) GetTraceContext() *TraceContext {
 	if x != nil {
 		return x.TraceContext
 	}
 	return nil
+}
+
+// DeprecationWarning announces the end of a profile. What is absent was not said.
+type DeprecationWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the profile.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Name of the profile to use instead.
+	ReplacedBy *string `protobuf:"bytes,2,opt,name=replaced_by,json=replacedBy,proto3,oneof" json:"replaced_by,omitempty"`
+	// Since when the profile should not be used any more.
+	DeprecatedSince *string `protobuf:"bytes,3,opt,name=deprecated_since,json=deprecatedSince,proto3,oneof" json:"deprecated_since,omitempty"`
+	// When the profile may be gone.
+	RemoveAfter *string `protobuf:"bytes,4,opt,name=remove_after,json=removeAfter,proto3,oneof" json:"remove_after,omitempty"`
+	// Why, in a sentence.
+	Reason        *string `protobuf:"bytes,5,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeprecationWarning) Reset() {
+	*x = DeprecationWarning{}
+	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeprecationWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeprecationWarning) ProtoMessage() {}
+
+func (x *DeprecationWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeprecationWarning.ProtoReflect.Descriptor instead.
+func (*DeprecationWarning) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_v1_metadata_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *DeprecationWarning) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetReplacedBy() string {
+	if x != nil && x.ReplacedBy != nil {
+		return *x.ReplacedBy
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetDeprecatedSince() string {
+	if x != nil && x.DeprecatedSince != nil {
+		return *x.DeprecatedSince
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetRemoveAfter() string {
+	if x != nil && x.RemoveAfter != nil {
+		return *x.RemoveAfter
+	}
+	return ""
+}
+
+func (x *DeprecationWarning) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
 }
 
 // CryptoDescriptor says how a result was made.
@@ -179,7 +271,7 @@ type CryptoDescriptor struct {
 
 func (x *CryptoDescriptor) Reset() {
 	*x = CryptoDescriptor{}
-	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[2]
+	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -191,7 +283,7 @@ func (x *CryptoDescriptor) String() string {
 func (*CryptoDescriptor) ProtoMessage() {}
 
 func (x *CryptoDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[2]
+	mi := &file_cryptobroker_v1_metadata_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -204,7 +296,7 @@ func (x *CryptoDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CryptoDescriptor.ProtoReflect.Descriptor instead.
 func (*CryptoDescriptor) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_v1_metadata_proto_rawDescGZIP(), []int{2}
+	return file_cryptobroker_v1_metadata_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CryptoDescriptor) GetProfile() string {
@@ -240,10 +332,23 @@ const file_cryptobroker_v1_metadata_proto_rawDesc = "" +
 	"traceFlags\x12\x1f\n" +
 	"\vtrace_state\x18\x04 \x01(\tR\n" +
 	"traceState\x12%\n" +
-	"\x0ecorrelation_id\x18\x05 \x01(\tR\rcorrelationId\"^\n" +
+	"\x0ecorrelation_id\x18\x05 \x01(\tR\rcorrelationId\"\xba\x01\n" +
 	"\bMetadata\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\x12B\n" +
-	"\rtrace_context\x18\x03 \x01(\v2\x1d.cryptobroker.v1.TraceContextR\ftraceContext\"h\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12J\n" +
+	"\vdeprecation\x18\x02 \x01(\v2#.cryptobroker.v1.DeprecationWarningH\x00R\vdeprecation\x88\x01\x01\x12B\n" +
+	"\rtrace_context\x18\x03 \x01(\v2\x1d.cryptobroker.v1.TraceContextR\ftraceContextB\x0e\n" +
+	"\f_deprecation\"\x8a\x02\n" +
+	"\x12DeprecationWarning\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12$\n" +
+	"\vreplaced_by\x18\x02 \x01(\tH\x00R\n" +
+	"replacedBy\x88\x01\x01\x12.\n" +
+	"\x10deprecated_since\x18\x03 \x01(\tH\x01R\x0fdeprecatedSince\x88\x01\x01\x12&\n" +
+	"\fremove_after\x18\x04 \x01(\tH\x02R\vremoveAfter\x88\x01\x01\x12\x1b\n" +
+	"\x06reason\x18\x05 \x01(\tH\x03R\x06reason\x88\x01\x01B\x0e\n" +
+	"\f_replaced_byB\x13\n" +
+	"\x11_deprecated_sinceB\x0f\n" +
+	"\r_remove_afterB\t\n" +
+	"\a_reason\"h\n" +
 	"\x10CryptoDescriptor\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x1c\n" +
@@ -261,19 +366,21 @@ func file_cryptobroker_v1_metadata_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_v1_metadata_proto_rawDescData
 }
 
-var file_cryptobroker_v1_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_cryptobroker_v1_metadata_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_cryptobroker_v1_metadata_proto_goTypes = []any{
-	(*TraceContext)(nil),     // 0: cryptobroker.v1.TraceContext
-	(*Metadata)(nil),         // 1: cryptobroker.v1.Metadata
-	(*CryptoDescriptor)(nil), // 2: cryptobroker.v1.CryptoDescriptor
+	(*TraceContext)(nil),       // 0: cryptobroker.v1.TraceContext
+	(*Metadata)(nil),           // 1: cryptobroker.v1.Metadata
+	(*DeprecationWarning)(nil), // 2: cryptobroker.v1.DeprecationWarning
+	(*CryptoDescriptor)(nil),   // 3: cryptobroker.v1.CryptoDescriptor
 }
 var file_cryptobroker_v1_metadata_proto_depIdxs = []int32{
-	0, // 0: cryptobroker.v1.Metadata.trace_context:type_name -> cryptobroker.v1.TraceContext
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 0: cryptobroker.v1.Metadata.deprecation:type_name -> cryptobroker.v1.DeprecationWarning
+	0, // 1: cryptobroker.v1.Metadata.trace_context:type_name -> cryptobroker.v1.TraceContext
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v1_metadata_proto_init() }
@@ -281,13 +388,15 @@ func file_cryptobroker_v1_metadata_proto_init() {
 	if File_cryptobroker_v1_metadata_proto != nil {
 		return
 	}
+	file_cryptobroker_v1_metadata_proto_msgTypes[1].OneofWrappers = []any{}
+	file_cryptobroker_v1_metadata_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_v1_metadata_proto_rawDesc), len(file_cryptobroker_v1_metadata_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -250,7 +250,7 @@ var File_cryptobroker_v1_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\x1ecryptobroker/v1/metadata.proto\x1a&cryptobroker/v1/sign_certificate.proto\"\xc0\x01\n" +
+	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\"cryptobroker/v1/encrypt_data.proto\x1a\x1ecryptobroker/v1/metadata.proto\x1a&cryptobroker/v1/sign_certificate.proto\x1a\x1fcryptobroker/v1/sign_data.proto\"\xc0\x01\n" +
 	"\x0fHashDataRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x125\n" +
@@ -268,10 +268,15 @@ const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\x10HashOutputFormat\x12\"\n" +
 	"\x1eHASH_OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16HASH_OUTPUT_FORMAT_HEX\x10\x01\x12\x1a\n" +
-	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022\xc6\x01\n" +
+	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022\xa2\x04\n" +
 	"\rCryptoService\x12O\n" +
 	"\bHashData\x12 .cryptobroker.v1.HashDataRequest\x1a!.cryptobroker.v1.HashDataResponse\x12d\n" +
-	"\x0fSignCertificate\x12'.cryptobroker.v1.SignCertificateRequest\x1a(.cryptobroker.v1.SignCertificateResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1;cryptobrokerv1b\x06proto3"
+	"\x0fSignCertificate\x12'.cryptobroker.v1.SignCertificateRequest\x1a(.cryptobroker.v1.SignCertificateResponse\x12X\n" +
+	"\vEncryptData\x12#.cryptobroker.v1.EncryptDataRequest\x1a$.cryptobroker.v1.EncryptDataResponse\x12X\n" +
+	"\vDecryptData\x12#.cryptobroker.v1.DecryptDataRequest\x1a$.cryptobroker.v1.DecryptDataResponse\x12O\n" +
+	"\bSignData\x12 .cryptobroker.v1.SignDataRequest\x1a!.cryptobroker.v1.SignDataResponse\x12U\n" +
+	"\n" +
+	"VerifyData\x12\".cryptobroker.v1.VerifyDataRequest\x1a#.cryptobroker.v1.VerifyDataResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1;cryptobrokerv1b\x06proto3"
 
 var (
 	file_cryptobroker_v1_service_proto_rawDescOnce sync.Once
@@ -294,22 +299,38 @@ var file_cryptobroker_v1_service_proto_goTypes = []any{
 	(*Metadata)(nil),                // 3: cryptobroker.v1.Metadata
 	(*CryptoDescriptor)(nil),        // 4: cryptobroker.v1.CryptoDescriptor
 	(*SignCertificateRequest)(nil),  // 5: cryptobroker.v1.SignCertificateRequest
-	(*SignCertificateResponse)(nil), // 6: cryptobroker.v1.SignCertificateResponse
+	(*EncryptDataRequest)(nil),      // 6: cryptobroker.v1.EncryptDataRequest
+	(*DecryptDataRequest)(nil),      // 7: cryptobroker.v1.DecryptDataRequest
+	(*SignDataRequest)(nil),         // 8: cryptobroker.v1.SignDataRequest
+	(*VerifyDataRequest)(nil),       // 9: cryptobroker.v1.VerifyDataRequest
+	(*SignCertificateResponse)(nil), // 10: cryptobroker.v1.SignCertificateResponse
+	(*EncryptDataResponse)(nil),     // 11: cryptobroker.v1.EncryptDataResponse
+	(*DecryptDataResponse)(nil),     // 12: cryptobroker.v1.DecryptDataResponse
+	(*SignDataResponse)(nil),        // 13: cryptobroker.v1.SignDataResponse
+	(*VerifyDataResponse)(nil),      // 14: cryptobroker.v1.VerifyDataResponse
 }
 var file_cryptobroker_v1_service_proto_depIdxs = []int32{
-	3, // 0: cryptobroker.v1.HashDataRequest.metadata:type_name -> cryptobroker.v1.Metadata
-	0, // 1: cryptobroker.v1.HashDataRequest.output_format:type_name -> cryptobroker.v1.HashOutputFormat
-	3, // 2: cryptobroker.v1.HashDataResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	4, // 3: cryptobroker.v1.HashDataResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
-	1, // 4: cryptobroker.v1.CryptoService.HashData:input_type -> cryptobroker.v1.HashDataRequest
-	5, // 5: cryptobroker.v1.CryptoService.SignCertificate:input_type -> cryptobroker.v1.SignCertificateRequest
-	2, // 6: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
-	6, // 7: cryptobroker.v1.CryptoService.SignCertificate:output_type -> cryptobroker.v1.SignCertificateResponse
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	3,  // 0: cryptobroker.v1.HashDataRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	0,  // 1: cryptobroker.v1.HashDataRequest.output_format:type_name -> cryptobroker.v1.HashOutputFormat
+	3,  // 2: cryptobroker.v1.HashDataResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	4,  // 3: cryptobroker.v1.HashDataResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	1,  // 4: cryptobroker.v1.CryptoService.HashData:input_type -> cryptobroker.v1.HashDataRequest
+	5,  // 5: cryptobroker.v1.CryptoService.SignCertificate:input_type -> cryptobroker.v1.SignCertificateRequest
+	6,  // 6: cryptobroker.v1.CryptoService.EncryptData:input_type -> cryptobroker.v1.EncryptDataRequest
+	7,  // 7: cryptobroker.v1.CryptoService.DecryptData:input_type -> cryptobroker.v1.DecryptDataRequest
+	8,  // 8: cryptobroker.v1.CryptoService.SignData:input_type -> cryptobroker.v1.SignDataRequest
+	9,  // 9: cryptobroker.v1.CryptoService.VerifyData:input_type -> cryptobroker.v1.VerifyDataRequest
+	2,  // 10: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
+	10, // 11: cryptobroker.v1.CryptoService.SignCertificate:output_type -> cryptobroker.v1.SignCertificateResponse
+	11, // 12: cryptobroker.v1.CryptoService.EncryptData:output_type -> cryptobroker.v1.EncryptDataResponse
+	12, // 13: cryptobroker.v1.CryptoService.DecryptData:output_type -> cryptobroker.v1.DecryptDataResponse
+	13, // 14: cryptobroker.v1.CryptoService.SignData:output_type -> cryptobroker.v1.SignDataResponse
+	14, // 15: cryptobroker.v1.CryptoService.VerifyData:output_type -> cryptobroker.v1.VerifyDataResponse
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_v1_service_proto_init() }
@@ -317,8 +338,10 @@ func file_cryptobroker_v1_service_proto_init() {
 	if File_cryptobroker_v1_service_proto != nil {
 		return
 	}
+	file_cryptobroker_v1_encrypt_data_proto_init()
 	file_cryptobroker_v1_metadata_proto_init()
 	file_cryptobroker_v1_sign_certificate_proto_init()
+	file_cryptobroker_v1_sign_data_proto_init()
 	file_cryptobroker_v1_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*HashDataResponse_HashValueHex)(nil),
 		(*HashDataResponse_HashValueRaw)(nil),

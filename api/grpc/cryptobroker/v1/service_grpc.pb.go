@@ -23,6 +23,10 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	CryptoService_HashData_FullMethodName        = "/cryptobroker.v1.CryptoService/HashData"
 	CryptoService_SignCertificate_FullMethodName = "/cryptobroker.v1.CryptoService/SignCertificate"
+	CryptoService_EncryptData_FullMethodName     = "/cryptobroker.v1.CryptoService/EncryptData"
+	CryptoService_DecryptData_FullMethodName     = "/cryptobroker.v1.CryptoService/DecryptData"
+	CryptoService_SignData_FullMethodName        = "/cryptobroker.v1.CryptoService/SignData"
+	CryptoService_VerifyData_FullMethodName      = "/cryptobroker.v1.CryptoService/VerifyData"
 )
 
 // CryptoServiceClient is the client API for CryptoService service.
@@ -35,6 +39,14 @@ type CryptoServiceClient interface {
 	HashData(ctx context.Context, in *HashDataRequest, opts ...grpc.CallOption) (*HashDataResponse, error)
 	// SignCertificate issues a certificate by the rules of a profile.
 	SignCertificate(ctx context.Context, in *SignCertificateRequest, opts ...grpc.CallOption) (*SignCertificateResponse, error)
+	// EncryptData encrypts with AES-GCM.
+	EncryptData(ctx context.Context, in *EncryptDataRequest, opts ...grpc.CallOption) (*EncryptDataResponse, error)
+	// DecryptData decrypts what EncryptData made, if it is authentic.
+	DecryptData(ctx context.Context, in *DecryptDataRequest, opts ...grpc.CallOption) (*DecryptDataResponse, error)
+	// SignData signs any data by the algorithm of a profile.
+	SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error)
+	// VerifyData checks a signature that SignData made.
+	VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error)
 }
 
 type cryptoServiceClient struct {
@@ -65,6 +77,46 @@ func (c *cryptoServiceClient) SignCertificate(ctx context.Context, in *SignCerti
 	return out, nil
 }
 
+func (c *cryptoServiceClient) EncryptData(ctx context.Context, in *EncryptDataRequest, opts ...grpc.CallOption) (*EncryptDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EncryptDataResponse)
+	err := c.cc.Invoke(ctx, CryptoService_EncryptData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) DecryptData(ctx context.Context, in *DecryptDataRequest, opts ...grpc.CallOption) (*DecryptDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DecryptDataResponse)
+	err := c.cc.Invoke(ctx, CryptoService_DecryptData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignDataResponse)
+	err := c.cc.Invoke(ctx, CryptoService_SignData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VerifyDataResponse)
+	err := c.cc.Invoke(ctx, CryptoService_VerifyData_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoServiceServer is the server API for CryptoService service.
 // All implementations must embed UnimplementedCryptoServiceServer
 // for forward compatibility.
@@ -75,6 +127,14 @@ type CryptoServiceServer interface {
 	HashData(context.Context, *HashDataRequest) (*HashDataResponse, error)
 	// SignCertificate issues a certificate by the rules of a profile.
 	SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error)
+	// EncryptData encrypts with AES-GCM.
+	EncryptData(context.Context, *EncryptDataRequest) (*EncryptDataResponse, error)
+	// DecryptData decrypts what EncryptData made, if it is authentic.
+	DecryptData(context.Context, *DecryptDataRequest) (*DecryptDataResponse, error)
+	// SignData signs any data by the algorithm of a profile.
+	SignData(context.Context, *SignDataRequest) (*SignDataResponse, error)
+	// VerifyData checks a signature that SignData made.
+	VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error)
 	mustEmbedUnimplementedCryptoServiceServer()
 }
 
@@ -90,6 +150,18 @@ func (UnimplementedCryptoServiceServer) HashData(context.Context, *HashDataReque
 }
 func (UnimplementedCryptoServiceServer) SignCertificate(context.Context, *SignCertificateRequest) (*SignCertificateResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SignCertificate not implemented")
+}
+func (UnimplementedCryptoServiceServer) EncryptData(context.Context, *EncryptDataRequest) (*EncryptDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EncryptData not implemented")
+}
+func (UnimplementedCryptoServiceServer) DecryptData(context.Context, *DecryptDataRequest) (*DecryptDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DecryptData not implemented")
+}
+func (UnimplementedCryptoServiceServer) SignData(context.Context, *SignDataRequest) (*SignDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignData not implemented")
+}
+func (UnimplementedCryptoServiceServer) VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method VerifyData not implemented")
 }
 func (UnimplementedCryptoServiceServer) mustEmbedUnimplementedCryptoServiceServer() {}
 func (UnimplementedCryptoServiceServer) testEmbeddedByValue()                       {}
@@ -148,6 +220,78 @@ func _CryptoService_SignCertificate_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoService_EncryptData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EncryptDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).EncryptData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_EncryptData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).EncryptData(ctx, req.(*EncryptDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_DecryptData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecryptDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).DecryptData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_DecryptData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).DecryptData(ctx, req.(*DecryptDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_SignData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).SignData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_SignData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).SignData(ctx, req.(*SignDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_VerifyData_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(VerifyDataRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).VerifyData(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_VerifyData_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).VerifyData(ctx, req.(*VerifyDataRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoService_ServiceDesc is the grpc.ServiceDesc for CryptoService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -162,6 +306,22 @@ var CryptoService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SignCertificate",
 			Handler:    _CryptoService_SignCertificate_Handler,
+		},
+		{
+			MethodName: "EncryptData",
+			Handler:    _CryptoService_EncryptData_Handler,
+		},
+		{
+			MethodName: "DecryptData",
+			Handler:    _CryptoService_DecryptData_Handler,
+		},
+		{
+			MethodName: "SignData",
+			Handler:    _CryptoService_SignData_Handler,
+		},
+		{
+			MethodName: "VerifyData",
+			Handler:    _CryptoService_VerifyData_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
