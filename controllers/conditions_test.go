@@ -78,7 +78,7 @@ func TestTheConditionPropagated(t *testing.T) {
 func TestNumbersThatMoveAreHeldBackUnlessSomebodyMayWait(t *testing.T) {
 	name := types.NamespacedName{Namespace: "shop", Name: "orders"}
 	begin := time.Now()
-	at := func(d time.Duration) time.Time { return begin.Add(d) }
+	at := begin.Add
 
 	p := newPace()
 	if wait := p.wait(name, false, false, at(0)); wait != holdBack {

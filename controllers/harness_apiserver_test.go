@@ -23,6 +23,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -242,20 +243,20 @@ func update[T client.Object](t *testing.T, object T, change func(T)) {
 	})
 }
 
+// patience is how long a test waits for something that should take a moment.
+const patience = time.Minute
+
 // eventually waits until the condition holds, and fails the test with what it
 // said last.
 func eventually(t *testing.T, what string, holds func() error) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 20 s until %s: %v", what, err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = holds()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s until %s: %v", patience, what, last)
 	}
 }
 
@@ -286,7 +287,7 @@ func expectNoFile(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, "there is no ConfigMap", func() error {
 		if found, err := file(t, namespace); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("found %q, %v", found, err)
+			return fmt.Errorf("found %q: %w", found, err)
 		}
 		return nil
 	})

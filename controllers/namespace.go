@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,6 +35,7 @@ const failureGrace = 3 * time.Second
 type namespaceReconciler struct {
 	client            client.Client
 	configMaps        *configMaps
+	renderings        *renderings
 	operatorNamespace string
 	distributor       *distribute.Distributor
 	board             *board
@@ -51,9 +53,12 @@ type namespaceReconciler struct {
 func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.Name
 	var namespace corev1.Namespace
-	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
+	err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return reconcile.Result{}, err
-	} else if err != nil || !namespace.DeletionTimestamp.IsZero() {
+	}
+	if gone || !namespace.DeletionTimestamp.IsZero() {
 		r.forget(name)
 		return reconcile.Result{}, nil
 	}
@@ -70,7 +75,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 	if err := r.client.List(ctx, &cluster); err != nil {
 		return reconcile.Result{}, err
 	}
-	set := render.Effective(namespaced.Items, cluster.Items, &namespace)
+	set := r.renderings.effective(namespaced.Items, cluster.Items, &namespace)
 	target, pause, err := r.settle(ctx, name, set)
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil

@@ -110,6 +110,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Complete(&namespaceReconciler{
 			client:            mgr.GetClient(),
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), written: map[string]string{}},
+			renderings:        newRenderings(),
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       distributor,
 			board:             board,

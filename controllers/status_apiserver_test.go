@@ -194,7 +194,7 @@ func TestASetThatCannotBeWrittenIsNotAccepted(t *testing.T) {
 	eventually(t, "the policy is in force", func() error {
 		err := apiServer.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "probe-"}}, client.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), "no ConfigMaps here") {
-			return fmt.Errorf("found %v", err)
+			return fmt.Errorf("found: %w", err)
 		}
 		return nil
 	})

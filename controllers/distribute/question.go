@@ -4,6 +4,7 @@ package distribute
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -24,25 +25,10 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 	d.mu.Unlock()
 
 	if what == ask {
-		answer, failure := d.options.Ask(ctx, at)
-		if ctx.Err() != nil {
-			return reconcile.Result{}, nil // stopping: no answer says nothing
-		}
+		d.question(ctx, b, at, instance)
 		d.mu.Lock()
-		now := time.Now()
-		switch {
-		case b.pod.instance != instance || b.pod.address != at:
-			// Another container answered than the one that is there now.
-		case failure != nil:
-			b.unheard(now)
-		case b.heard(answer, now) && b.brought():
-			propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
-		}
-		what, pause = b.next(now)
+		what, pause = b.next(time.Now())
 		d.mu.Unlock()
-		if failure != nil {
-			log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", request.NamespacedName, "reason", failure.Error())
-		}
 	}
 
 	d.report(b, request.Namespace)
@@ -54,6 +40,24 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 		pause = time.Millisecond
 	}
 	return reconcile.Result{RequeueAfter: pause}, nil
+}
+
+// question asks a broker and takes in what it says. That the operator stops says
+// nothing about the broker, nor does what another instance of its container says
+// than the one that is there now.
+func (d *Distributor) question(ctx context.Context, b *broker, at netip.AddrPort, instance string) {
+	answer, failure := d.options.Ask(ctx, at)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	switch {
+	case ctx.Err() != nil || b.pod.instance != instance || b.pod.address != at:
+	case failure != nil:
+		b.unheard(now)
+		log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", b.pod.name, "reason", failure.Error())
+	case b.heard(answer, now) && b.brought():
+		propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
+	}
 }
 
 // report tells when a broker counts as something else than before, be it by its
