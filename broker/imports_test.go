@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package broker_test holds what is true of all packages below broker.
+package broker_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// module is the module all packages are in.
+const module = "github.com/crypto-broker/crypto-broker-operator"
+
+// TestTheDataPlaneKnowsNothingOfKubernetes asks the Go toolchain for everything
+// that the broker and the command line are built from.
+func TestTheDataPlaneKnowsNothingOfKubernetes(t *testing.T) {
+	roots := []string{module + "/broker/...", module + "/cmd/broker/...", module + "/cmd/crypto-broker/..."}
+	// A pattern that matches nothing is a warning, which goes to standard error.
+	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-test", "-f", "{{.ImportPath}}"}, roots...)...)
+	var complaints strings.Builder
+	list.Stderr = &complaints
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, complaints.String())
+	}
+	packages := strings.Fields(string(output))
+	seen := map[string]bool{}
+	for _, name := range packages {
+		seen[name] = true
+		if strings.HasPrefix(name, "k8s.io/") || strings.HasPrefix(name, "sigs.k8s.io/") {
+			t.Errorf("the data plane depends on %s", name)
+		}
+	}
+	for _, root := range []string{module + "/broker/server", module + "/cmd/broker"} {
+		if !seen[root] {
+			t.Errorf("%s was not examined", root)
+		}
+	}
+}

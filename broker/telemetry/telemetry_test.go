@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func status(metrics *telemetry.Metrics) *telemetry.Status {
+	return &telemetry.Status{
+		Metrics:  metrics,
+		Profiles: func() profile.State { return profile.State{Reason: profile.NoProfiles} },
+		Ready:    func() string { return "" },
+		Logger:   slog.New(slog.DiscardHandler),
+	}
+}
+
+// get answers a request without a network.
+func get(s *telemetry.Status, method, path string) *httptest.ResponseRecorder {
+	recorder := httptest.NewRecorder()
+	s.Server().Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	return recorder
+}
+
+// requests lists the samples of crypto_broker_requests_total.
+func requests(t *testing.T, metrics *telemetry.Metrics) []string {
+	t.Helper()
+	var found []string
+	lines := bufio.NewScanner(get(status(metrics), http.MethodGet, "/metrics").Body)
+	for lines.Scan() {
+		if sample, ok := strings.CutPrefix(lines.Text(), "crypto_broker_requests_total"); ok {
+			found = append(found, sample)
+		}
+	}
+	return found
+}
+
+func set(t *testing.T, names ...string) *profile.Set {
+	t.Helper()
+	file := "[]"
+	if len(names) > 0 {
+		file = ""
+	}
+	for _, name := range names {
+		file += fmt.Sprintf("- Name: %q\n  API: {HashData: {HashAlg: sha-256}}\n", name)
+	}
+	compiled, problems := profile.Compile(profile.FileName, []byte(file))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+func sample(code, name string, n int) string {
+	return fmt.Sprintf(`{code=%q,operation="HashData",profile=%q} %d`, code, name, n)
+}
+
+func only(operation string, samples []string) []string {
+	var found []string
+	for _, s := range samples {
+		if strings.Contains(s, fmt.Sprintf("operation=%q", operation)) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+func TestRequestsAreCountedByProfilesThatAreServed(t *testing.T) {
+	metrics := telemetry.NewMetrics("test")
+	expect := func(want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, only("HashData", requests(t, metrics))); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	}
+	count := func(counters *telemetry.Counters, code codes.Code) {
+		metrics.Begin()
+		metrics.End(engine.HashData, counters, code, time.Millisecond)
+	}
+	expect()
+	first := metrics.Profiles(set(t, "A", "B"))
+	expect(sample("OK", "A", 0), sample("OK", "B", 0)) // a rate over them is never empty
+	count(first["A"], codes.OK)
+	count(first["A"], codes.OK)
+	count(first["B"], codes.PermissionDenied)
+	count(nil, codes.InvalidArgument)
+	expect(sample("InvalidArgument", "unknown", 1), sample("OK", "A", 2), sample("OK", "B", 0), sample("PermissionDenied", "B", 1))
+
+	// A profile that stays goes on counting, one that goes takes its label along.
+	second := metrics.Profiles(set(t, "A", "C"))
+	count(first["B"], codes.OK) // was under way
+	count(second["A"], codes.OK)
+	expect(sample("InvalidArgument", "unknown", 1), sample("OK", "A", 3), sample("OK", "C", 0))
+
+	// A profile may have the name that stands for none.
+	third := metrics.Profiles(set(t, "unknown"))
+	count(third["unknown"], codes.InvalidArgument)
+	count(third["unknown"], codes.Code(4711))
+	expect(sample("InvalidArgument", "unknown", 2), sample("OK", "unknown", 0), sample("Unknown", "unknown", 1))
+}
+
+func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
+	metrics := telemetry.NewMetrics("v1.2.3")
+	loaded, _ := profile.Compile(profile.FileName, []byte("- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n- Name: B\n"))
+	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: set(t, "A", "B", "C")})
+	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded})
+	metrics.Looked(profile.Event{Result: profile.ResultRejected})
+	metrics.Looked(profile.Event{Result: profile.ResultUnchanged})
+	body := get(status(metrics), http.MethodGet, "/metrics").Body.String()
+	for _, want := range []string{
+		`crypto_broker_profiles{state="served"} 1`,
+		`crypto_broker_profiles{state="rejected"} 1`,
+		`crypto_broker_profiles_info{digest="` + loaded.Digest() + `"} 1`,
+		`crypto_broker_profiles_reloads_total{result="loaded"} 2`,
+		`crypto_broker_profiles_reloads_total{result="rejected"} 1`,
+		`crypto_broker_profiles_reloads_total{result="unchanged"} 1`,
+		`version="v1.2.3"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("/metrics has no %s", want)
+		}
+	}
+	if n := strings.Count(body, "crypto_broker_profiles_info{"); n != 1 {
+		t.Errorf("%d digests are told, want that of the set that is served alone", n)
+	}
+}
+
+func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(get(status(telemetry.NewMetrics("test")), http.MethodGet, "/metrics").Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"crypto_broker_request_duration_seconds", "crypto_broker_requests_in_flight", "crypto_broker_build_info", "go_goroutines", "process_cpu_seconds_total"} {
+		if families[name] == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func TestTheStatusPortAnswers(t *testing.T) {
+	since := time.Date(2026, 11, 20, 13, 0, 0, 123_900_000, time.FixedZone("CET", 3600))
+	serving := func(s *telemetry.Status) {
+		s.Profiles = func() profile.State {
+			return profile.State{Digest: "sha256:ab", Since: since, Reason: profile.ProfilesRejected}
+		}
+	}
+	waiting := func(s *telemetry.Status) { s.Ready = func() string { return "NoProfiles" } }
+	for sentence, test := range map[string]struct {
+		method, path string
+		change       func(*telemetry.Status)
+		code         int
+		body         string
+	}{
+		"that it is alive":                   {http.MethodGet, "/healthz", waiting, http.StatusOK, "ok\n"},
+		"that it is ready":                   {http.MethodGet, "/readyz", serving, http.StatusOK, "ready\n"},
+		"why it is not ready":                {http.MethodGet, "/readyz", waiting, http.StatusServiceUnavailable, "not ready: NoProfiles\n"},
+		"which set it serves":                {http.MethodGet, "/profiles", serving, http.StatusOK, `{"digest":"sha256:ab","revision":0,"since":"2026-11-20T12:00:00.123Z","reason":"ProfilesRejected"}` + "\n"},
+		"that it serves none":                {http.MethodGet, "/profiles", waiting, http.StatusOK, `{"digest":"","revision":0,"since":null,"reason":"NoProfiles"}` + "\n"},
+		"nothing to a path it does not have": {http.MethodGet, "/debug/pprof/", serving, http.StatusNotFound, "404 page not found\n"},
+		"nothing to other methods":           {http.MethodPost, "/profiles", serving, http.StatusMethodNotAllowed, "Method Not Allowed\n"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := status(telemetry.NewMetrics("test"))
+			test.change(s)
+			answer := get(s, test.method, test.path)
+			body, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Code != test.code || string(body) != test.body {
+				t.Errorf("got %d %q, want %d %q", answer.Code, body, test.code, test.body)
+			}
+		})
+	}
+}
+
+func TestCountingARequestAllocatesNothing(t *testing.T) {
+	metrics := telemetry.NewMetrics("test")
+	counters := metrics.Profiles(set(t, "A"))["A"]
+	if n := testing.AllocsPerRun(100, func() {
+		metrics.Begin()
+		metrics.End(engine.HashData, counters, codes.OK, time.Millisecond)
+	}); n > 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
