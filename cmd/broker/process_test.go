@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// waitLimit is far above what anything here takes; only a failure reaches it.
+const waitLimit = 30 * time.Second
+
+// binary is the program, built once as it is released: static.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "broker")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary directory otherwise
+		// Others than root run it in one of the tests.
+		if err := os.Chmod(dir, 0o755); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		binary = filepath.Join(dir, "broker")
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v1.2.3", "-o", binary, ".")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if output, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, output)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// line is a line of the log.
+type line map[string]any
+
+// process is a running broker.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	exited chan struct{}
+	err    error // of Wait, once exited is closed
+
+	mu    sync.Mutex
+	lines []line
+	more  chan struct{} // closed and made anew with each line
+}
+
+// environment is that of the test less everything that would set the broker.
+func environment(more ...string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, more...)
+}
+
+// start runs a broker until the test ends.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	return startWith(t, environment(), args...)
+}
+
+func startWith(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(binary, args...), exited: make(chan struct{}), more: make(chan struct{})}
+	p.cmd.Env = env
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.exited)
+		p.read(stderr)
+		p.err = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		p.kill(syscall.SIGKILL)
+		<-p.exited
+		if t.Failed() {
+			for _, l := range p.log() {
+				t.Log(l)
+			}
+		}
+	})
+	return p
+}
+
+func (p *process) read(stderr io.Reader) {
+	scanner := bufio.NewScanner(stderr)
+	for scanner.Scan() {
+		l := line{}
+		if err := json.Unmarshal(scanner.Bytes(), &l); err != nil {
+			l = line{"msg": scanner.Text()} // what it says when it fails is no log
+		}
+		p.mu.Lock()
+		p.lines = append(p.lines, l)
+		close(p.more)
+		p.more = make(chan struct{})
+		p.mu.Unlock()
+	}
+}
+
+func (p *process) log() []line {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]line(nil), p.lines...)
+}
+
+// logged waits for the n-th line with a message.
+func (p *process) logged(message string, n int) line {
+	p.t.Helper()
+	deadline := time.After(waitLimit)
+	for {
+		p.mu.Lock()
+		more, found := p.more, 0
+		for _, l := range p.lines {
+			if l["msg"] == message {
+				if found++; found == n {
+					p.mu.Unlock()
+					return l
+				}
+			}
+		}
+		p.mu.Unlock()
+		select {
+		case <-more:
+		case <-deadline:
+			p.t.Fatalf("%q was not logged %d times", message, n)
+		}
+	}
+}
+
+// listening waits until it listens and returns the address of the status port.
+func (p *process) listening() string {
+	p.t.Helper()
+	address, _ := p.logged("listening", 1)["status"].(string)
+	return address
+}
+
+func (p *process) kill(signal syscall.Signal) {
+	// It may have ended already.
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Error(err)
+	}
+}
+
+// ends waits for the end and checks the exit code.
+func (p *process) ends(code int) {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+	case <-time.After(waitLimit):
+		p.t.Fatal("does not end")
+	}
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d (%v), want %d", got, p.err, code)
+	}
+}
+
+// run runs the program to its end.
+func run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Env = env
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// place is where a broker has its profiles and its sockets.
+type place struct {
+	t                 *testing.T
+	profiles, sockets string
+}
+
+func newPlace(t *testing.T, algorithm string) *place {
+	t.Helper()
+	// The directory of the test would make the sockets' paths too long.
+	dir, err := os.MkdirTemp("", "broker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &place{t, filepath.Join(dir, "profiles"), filepath.Join(dir, "sockets")}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.profiles, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if algorithm != "" {
+		p.write("- Name: Default\n  API: {HashData: {HashAlg: " + algorithm + "}}\n")
+	}
+	return p
+}
+
+// write replaces the profiles as a whole.
+func (p *place) write(content string) {
+	p.t.Helper()
+	name := filepath.Join(p.profiles, profile.FileName)
+	if err := errors.Join(os.WriteFile(name+".new", []byte(content), 0o644), os.Rename(name+".new", name)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) args(more ...string) []string {
+	return append([]string{"--profiles-dir", p.profiles, "--socket-dir", p.sockets, "--status-address", "127.0.0.1:0"}, more...)
+}
+
+func (p *place) socket(caller string) string {
+	return filepath.Join(p.sockets, caller, server.SocketName)
+}
+
+// connect makes a client that connects again by itself, as all clients do.
+func connect(t *testing.T, socket string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// get asks the status port.
+func get(t *testing.T, address, path string) (int, string) {
+	t.Helper()
+	client := http.Client{Timeout: waitLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"no profiles":                 {nil, nil, "--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml"},
+		"an unknown command":          {nil, []string{"surf"}, `unknown command "surf", expected serve (the default), health, version or help`},
+		"an unknown flag":             {nil, []string{"--surf"}, "unknown flag: --surf"},
+		"a stray argument":            {nil, []string{"--profiles-dir", "/p", "x"}, `unexpected argument "x"`},
+		"a relative path":             {nil, []string{"--profiles-dir", "p"}, `invalid argument "p" for "--profiles-dir" flag: expected an absolute path`},
+		"a relative path, variable":   {[]string{"CRYPTO_BROKER_PROFILES_DIR=p"}, nil, `invalid value "p" of the environment variable CRYPTO_BROKER_PROFILES_DIR: expected an absolute path`},
+		"a group that is no number":   {nil, []string{"--profiles-dir", "/p", "--socket-group", "staff"}, `invalid argument "staff" for "--socket-group" flag: expected a group id from 0 to 4294967294`},
+		"a group below 0":             {[]string{"CRYPTO_BROKER_SOCKET_GROUP=-1"}, []string{"--profiles-dir", "/p"}, `invalid value "-1" of the environment variable CRYPTO_BROKER_SOCKET_GROUP: expected a group id from 0 to 4294967294`},
+		"an address without port":     {nil, []string{"--profiles-dir", "/p", "--status-address", "localhost"}, `invalid argument "localhost" for "--status-address" flag: expected [host]:port such as :9470, with a port from 0 to 65535`},
+		"a port that does not exist":  {nil, []string{"--profiles-dir", "/p", "--status-address", ":65536"}, `invalid argument ":65536" for "--status-address" flag: expected [host]:port such as :9470, with a port from 0 to 65535`},
+		"an unknown log level":        {nil, []string{"--profiles-dir", "/p", "--log-level", "loud"}, `invalid argument "loud" for "--log-level" flag: expected one of debug, info, warn, error`},
+		"a log to a file":             {[]string{"CRYPTO_BROKER_LOG_OUTPUT=/log"}, []string{"--profiles-dir", "/p"}, `invalid value "/log" of the environment variable CRYPTO_BROKER_LOG_OUTPUT: expected one of stdout, stderr`},
+		"a time without a unit":       {nil, []string{"--profiles-dir", "/p", "--shutdown-timeout", "10"}, `invalid argument "10" for "--shutdown-timeout" flag: expected a duration above 0 such as 500ms, 10s or 2m`},
+		"no time between polls":       {nil, []string{"--profiles-dir", "/p", "--profiles-poll-interval", "0s"}, `invalid argument "0s" for "--profiles-poll-interval" flag: expected a duration above 0 such as 500ms, 10s or 2m`},
+		"an empty name of a caller":   {nil, []string{"--profiles-dir", "/p", "--callers", "a,,b"}, `invalid argument "a,,b" for "--callers" flag: expected names separated by single commas`},
+		"a caller that goes up":       {nil, []string{"--profiles-dir", "/p", "--callers", ".."}, `caller "..": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"a socket path too long":      {nil, []string{"--profiles-dir", "/p", "--socket-dir", "/" + strings.Repeat("d", 100)}, "the path of the socket /" + strings.Repeat("d", 100) + "/crypto-broker-server.sock has 127 bytes, and the system allows at most 107: choose a shorter socket directory or caller name"},
+		"an argument of version":      {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
+		"a relative socket of health": {nil, []string{"health", "--socket", "s"}, `invalid argument "s" for "--socket" flag: expected an absolute path`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			code, stdout, stderr := run(t, environment(test.env...), test.args...)
+			if want := "broker: " + test.want + " (see broker --help)\n"; code != 2 || stderr != want || stdout != "" {
+				t.Errorf("got %d %q %q\nwant 2 %q", code, stdout, stderr, want)
+			}
+		})
+	}
+}
+
+func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
+	code, stdout, stderr := run(t, environment(), "--help")
+	if code != 0 || stderr != "" {
+		t.Errorf("got %d %q", code, stderr)
+	}
+	for _, name := range []string{
+		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "log-level", "log-format", "log-output",
+	} {
+		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if !strings.Contains(stdout, "--"+name+" ") || !strings.Contains(stdout, "["+variable+"]") {
+			t.Errorf("--help does not name --%s and %s", name, variable)
+		}
+	}
+	for _, args := range [][]string{{"help"}, {"-h"}, {"serve", "--help"}} {
+		if _, again, _ := run(t, environment(), args...); again != stdout {
+			t.Errorf("%v prints something else than --help", args)
+		}
+	}
+}
+
+func TestVersionIsThatOfTheBuild(t *testing.T) {
+	want := fmt.Sprintf("broker v1.2.3 %s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if code, stdout, _ := run(t, environment(), "version"); code != 0 || stdout != want {
+		t.Errorf("got %d %q, want %q", code, stdout, want)
+	}
+}
+
+func TestAFlagComesBeforeItsVariable(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	env := environment(
+		"CRYPTO_BROKER_PROFILES_DIR="+at.profiles, "CRYPTO_BROKER_SOCKET_DIR=/nowhere", "CRYPTO_BROKER_CALLERS=app",
+		"CRYPTO_BROKER_STATUS_ADDRESS=127.0.0.1:0", "CRYPTO_BROKER_LOG_LEVEL=", // empty is not set
+	)
+	startWith(t, env, "--socket-dir", at.sockets).listening()
+	if code, _, stderr := run(t, env, "health", "--socket-dir", at.sockets); code != 0 {
+		t.Errorf("health: %d %q", code, stderr)
+	}
+}
+
+func TestAStatusPortThatIsTakenIsNamed(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	at := newPlace(t, "sha-256")
+	address := taken.Addr().String()
+	code, _, stderr := run(t, environment(), "--profiles-dir", at.profiles, "--socket-dir", at.sockets, "--status-address", address, "--log-level", "error")
+	if want := "broker: open the status port " + address + ": "; code != 1 || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("got %d %q, want %q", code, stderr, want)
+	}
+}
+
+func TestHealthSaysWhatIsWrong(t *testing.T) {
+	at := newPlace(t, "")
+	code, _, stderr := run(t, environment(), "health", "--socket", at.socket(""))
+	if want := "broker: the broker at " + at.socket("") + " does not answer: "; code != 1 || !strings.HasPrefix(stderr, want) {
+		t.Errorf("got %d %q, want %q", code, stderr, want)
+	}
+}
