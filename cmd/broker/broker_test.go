@@ -22,7 +22,7 @@ import (
 )
 
 // hashes asks for a digest, waiting for a broker where there is none.
-func hashes(t *testing.T, conn *grpc.ClientConn) (algorithm string, err error) {
+func hashes(t testing.TB, conn *grpc.ClientConn) (algorithm string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()

@@ -61,7 +61,7 @@ type line map[string]any
 
 // process is a running broker.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	exited chan struct{}
 	err    error // of Wait, once exited is closed
@@ -83,12 +83,12 @@ func environment(more ...string) []string {
 }
 
 // start runs a broker until the test ends.
-func start(t *testing.T, args ...string) *process {
+func start(t testing.TB, args ...string) *process {
 	t.Helper()
 	return startWith(t, environment(), args...)
 }
 
-func startWith(t *testing.T, env []string, args ...string) *process {
+func startWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(binary, args...), exited: make(chan struct{}), more: make(chan struct{})}
 	p.cmd.Env = env
@@ -175,6 +175,12 @@ func (p *process) kill(signal syscall.Signal) {
 	}
 }
 
+// stop ends it and waits for that.
+func (p *process) stop() {
+	p.kill(syscall.SIGTERM)
+	<-p.exited
+}
+
 // ends waits for the end and checks the exit code.
 func (p *process) ends(code int) {
 	p.t.Helper()
@@ -189,7 +195,7 @@ func (p *process) ends(code int) {
 }
 
 // run runs the program to its end.
-func run(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+func run(t testing.TB, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Env = env
@@ -204,11 +210,11 @@ func run(t *testing.T, env []string, args ...string) (code int, stdout, stderr s
 
 // place is where a broker has its profiles and its sockets.
 type place struct {
-	t                 *testing.T
+	t                 testing.TB
 	profiles, sockets string
 }
 
-func newPlace(t *testing.T, algorithm string) *place {
+func newPlace(t testing.TB, algorithm string) *place {
 	t.Helper()
 	// The directory of the test would make the sockets' paths too long.
 	dir, err := os.MkdirTemp("", "broker")
@@ -248,7 +254,7 @@ func (p *place) socket(caller string) string {
 }
 
 // connect makes a client that connects again by itself, as all clients do.
-func connect(t *testing.T, socket string) *grpc.ClientConn {
+func connect(t testing.TB, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -263,7 +269,7 @@ func connect(t *testing.T, socket string) *grpc.ClientConn {
 }
 
 // get asks the status port.
-func get(t *testing.T, address, path string) (int, string) {
+func get(t testing.TB, address, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: waitLimit, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://" + address + path)
