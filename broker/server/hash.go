@@ -42,7 +42,10 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	if !ok {
 		return nil, refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
 	}
-	c.counters = p.counters
+	c.counters, c.warning = p.counters, p.warning
+	if p.warning != nil {
+		s.metrics.Deprecated(name, callerOf(c.ctx).Container)
+	}
 	if policy := p.Callers(); policy != nil {
 		if caller := callerOf(c.ctx); !policy.Allows(caller) {
 			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller))

@@ -20,6 +20,11 @@ const (
 	maxMetadataIDSize = 128
 	maxPEMSize        = 64 << 10
 	maxSubjectSize    = 1 << 10
+	maxAADSize        = 64 << 10
+	maxNonceSize      = 32
+	maxTagSize        = 32
+	maxAESKeySize     = 32
+	maxSignatureSize  = 64 << 10
 )
 
 // metadata is the part of every generation's metadata that is looked at.

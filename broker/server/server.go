@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
@@ -27,6 +28,7 @@ import (
 type Server struct {
 	logger  *slog.Logger
 	metrics *telemetry.Metrics
+	keys    keys.Provider // nil where there is none
 	grpc    *grpc.Server
 	health  *health.Server
 
@@ -45,6 +47,8 @@ type serving struct {
 type servedProfile struct {
 	*profile.Compiled
 	counters *telemetry.Counters
+	// warning is that of a deprecated profile as metadata has it, else nil.
+	warning []byte
 }
 
 // Sizes and times of connections.
@@ -63,9 +67,21 @@ const (
 	minPingInterval = 5 * time.Second
 )
 
+// Option changes what a server has.
+type Option func(*Server)
+
+// WithKeys gives the keys that requests name by id. Without it, such requests
+// are refused.
+func WithKeys(provider keys.Provider) Option {
+	return func(s *Server) { s.keys = provider }
+}
+
 // New makes a server. Nothing listens yet.
-func New(logger *slog.Logger, metrics *telemetry.Metrics) *Server {
+func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{logger: logger, metrics: metrics, health: health.NewServer()}
+	for _, option := range options {
+		option(s)
+	}
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(
@@ -97,7 +113,7 @@ func (s *Server) Use(set *profile.Set) {
 	next := &serving{profiles: make(map[string]servedProfile, set.Len())}
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
-		next.profiles[name] = servedProfile{p, counters[name]}
+		next.profiles[name] = servedProfile{p, counters[name], warningOf(p)}
 	}
 	s.serving.Store(next)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)

@@ -25,8 +25,10 @@ import (
 type call struct {
 	op  engine.Operation
 	ctx context.Context
-	// counters is set once the profile is known.
+	// counters is set once the profile is known, and warning where that is
+	// deprecated.
 	counters *telemetry.Counters
+	warning  []byte
 }
 
 // message is a pointer to T that is a protobuf message.
@@ -43,6 +45,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 ) grpc.MethodDesc {
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
+	warns := hasWarning(PReply(new(Reply)))
 	handle := func(ctx context.Context, decode func(any) error) (reply PReply, err error) {
 		started := time.Now()
 		c := call{op: op, ctx: ctx}
@@ -64,6 +67,9 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		}
 		if reply, err = adapt(&c, request); err != nil {
 			return nil, err
+		}
+		if warns && c.warning != nil {
+			e.metadata = withWarning(e.metadata, replyField, c.warning)
 		}
 		if e.metadata != nil {
 			// Unknown fields are written as they are, and to the client this is its

@@ -22,6 +22,10 @@ func (s *Server) cryptoGrpc() *grpc.ServiceDesc {
 			unary(s, "HashData", engine.HashData, s.hashDataV0),
 			unary(s, "Sign", engine.SignCertificate, s.signV0),
 			unary(s, "SignCertificate", engine.SignCertificate, s.signCertificateV0),
+			unary(s, "EncryptData", engine.EncryptData, s.encryptDataV0),
+			unary(s, "DecryptData", engine.DecryptData, s.decryptDataV0),
+			unary(s, "SignData", engine.SignData, s.signDataV0),
+			unary(s, "VerifyData", engine.VerifyData, s.verifyDataV0),
 		},
 	}
 }

@@ -19,6 +19,10 @@ func (s *Server) cryptoService() *grpc.ServiceDesc {
 		Methods: []grpc.MethodDesc{
 			unary(s, "HashData", engine.HashData, s.hashDataV1),
 			unary(s, "SignCertificate", engine.SignCertificate, s.signCertificateV1),
+			unary(s, "EncryptData", engine.EncryptData, s.encryptDataV1),
+			unary(s, "DecryptData", engine.DecryptData, s.decryptDataV1),
+			unary(s, "SignData", engine.SignData, s.signDataV1),
+			unary(s, "VerifyData", engine.VerifyData, s.verifyDataV1),
 		},
 	}
 }

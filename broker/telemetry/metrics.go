@@ -25,6 +25,8 @@ type Metrics struct {
 	reloaded  prometheus.Gauge
 	profiles  *prometheus.GaugeVec
 	info      *prometheus.GaugeVec
+	// deprecated counts requests for profiles that are deprecated.
+	deprecated *prometheus.CounterVec
 }
 
 // NewMetrics makes the metrics of a broker of the given version.
@@ -45,6 +47,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_profiles_info",
 			Help: "Always 1; the digest is that of the set of profiles that is served.",
 		}, []string{"digest"}),
+		deprecated: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crypto_broker_deprecated_requests_total",
+			Help: "Requests for profiles that are deprecated, by profile and by the container that still uses it; empty where all callers share a socket.",
+		}, []string{"profile", "container"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crypto_broker_request_duration_seconds",
@@ -74,7 +80,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, inFlight, build,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, inFlight, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -96,7 +102,14 @@ func (m *Metrics) End(op engine.Operation, counters *Counters, code codes.Code, 
 // Profiles returns the counters of each profile of a set that is about to be
 // served; those of profiles that are not in it are dropped.
 func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
+	m.deprecated.Reset() // counters may begin anew; the label set must not grow for ever
 	return m.requests.use(set.Names())
+}
+
+// Deprecated counts a request for a profile that is deprecated. container is the
+// name of a caller with a socket of its own, else empty.
+func (m *Metrics) Deprecated(profile, container string) {
+	m.deprecated.WithLabelValues(profile, container).Inc()
 }
 
 // Looked counts a look at the profile directory.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// keySource is the key of a request, whatever its generation: by its id or by
+// itself.
+type keySource struct {
+	// field is the path of the source in the request.
+	field string
+	// byID tells that the key is named by id, byValue that it is in raw. A
+	// source without a key has neither.
+	byID, byValue bool
+	id            string
+	raw           []byte
+}
+
+// check judges what can be judged without a profile. largest is the size in
+// bytes that a key may have that comes with the request.
+func (k keySource) check(op engine.Operation, largest int) error {
+	switch {
+	case k.byID:
+		if !keys.ValidID(k.id) {
+			return invalid(op, k.field+".keyId", "is no id of a key, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", keys.MaxIDLength, len(k.id))
+		}
+		return nil
+	case k.byValue:
+		return checkSize(op, k.field+".rawKey", len(k.raw), largest)
+	default:
+		return invalid(op, k.field, "is empty, expected keyId or rawKey")
+	}
+}
+
+// forget overwrites a key that came with the request, once it was used.
+func (k keySource) forget() { clear(k.raw) }
+
+// allowRaw tells whether a key may come with the request.
+func (k keySource) allowRaw(op engine.Operation, name string, policy *profile.KeyPolicy) error {
+	if policy.Restricts() {
+		return refused(codes.InvalidArgument, op, name, "%s.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them", k.field)
+	}
+	return nil
+}
+
+// key finds a key by its id, if the profile allows it.
+func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source keySource) (*keys.Key, error) {
+	id := source.id
+	if !policy.Allows(id) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not list the key %q in KeyIds", id)
+	}
+	if s.keys == nil {
+		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be found, since this broker was given no keys; start it with --keys-dir", id)
+	}
+	key, err := s.keys.Key(c.ctx, id)
+	switch {
+	case err == nil:
+	case errors.Is(err, keys.ErrNotFound):
+		return nil, refused(codes.NotFound, c.op, name, "there is no key %q", id)
+	case errors.Is(err, keys.ErrUnusable):
+		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be used; the broker's log says why", id)
+	case errors.Is(err, keys.ErrUnavailable):
+		return nil, refused(codes.Unavailable, c.op, name, "the keys cannot be reached; the broker's log says why")
+	case c.ctx.Err() != nil:
+		return nil, refused(codes.Canceled, c.op, name, "the call ended before the key was there")
+	default:
+		return nil, s.internal(c, name, "a key could not be found", err)
+	}
+	if pin, pinned := policy.Pin(id); pinned {
+		if found, ok := key.SPKISHA256(); !ok || found != pin {
+			return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q is another one than the profile pins by SPKISHA256", id)
+		}
+	}
+	return key, nil
+}
+
+// engineError turns an error of the engine into one of the wire.
+func (s *Server) engineError(c *call, name string, err error) error {
+	var input *engine.InputError
+	var precondition *engine.PreconditionError
+	switch {
+	case errors.As(err, &input):
+		return refused(codes.InvalidArgument, c.op, name, "%s", input)
+	case errors.As(err, &precondition):
+		return refused(codes.FailedPrecondition, c.op, name, "%s", precondition)
+	default:
+		return s.internal(c, name, "an operation failed", err)
+	}
+}
+
+// internal logs why a request failed that nothing was wrong with.
+func (s *Server) internal(c *call, name, message string, err error) error {
+	s.logger.LogAttrs(c.ctx, slog.LevelError, message,
+		slog.String("operation", c.op.String()), slog.String("profile", name), slog.Any("error", err))
+	return refused(codes.Internal, c.op, name, "failed for a reason inside the broker, whose log has it")
+}
