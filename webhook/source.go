@@ -12,23 +12,28 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// liveReadTimeout bounds a read from the API server. The API server gives the
-// webhook five seconds in all.
-const liveReadTimeout = 2 * time.Second
+// The API server gives the webhook five seconds in all.
+const (
+	// cacheTimeout bounds a read from the cache, which answers at once, but
+	// waits when the process has just started and the cache is being filled.
+	cacheTimeout = 500 * time.Millisecond
+
+	// liveTimeout bounds a read from the API server.
+	liveTimeout = 2 * time.Second
+)
 
 // source reads objects from a cache, and from the API server what the cache
 // does not have: an object may be newer than the cache, as when a namespace,
 // its profiles and a pod are created in one go. Reads of one object at the same
 // time become one.
 type source struct {
-	cache   client.Reader
-	live    client.Reader
-	timeout time.Duration
-	flights singleflight.Group
+	cache, live               client.Reader
+	cacheTimeout, liveTimeout time.Duration
+	flights                   singleflight.Group
 }
 
 func newSource(cache, live client.Reader) *source {
-	return &source{cache: cache, live: live, timeout: liveReadTimeout}
+	return &source{cache: cache, live: live, cacheTimeout: cacheTimeout, liveTimeout: liveTimeout}
 }
 
 // object is what source can read.
@@ -41,14 +46,17 @@ type object[T any] interface {
 // none.
 func read[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey) (O, error) {
 	cached := O(new(T))
-	// Whatever keeps the cache from answering, the API server can.
-	if err := s.cache.Get(ctx, key, cached); err == nil {
+	filling, cancel := context.WithTimeout(ctx, s.cacheTimeout)
+	err := s.cache.Get(filling, key, cached)
+	cancel()
+	if err == nil {
 		return cached, nil
 	}
+	// Whatever kept the cache from answering, the API server can.
 
 	flight := s.flights.DoChan(fmt.Sprintf("%T %s", cached, key), func() (any, error) {
 		// Others may wait for the same read when the first has given up.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.liveTimeout)
 		defer cancel()
 		found := O(new(T))
 		err := s.live.Get(ctx, key, found)

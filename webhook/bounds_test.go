@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// serving serves next behind bounds, by HTTP over loopback.
+func serving(t *testing.T, room int64, next http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(&bounded{next: next, bytes: semaphore.NewWeighted(room), wait: 50 * time.Millisecond})
+	t.Cleanup(server.Close)
+	return server
+}
+
+func post(t *testing.T, server *httptest.Server, body io.Reader) (status int, text string) {
+	t.Helper()
+	response, err := server.Client().Post(server.URL, "application/json", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, strings.TrimSpace(string(data))
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	_, err := io.Copy(w, r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func TestARequestWithinTheBoundsGoesThrough(t *testing.T) {
+	server := serving(t, maxBytesInFlight, echo)
+	for name, body := range map[string]io.Reader{
+		"of a known length":    strings.NewReader("{}"),
+		"of an unknown length": io.MultiReader(strings.NewReader("{}")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if status, text := post(t, server, body); status != http.StatusOK || text != "{}" {
+				t.Errorf("answered %d %q", status, text)
+			}
+		})
+	}
+}
+
+func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
+	server := serving(t, maxBytesInFlight, echo)
+	large := bytes.Repeat([]byte(" "), maxBodySize+1)
+	tests := map[string]struct {
+		body io.Reader
+		want string
+	}{
+		"and says so":         {bytes.NewReader(large), "the request has 7340033 bytes, expected at most 7340032"},
+		"and does not say so": {io.MultiReader(bytes.NewReader(large)), "the request is larger than expected: at most 7340032 bytes"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if status, text := post(t, server, test.body); status != http.StatusRequestEntityTooLarge || text != test.want {
+				t.Errorf("answered %d %q, expected 413 %q", status, text, test.want)
+			}
+		})
+	}
+}
+
+func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
+	arrived, release := make(chan struct{}), make(chan struct{})
+	server := serving(t, 2*minBodyCost, func(http.ResponseWriter, *http.Request) {
+		arrived <- struct{}{}
+		<-release
+	})
+	done := make(chan int, 2)
+	for range 2 {
+		go func() {
+			response, err := server.Client().Post(server.URL, "application/json", strings.NewReader("{}"))
+			if err != nil {
+				t.Error(err)
+				done <- 0
+				return
+			}
+			response.Body.Close()
+			done <- response.StatusCode
+		}()
+	}
+	<-arrived
+	<-arrived
+	response, err := server.Client().Post(server.URL, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") == "" {
+		t.Errorf("answered %d with Retry-After %q, expected 429 and a time", response.StatusCode, response.Header.Get("Retry-After"))
+	}
+	close(release)
+	for range 2 {
+		if status := <-done; status != http.StatusOK {
+			t.Errorf("a request that had room was answered %d", status)
+		}
+	}
+}
+
+// A client that sends half a body holds its room for two seconds and no longer.
+func TestAClientThatStopsSendingIsAnsweredInTime(t *testing.T) {
+	server := serving(t, maxBytesInFlight, echo)
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 400"))
+	if _, err := io.ReadFull(connection, answer); err != nil || string(answer) != "HTTP/1.1 400" {
+		t.Errorf("answered %q (%v), expected 400", answer, err)
+	}
+}
+
+// The time to read ends with the body: what comes after may take longer.
+func TestWorkMayTakeLongerThanTheBody(t *testing.T) {
+	server := serving(t, maxBytesInFlight, func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+			http.Error(w, "the request ended: "+r.Context().Err().Error(), http.StatusInternalServerError)
+		case <-time.After(maxReadTime + 200*time.Millisecond):
+			echo(w, r)
+		}
+	})
+	if status, text := post(t, server, strings.NewReader("{}")); status != http.StatusOK || text != "{}" {
+		t.Errorf("answered %d %q", status, text)
+	}
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+func testScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	return scheme
+}
+
+func apiServerWith(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	return fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
+}
+
+func namespace(name string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+}
+
+func profilesIn(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap},
+		Data:       map[string]string{"Profiles.yaml": profilesOfShop},
+	}
+}
+
+var enabled = map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
+
+// injectorWith reads from what is given for cache and API server.
+func injectorWith(t *testing.T, cache, live client.Reader) *PodInjector {
+	t.Helper()
+	return newPodInjector(admission.NewDecoder(testScheme(t)), cache, live, Options{
+		Template: testTemplate(), OperatorNamespace: "crypto-broker-system",
+	})
+}
+
+func creation(t *testing.T, pod *corev1.Pod, namespace string) admission.Request {
+	t.Helper()
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Namespace: namespace,
+		Object:    runtime.RawExtension{Raw: mustMarshal(t, pod)},
+	}}
+}
+
+func TestWhichPodsAreInjected(t *testing.T) {
+	plain := func() *corev1.Pod { return podWith(func(pod *corev1.Pod) { pod.Annotations = nil }) }
+	const mistaken = `metadata.annotations[cryptobroker.io/inject]: found "yes", expected "true" to get a broker or "false" to get none`
+	tests := map[string]struct {
+		pod       *corev1.Pod
+		namespace string
+		result    string
+		reason    string
+		warnings  []string
+	}{
+		"one that asks":                              {pod: podWith(), namespace: "shop", result: resultInjected},
+		"one that does not ask":                      {pod: plain(), namespace: "shop", result: resultSkipped, reason: "not asked"},
+		"one that declines":                          {pod: podWith(asking("false")), namespace: "shop", result: resultSkipped, reason: "declined"},
+		"one that asks wrongly":                      {pod: podWith(asking("yes")), namespace: "shop", result: resultRefused, reason: mistaken},
+		"one of a labelled namespace":                {pod: plain(), namespace: "labelled", result: resultInjected},
+		"one of a labelled namespace that declines":  {pod: podWith(asking("false")), namespace: "labelled", result: resultSkipped, reason: "declined"},
+		"one of a labelled namespace that is unsure": {pod: podWith(asking("yes")), namespace: "labelled", result: resultRefused, reason: mistaken},
+		"one of a namespace with another value":      {pod: plain(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
+		"one of a namespace without profiles": {
+			pod: podWith(), namespace: "new", result: resultInjected,
+			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
+		},
+		"one of the operator":   {pod: podWith(), namespace: "crypto-broker-system", result: resultSkipped, reason: "excluded namespace"},
+		"one of the system":     {pod: podWith(), namespace: "kube-system", result: resultSkipped, reason: "excluded namespace"},
+		"one of the node lease": {pod: podWith(), namespace: "kube-node-lease", result: resultSkipped, reason: "excluded namespace"},
+		"one for Windows that asks": {
+			pod: podWith(func(pod *corev1.Pod) { pod.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), namespace: "shop",
+			result: resultSkipped, reason: "Windows pod", warnings: []string{"a Windows pod gets no broker: the broker runs on Linux only"},
+		},
+		"one with a reserved name": {
+			pod: podWith(with(corev1.Volume{Name: "crypto-broker-socket"})), namespace: "shop", result: resultRefused,
+			reason: `spec.volumes[0].name: found "crypto-broker-socket" without the broker's container; ` + reserved,
+		},
+	}
+	server := apiServerWith(t,
+		namespace("shop", nil), profilesIn("shop"), namespace("labelled", enabled), profilesIn("labelled"),
+		namespace("disabled", map[string]string{v1alpha1.InjectionLabel: "disabled"}), namespace("new", nil))
+	injector := injectorWith(t, server, server)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := count(t, test.result)
+			response := injector.Handle(t.Context(), creation(t, test.pod, test.namespace))
+			if allowed := test.result != resultRefused; response.Allowed != allowed {
+				t.Errorf("allowed is %t: %v", response.Allowed, response.Result)
+			}
+			if test.result == resultRefused && (response.Result.Message != test.reason || response.Result.Code != http.StatusForbidden) {
+				t.Errorf("refused with %d %q, expected %d %q", response.Result.Code, response.Result.Message, http.StatusForbidden, test.reason)
+			}
+			if injected := len(response.Patches) > 0; injected != (test.result == resultInjected) {
+				t.Errorf("injected is %t", injected)
+			}
+			if diff := cmp.Diff(test.warnings, response.Warnings); diff != "" {
+				t.Errorf("other warnings than expected (-want +found):\n%s", diff)
+			}
+			if found := response.AuditAnnotations["result"]; found != test.result {
+				t.Errorf("the audit log says %q, expected %q", found, test.result)
+			}
+			if found := response.AuditAnnotations["reason"]; found != test.reason {
+				t.Errorf("the audit log says %q, expected %q", found, test.reason)
+			}
+			if after := count(t, test.result); after != before+1 {
+				t.Errorf("the metric went from %v to %v, expected one more", before, after)
+			}
+		})
+	}
+}
+
+func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
+	tests := map[string]func(*admission.Request){
+		"an update":             func(r *admission.Request) { r.Operation = admissionv1.Update },
+		"a deletion":            func(r *admission.Request) { r.Operation = admissionv1.Delete },
+		"a subresource of pods": func(r *admission.Request) { r.SubResource = "ephemeralcontainers" },
+		"another kind":          func(r *admission.Request) { r.Kind.Kind = "PodTemplate" },
+	}
+	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			request := creation(t, podWith(), "shop")
+			change(&request)
+			response := injectorWith(t, server, server).Handle(t.Context(), request)
+			if !response.Allowed || len(response.Patches) > 0 {
+				t.Errorf("allowed %t with the patch %v, expected allowed without one", response.Allowed, response.Patches)
+			}
+		})
+	}
+}
+
+func TestAPodThatCannotBeReadIsRefused(t *testing.T) {
+	server := apiServerWith(t, namespace("shop", nil))
+	request := creation(t, podWith(), "shop")
+	request.Object.Raw = []byte(`{"spec": 1}`)
+	response := injectorWith(t, server, server).Handle(t.Context(), request)
+	if response.Allowed || response.Result.Code != http.StatusBadRequest || !strings.HasPrefix(response.Result.Message, "the pod cannot be read: ") {
+		t.Errorf("answered %v, expected 400 and a sentence", response.Result)
+	}
+}
+
+func TestADryRunIsAnsweredLikeARun(t *testing.T) {
+	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	request := creation(t, podWith(), "shop")
+	run := injectorWith(t, server, server).Handle(t.Context(), request)
+	request.DryRun = ptr.To(true)
+	dry := injectorWith(t, server, server).Handle(t.Context(), request)
+	if diff := cmp.Diff(run, dry); diff != "" {
+		t.Errorf("(-run +dry run):\n%s", diff)
+	}
+}
+
+// The cache is empty, as when everything was created in one go.
+func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
+	server := apiServerWith(t, namespace("labelled", enabled), profilesIn("labelled"))
+	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, podWith(), "labelled"))
+	if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
+		t.Errorf("the snapshot is %q, expected that of the API server: %v", snapshot, response.Result)
+	}
+}
+
+func TestWhatTheCacheHasIsNotReadFromTheAPIServer(t *testing.T) {
+	cache := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	live := interceptor.NewClient(apiServerWith(t), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			t.Errorf("%s was read from the API server", key)
+			return errors.New("not here")
+		},
+	})
+	response := injectorWith(t, cache, live).Handle(t.Context(), creation(t, podWith(), "shop"))
+	if !response.Allowed {
+		t.Error(response.Result)
+	}
+}
+
+func TestReadsThatFail(t *testing.T) {
+	failing := func(object client.Object) client.Reader {
+		return interceptor.NewClient(apiServerWith(t, namespace("shop", nil), profilesIn("shop")), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				if _, same := into.(*corev1.Namespace); same == (object.GetName() == "namespace") {
+					return errors.New("etcd is away")
+				}
+				return c.Get(ctx, key, into, options...)
+			},
+		})
+	}
+	t.Run("of the namespace refuse the pod", func(t *testing.T) {
+		reader := failing(namespace("namespace", nil))
+		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
+		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: etcd is away`
+		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != want {
+			t.Errorf("answered %v, expected 500 %q", response.Result, want)
+		}
+	})
+	t.Run("of a namespace that is gone refuse the pod", func(t *testing.T) {
+		server := apiServerWith(t)
+		response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
+		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: it does not exist`
+		if response.Allowed || response.Result.Message != want {
+			t.Errorf("answered %v, expected %q", response.Result, want)
+		}
+	})
+	t.Run("of the profiles leave out the snapshot", func(t *testing.T) {
+		reader := failing(profilesIn("shop"))
+		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
+		if snapshot := snapshotIn(t, response); snapshot != "" {
+			t.Errorf("found the snapshot %q, expected none", snapshot)
+		}
+		want := []string{`the profiles of namespace "shop" could not be read now: the pod gets them a little later`}
+		if !slices.Equal(response.Warnings, want) {
+			t.Errorf("warned %q, expected %q", response.Warnings, want)
+		}
+	})
+}
+
+// Time is the bubble's own here: the waits take none.
+func TestReadsThatTakeTooLong(t *testing.T) {
+	stuck := func(t *testing.T) client.Reader {
+		return interceptor.NewClient(apiServerWith(t), interceptor.Funcs{
+			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+	}
+	t.Run("from the cache are made from the API server", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+			response := injectorWith(t, stuck(t), server).Handle(t.Context(), creation(t, podWith(), "shop"))
+			if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
+				t.Errorf("the snapshot is %q: %v", snapshot, response.Result)
+			}
+		})
+	})
+	t.Run("from the API server end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			response := injectorWith(t, apiServerWith(t), stuck(t)).Handle(t.Context(), creation(t, podWith(), "shop"))
+			if response.Allowed || !strings.Contains(response.Result.Message, context.DeadlineExceeded.Error()) {
+				t.Errorf("answered %v, expected a refusal that says so", response.Result)
+			}
+		})
+	})
+}
+
+func TestReadsOfOneObjectAtTheSameTimeBecomeOne(t *testing.T) {
+	const pods = 50
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		release := make(chan struct{})
+		live := interceptor.NewClient(apiServerWith(t, namespace("shop", nil)), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+				reads.Add(1)
+				<-release
+				return c.Get(ctx, key, into, options...)
+			},
+		})
+		injector := injectorWith(t, apiServerWith(t), live)
+		request := creation(t, podWith(), "shop")
+		var running sync.WaitGroup
+		for range pods {
+			running.Go(func() {
+				if response := injector.Handle(t.Context(), request); !response.Allowed {
+					t.Error(response.Result)
+				}
+			})
+		}
+		synctest.Wait() // all wait for the namespace
+		if found := reads.Load(); found != 1 {
+			t.Errorf("%d pods read the namespace %d times, expected once", pods, found)
+		}
+		close(release)
+		running.Wait()
+	})
+}
+
+// snapshotIn is the annotation that a response's patch sets.
+func snapshotIn(t *testing.T, response admission.Response) string {
+	t.Helper()
+	if !response.Allowed {
+		t.Fatalf("refused: %v", response.Result)
+	}
+	for _, operation := range response.Patches {
+		if strings.HasSuffix(operation.Path, "profiles-snapshot") {
+			return operation.Value.(string)
+		}
+		if annotations, ok := operation.Value.(map[string]string); ok {
+			return annotations[v1alpha1.ProfilesSnapshotAnnotation]
+		}
+	}
+	return ""
+}
+
+func count(t *testing.T, result string) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := injections.WithLabelValues(result).Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetCounter().GetValue()
+}
+
+func TestAResponseIsSmall(t *testing.T) {
+	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
+	patch, err := json.Marshal(response.Patches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(response.Patches) > 12 {
+		t.Errorf("the patch has %d operations, expected one for each thing added: %s", len(response.Patches), patch)
+	}
+}
