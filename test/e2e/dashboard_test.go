@@ -49,6 +49,14 @@ func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
 	t.Cleanup(func() { must(t, server.Stop()) })
 	makeEverythingHappen(t)
 
+	// A rate needs two scrapes. These wait until the calls and the failed ones have one, of all brokers.
+	for _, expression := range []string{
+		`sum(rate(crypto_broker_requests_total{code="OK"}[30s])) > 0`,
+		`sum(rate(crypto_broker_requests_total{code!="OK"}[30s])) > 0`,
+	} {
+		eventually(t, 30*time.Second, expression, func() error { _, err := ask(t, server, expression); return err })
+	}
+
 	files, err := filepath.Glob(filepath.Join(environment.Chart(shared.Repository), "dashboards", "*.json"))
 	must(t, err)
 	queries := 0

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,8 +85,10 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	}
 
 	t.Run("an upgrade loses no call, and changes reach the pods that were there before", func(t *testing.T) {
+		admitted := admitAllTheTime(t, namespace)
 		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
 		expectCallsGoOn(t, pods)
+		admitted()
 		changed := changeHash(t, profile, "sha3-512")
 		for i := range pods {
 			awaitAlgorithm(t, &pods[i], "sha3-512", changed, resync)
@@ -123,6 +126,35 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		awaitPropagated(t, profile, 3)
 		expectCallsGoOn(t, pods)
 	})
+}
+
+// admitAllTheTime asks for pods with a broker, without making them, until the returned function is called, which fails the
+// test if one was refused.
+func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var refusals []error
+	asked := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ; ctx.Err() == nil; asked++ {
+			pod := appPod(namespace, inject("true"), nil)
+			if err := shared.client.Create(ctx, pod, client.DryRunAll); err != nil && ctx.Err() == nil {
+				refusals = append(refusals, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		<-done
+		t.Logf("%d pods with a broker were asked for, %d of them refused", asked, len(refusals))
+		if len(refusals) > 0 {
+			t.Errorf("%d of %d pods with a broker were refused, the first at %v, the last at %v", len(refusals), asked,
+				refusals[0], refusals[len(refusals)-1])
+		}
+	}
 }
 
 // expectCallsGoOn waits until each application has made 100 more calls and fails the test if one of them failed, or if
