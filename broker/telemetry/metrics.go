@@ -27,6 +27,7 @@ type Metrics struct {
 	info      *prometheus.GaugeVec
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
+	keys       *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics of a broker of the given version.
@@ -51,6 +52,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_deprecated_requests_total",
 			Help: "Requests for profiles that are deprecated, by profile and by the container that still uses it; empty where all callers share a socket.",
 		}, []string{"profile", "container"}),
+		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_keys",
+			Help: "Keys of the key directory, by whether they are used or cannot be because something is wrong with them.",
+		}, []string{"state"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crypto_broker_request_duration_seconds",
@@ -80,7 +85,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, inFlight, build,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, m.keys, inFlight, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -110,6 +115,12 @@ func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
 // name of a caller with a socket of its own, else empty.
 func (m *Metrics) Deprecated(profile, container string) {
 	m.deprecated.WithLabelValues(profile, container).Inc()
+}
+
+// Keys tells how many keys the key directory holds.
+func (m *Metrics) Keys(used, unusable int) {
+	m.keys.WithLabelValues("used").Set(float64(used))
+	m.keys.WithLabelValues("unusable").Set(float64(unusable))
 }
 
 // Looked counts a look at the profile directory.

@@ -13,6 +13,7 @@ import (
 type config struct {
 	profilesDir     string
 	pollInterval    time.Duration
+	keysDir         string
 	socketDir       string
 	callers         []string
 	socketGroup     int
@@ -33,6 +34,10 @@ func (c *config) settings() []setting {
 		{
 			name: "profiles-poll-interval", env: "CRYPTO_BROKER_PROFILES_POLL_INTERVAL", kind: "duration", initial: "10s", set: positiveDuration(&c.pollInterval),
 			usage: "how often the file is read even though the system announced no change",
+		},
+		{
+			name: "keys-dir", env: "CRYPTO_BROKER_KEYS_DIR", kind: "path", set: absolutePath(&c.keysDir),
+			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; it is followed; without it there are none",
 		},
 		{
 			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),

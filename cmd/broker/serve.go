@@ -30,10 +30,22 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 // serve runs a broker until ctx ends, which is no error.
 func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	metrics := telemetry.NewMetrics(programVersion())
-	broker := server.New(logger, metrics)
-
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
+	var options []server.Option
+	if c.keysDir != "" {
+		directory, err := watchKeys(watching, c.keysDir, metrics, logger)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			stopWatching()
+			directory.Wait()
+		}()
+		options = append(options, server.WithKeys(directory))
+	}
+	broker := server.New(logger, metrics, options...)
+
 	source, err := profile.Watch(watching, c.profilesDir,
 		profile.WithPollInterval(c.pollInterval),
 		profile.WithObserver(func(event profile.Event) {
@@ -53,9 +65,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 		source.Wait()
 	}()
 
-	options := c.sockets()
-	options.Logger = logger
-	sockets, err := server.Listen(options)
+	where := c.sockets()
+	where.Logger = logger
+	sockets, err := server.Listen(where)
 	if err != nil {
 		return err
 	}

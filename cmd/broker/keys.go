@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+// watchKeys follows the key directory and says what comes of it.
+func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, logger *slog.Logger) (*keys.Directory, error) {
+	return keys.Watch(ctx, dir,
+		keys.WithObserver(func(event keys.Event) {
+			metrics.Keys(event.Keys, event.Unusable)
+			logKeys(logger, dir, event)
+		}),
+		keys.WithWatchProblem(func(problem error) {
+			if problem != nil {
+				logger.Warn("the key directory cannot be watched and is read each second instead", "directory", dir, "error", problem)
+				return
+			}
+			logger.Info("watching the key directory", "directory", dir)
+		}),
+	)
+}
+
+// logKeys logs what came of a look at the key directory that found something
+// new.
+func logKeys(logger *slog.Logger, dir string, event keys.Event) {
+	if event.Err != nil {
+		logger.Warn("the key directory cannot be read, the keys that were in use stay so", "directory", dir, "keys", event.Keys, "error", event.Err)
+		return
+	}
+	logger.Info("keys loaded", "directory", dir, "keys", event.Keys, "unusable", event.Unusable)
+	for i, problem := range event.Problems {
+		if i == maxLoggedProblems {
+			logger.Warn("more problems with keys are not logged", "problems", len(event.Problems)-i)
+			return
+		}
+		message := "a key cannot be used, or not in its new version"
+		if problem.Warning {
+			message = "warning about a file of the key directory"
+		}
+		logger.Warn(message, "path", problem.Path, "key", problem.Key, "problem", problem.Message)
+	}
+}
