@@ -9,6 +9,8 @@ type HashAlgorithm uint8
 
 // The digests of FIPS 180-4 (SHA-2) and FIPS 202 (SHA-3 and SHAKE). SHAKE-128
 // yields 16 bytes and SHAKE-256 yields 32.
+//
+//nolint:revive // the names are those of the constants of Go's package crypto
 const (
 	SHA256 HashAlgorithm = iota
 	SHA384

@@ -8,17 +8,17 @@ import "time"
 type Reason string
 
 const (
-	// Loaded: what the directory holds is served, all of it.
+	// Loaded means: what the directory holds is served, all of it.
 	Loaded Reason = "Loaded"
-	// NoProfiles: nothing valid was found yet.
+	// NoProfiles means: nothing valid was found yet.
 	NoProfiles Reason = "NoProfiles"
-	// SetRejected: the directory holds something else that was refused; the last
+	// SetRejected means: the directory holds something else that was refused; the last
 	// good set is served.
 	SetRejected Reason = "SetRejected"
-	// ProfilesRejected: what the directory holds is served, save profiles with
+	// ProfilesRejected means: what the directory holds is served, save profiles with
 	// problems.
 	ProfilesRejected Reason = "ProfilesRejected"
-	// Missing: the file vanished; the last good set is served.
+	// Missing means: the file vanished; the last good set is served.
 	Missing Reason = "Missing"
 )
 
@@ -36,11 +36,11 @@ type State struct {
 type Result string
 
 const (
-	// ResultLoaded: a set was compiled and is served from now on.
+	// ResultLoaded means: a set was compiled and is served from now on.
 	ResultLoaded Result = "loaded"
-	// ResultRejected: the file could not be used, or vanished.
+	// ResultRejected means: the file could not be used, or vanished.
 	ResultRejected Result = "rejected"
-	// ResultUnchanged: the directory holds what it held at the last look.
+	// ResultUnchanged means: the directory holds what it held at the last look.
 	ResultUnchanged Result = "unchanged"
 )
 

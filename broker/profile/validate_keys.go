@@ -17,7 +17,7 @@ func (v validator) keyConstraints(at place, k KeyConstraints) {
 func (v validator) keySizes(at place, sizes map[string]KeySize) {
 	for _, algorithm := range slices.Sorted(maps.Keys(sizes)) {
 		where, size := at.field(algorithm), sizes[algorithm]
-		lowest, highest := 0, 0
+		var lowest, highest int
 		switch algorithm {
 		case "RSA":
 			lowest, highest = minRSAKeySize, maxRSAKeySize

@@ -215,7 +215,7 @@ func (s *Source) read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	before, err := file.Stat()
 	if err != nil {
 		return nil, err

@@ -99,8 +99,13 @@ func (s *source) serves(algorithm string, reason profile.Reason) {
 
 func eventually(t *testing.T, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(waitLimit); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	deadline := time.After(waitLimit)
+	for !condition() {
+		select {
+		case <-again.C:
+		case <-deadline:
 			t.Fatal("what was waited for did not happen")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,6 +113,17 @@ func connect(t testing.TB, socket string) *grpc.ClientConn {
 	return conn
 }
 
+// dial tries whether a socket takes connections.
+func dial(t testing.TB, socket string) error {
+	t.Helper()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(t.Context(), "unix", socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // wire passes messages as the bytes they are. A test that used our own
 // descriptions on both ends would not notice a wrong number in them.
 type wire struct{}
@@ -142,6 +154,6 @@ func (b *broker) metricsText(t testing.TB) string {
 	t.Helper()
 	status := telemetry.Status{Metrics: b.metrics, Logger: slog.New(slog.DiscardHandler)}
 	recorder := httptest.NewRecorder()
-	status.Server().Handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	status.Server().Handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	return recorder.Body.String()
 }

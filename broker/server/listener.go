@@ -64,7 +64,8 @@ func removeStale(path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s exists and is no socket: remove it or choose another socket directory", path)
 	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(context.Background(), "unix", path)
 	switch {
 	case err == nil:
 		_ = conn.Close() // it only had to succeed

@@ -59,6 +59,9 @@ const (
 	// maxStreams bounds the requests of a connection at one time; a client that
 	// has more of them waits.
 	maxStreams = 256
+	// maxHeaderSize bounds the headers of a request in bytes; gRPC's own limit is
+	// 16 MiB.
+	maxHeaderSize = 64 << 10
 	// handshakeTime is how long a connection may take to begin.
 	handshakeTime = 5 * time.Second
 	// minPingInterval is how often clients may ask whether the broker is still
@@ -90,6 +93,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		grpc.MaxRecvMsgSize(maxMessageSize),
 		grpc.MaxSendMsgSize(maxMessageSize),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(maxHeaderSize),
 		grpc.StaticStreamWindowSize(flowControlWindow),
 		grpc.StaticConnWindowSize(flowControlWindow),
 		// Goroutines that live on keep their grown stacks.

@@ -5,7 +5,6 @@ package server_test
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -147,17 +146,7 @@ func TestShutdownWaitsForRequestsUnderWay(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- b.Shutdown(t.Context()) }()
 	// The socket closes before anything else, so that nobody new gets in.
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
-		late, err := net.Dial("unix", b.socket(""))
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			break
-		}
-		if err == nil {
-			err = late.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for deadline := time.Now().Add(waitLimit); !errors.Is(dial(t, b.socket("")), syscall.ECONNREFUSED); {
 		if time.Now().After(deadline) {
 			t.Fatal("the socket still takes connections")
 		}

@@ -136,12 +136,8 @@ func TestADirectoryIsKeptAndOnlyTheSocketInItIsReplaced(t *testing.T) {
 	if inode(t, app) != kept {
 		t.Error("the directory was replaced; a container that has it mounted sees no socket any more")
 	}
-	conn, err := net.Dial("unix", filepath.Join(app, server.SocketName))
-	if err != nil {
-		t.Fatalf("the socket that was left behind was not replaced: %v", err)
-	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
+	if err := dial(t, filepath.Join(app, server.SocketName)); err != nil {
+		t.Errorf("the socket that was left behind was not replaced: %v", err)
 	}
 }
 
@@ -166,7 +162,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	}{
 		"a socket that somebody listens on": {
 			func(t *testing.T, dir string) {
-				other, err := net.Listen("unix", filepath.Join(dir, server.SocketName))
+				other, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, server.SocketName)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -257,11 +253,7 @@ func TestAPathAtTheLimitWorks(t *testing.T) {
 	if len(path) != longest {
 		t.Fatalf("the path has %d bytes, want %d", len(path), longest)
 	}
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Close(); err != nil {
+	if err := dial(t, path); err != nil {
 		t.Error(err)
 	}
 }

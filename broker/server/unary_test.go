@@ -23,7 +23,7 @@ func TestADefectFailsOneRequestAndKeepsItsInputOutOfTheLog(t *testing.T) {
 		cause string
 	}{
 		"a defect that Go found": {
-			func(input []byte) { _ = input[len(input)] },
+			func(input []byte) { beyond := len(input); _ = input[beyond] },
 			"index out of range",
 		},
 		"a defect that quotes the input": {

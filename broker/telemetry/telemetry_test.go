@@ -36,9 +36,10 @@ func status(metrics *telemetry.Metrics) *telemetry.Status {
 }
 
 // get answers a request without a network.
-func get(s *telemetry.Status, method, path string) *httptest.ResponseRecorder {
+func get(t *testing.T, s *telemetry.Status, method, path string) *httptest.ResponseRecorder {
+	t.Helper()
 	recorder := httptest.NewRecorder()
-	s.Server().Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+	s.Server().Handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), method, path, nil))
 	return recorder
 }
 
@@ -46,7 +47,7 @@ func get(s *telemetry.Status, method, path string) *httptest.ResponseRecorder {
 func requests(t *testing.T, metrics *telemetry.Metrics) []string {
 	t.Helper()
 	var found []string
-	lines := bufio.NewScanner(get(status(metrics), http.MethodGet, "/metrics").Body)
+	lines := bufio.NewScanner(get(t, status(metrics), http.MethodGet, "/metrics").Body)
 	for lines.Scan() {
 		if sample, ok := strings.CutPrefix(lines.Text(), "crypto_broker_requests_total"); ok {
 			found = append(found, sample)
@@ -126,7 +127,7 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded})
 	metrics.Looked(profile.Event{Result: profile.ResultRejected})
 	metrics.Looked(profile.Event{Result: profile.ResultUnchanged})
-	body := get(status(metrics), http.MethodGet, "/metrics").Body.String()
+	body := get(t, status(metrics), http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
 		`crypto_broker_profiles{state="served"} 1`,
 		`crypto_broker_profiles{state="rejected"} 1`,
@@ -147,7 +148,7 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 
 func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(get(status(telemetry.NewMetrics("test")), http.MethodGet, "/metrics").Body)
+	families, err := parser.TextToMetricFamilies(get(t, status(telemetry.NewMetrics("test")), http.MethodGet, "/metrics").Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +184,7 @@ func TestTheStatusPortAnswers(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			s := status(telemetry.NewMetrics("test"))
 			test.change(s)
-			answer := get(s, test.method, test.path)
+			answer := get(t, s, test.method, test.path)
 			body, err := io.ReadAll(answer.Body)
 			if err != nil {
 				t.Fatal(err)

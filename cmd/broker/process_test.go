@@ -5,6 +5,7 @@ package main_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		binary = filepath.Join(dir, "broker")
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v1.2.3", "-o", binary, ".")
+		build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v1.2.3", "-o", binary, ".")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if output, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, output)
@@ -90,7 +91,7 @@ func start(t testing.TB, args ...string) *process {
 
 func startWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(binary, args...), exited: make(chan struct{}), more: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(context.Background(), binary, args...), exited: make(chan struct{}), more: make(chan struct{})}
 	p.cmd.Env = env
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -272,7 +273,11 @@ func connect(t testing.TB, socket string) *grpc.ClientConn {
 func get(t testing.TB, address, path string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: waitLimit, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Get("http://" + address + path)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,11 +85,12 @@ func TestAFlagComesBeforeItsVariable(t *testing.T) {
 }
 
 func TestAStatusPortThatIsTakenIsNamed(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	at := newPlace(t, "sha-256")
 	address := taken.Addr().String()
 	code, _, stderr := run(t, environment(), "--profiles-dir", at.profiles, "--socket-dir", at.sockets, "--status-address", address, "--log-level", "error")
