@@ -27,6 +27,7 @@ type clusterStatusReconciler struct {
 	propagator        propagator
 	announcer         *announcer
 	pace              *pace
+	own               *versions
 	operatorNamespace string
 }
 
@@ -34,12 +35,16 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	var p v1alpha1.ClusterCryptoProfile
 	if err := r.client.Get(ctx, request.NamespacedName, &p); apierrors.IsNotFound(err) {
 		r.pace.retain("", func(name string) bool { return name != request.Name })
+		r.own.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !p.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
+	}
+	if r.own.pending(request.NamespacedName, p.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: reportPause}, nil
 	}
 	all, complete, err := r.sum(ctx, &p)
 	if err != nil || !complete {
@@ -50,8 +55,9 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	status.Namespaces = int32(all.namespaces)
 	verdict := all.verdict(&p)
 	urgent := r.propagator.fill(&status.ProfileStatus, p.Generation, render.Name(p.Name, &p.Spec.ProfileSpec), verdict, all.brokers)
-	pause := r.pace.wait(request.NamespacedName, urgent, settled(all.brokers), time.Now())
-	if equality.Semantic.DeepEqual(status, &p.Status) {
+	differs := !equality.Semantic.DeepEqual(status, &p.Status)
+	pause := r.pace.wait(request.NamespacedName, differs, urgent, settled(all.brokers), time.Now())
+	if !differs {
 		return reconcile.Result{}, nil
 	}
 	if pause > 0 {
@@ -61,6 +67,7 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	if written, err := writeStatus(ctx, r.client, &p, status); err != nil {
 		return reconcile.Result{}, err
 	} else if written {
+		r.own.wrote(request.NamespacedName, p.ResourceVersion)
 		r.announcer.tell(&p, before, status.Conditions, all.brokers.Took)
 	}
 	return reconcile.Result{}, nil

@@ -81,23 +81,26 @@ func TestNumbersThatMoveAreHeldBackUnlessSomebodyMayWait(t *testing.T) {
 	at := begin.Add
 
 	p := newPace()
-	if wait := p.wait(name, false, false, at(0)); wait != holdBack {
-		t.Errorf("moving numbers wait %s, expected %s", wait, holdBack)
+	steps := []struct {
+		sentence                 string
+		differs, urgent, settled bool
+		after, wait              time.Duration
+	}{
+		{"numbers that move wait", true, false, false, 0, holdBack},
+		{"a second later they wait a second less", true, false, false, time.Second, holdBack - time.Second},
+		{"settled numbers wait no less", true, false, true, time.Second, holdBack - time.Second},
+		{"then they are written", true, false, true, holdBack, 0},
+		{"what is written waits for nothing", false, false, true, holdBack, 0},
+		{"other numbers wait anew", true, false, true, 3 * time.Second, holdBack},
+		{"news doesn't wait", true, true, false, 4 * time.Second, 0},
+		{"nor do the numbers that follow", true, false, false, 5 * time.Second, 0},
+		{"until they have settled", true, false, true, 6 * time.Second, 0},
+		{"after which numbers wait", true, false, false, 7 * time.Second, holdBack},
 	}
-	if wait := p.wait(name, false, false, at(time.Second)); wait != holdBack-time.Second {
-		t.Errorf("a second later they wait %s", wait)
-	}
-	if wait := p.wait(name, false, false, at(3*time.Second)); wait != 0 {
-		t.Errorf("numbers that don't settle wait %s", wait)
-	}
-	if wait := p.wait(name, false, true, at(4*time.Second)); wait != 0 {
-		t.Errorf("settled numbers wait %s", wait)
-	}
-	if wait := p.wait(name, true, false, at(5*time.Second)); wait != 0 {
-		t.Errorf("news wait %s", wait)
-	}
-	if wait := p.wait(name, false, false, at(6*time.Second)); wait != 0 {
-		t.Errorf("numbers that follow news wait %s", wait)
+	for _, step := range steps {
+		if wait := p.wait(name, step.differs, step.urgent, step.settled, at(step.after)); wait != step.wait {
+			t.Errorf("%s: waits %s, expected %s", step.sentence, wait, step.wait)
+		}
 	}
 	p.retain("shop", func(string) bool { return false })
 	if len(p.objects) != 0 {

@@ -6,12 +6,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -31,11 +30,7 @@ var configMapLabels = map[string]string{
 type configMaps struct {
 	cached client.Client
 	live   client.Reader
-
-	mu sync.Mutex
-	// written are the resource versions of the last own writes: a cache that
-	// is older has not seen them yet.
-	written map[string]string
+	own    *versions
 }
 
 // read returns the ConfigMap of a namespace, nil when there is none. It never
@@ -46,18 +41,16 @@ func (c *configMaps) read(ctx context.Context, namespace string) (*corev1.Config
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	written := c.written[namespace]
-	c.mu.Unlock()
-	if written == "" {
-		return found, nil
-	}
+	version := ""
 	if found != nil {
-		if order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, written); err == nil && order >= 0 {
-			return found, nil
+		version = found.ResourceVersion
+	}
+	if c.own.pending(key, version) {
+		if found, err = get(ctx, c.live, key); found == nil && err == nil {
+			c.own.forget(key) // deleted meanwhile
 		}
 	}
-	return get(ctx, c.live, key)
+	return found, err
 }
 
 func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*corev1.ConfigMap, error) {
@@ -135,18 +128,14 @@ func (c *configMaps) remove(ctx context.Context, found *corev1.ConfigMap) error 
 
 // forget drops what is remembered of a namespace.
 func (c *configMaps) forget(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.written, namespace)
+	c.own.forget(types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap})
 }
 
 func (c *configMaps) wrote(written *corev1.ConfigMap, err error) error {
 	if err != nil {
 		return fmt.Errorf("writing ConfigMap %s/%s: %w", written.Namespace, written.Name, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.written[written.Namespace] = written.ResourceVersion
+	c.own.wrote(client.ObjectKeyFromObject(written), written.ResourceVersion)
 	return nil
 }
 

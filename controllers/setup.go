@@ -109,7 +109,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(work).
 		Complete(&namespaceReconciler{
 			client:            mgr.GetClient(),
-			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), written: map[string]string{}},
+			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), own: newVersions()},
 			renderings:        newRenderings(),
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       distributor,
@@ -130,7 +130,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	status := queue.Options(statuses, statusWorkers)
 	status.Reconciler = &statusReconciler{
 		client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
-		announcer: announcer, pace: newPace(), cluster: clusterStatuses,
+		announcer: announcer, pace: newPace(), own: newVersions(), cluster: clusterStatuses,
 	}
 	if _, err := controller.New("profile-status", mgr, status); err != nil {
 		return err
@@ -139,6 +139,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(queue.Options(clusterStatuses, clusterStatusWorkers)).
 		Complete(&clusterStatusReconciler{
 			client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
-			announcer: announcer, pace: newPace(), operatorNamespace: options.OperatorNamespace,
+			announcer: announcer, pace: newPace(), own: newVersions(), operatorNamespace: options.OperatorNamespace,
 		})
 }

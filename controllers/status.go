@@ -34,6 +34,7 @@ type statusReconciler struct {
 	propagator  propagator
 	announcer   *announcer
 	pace        *pace
+	own         *versions
 	// cluster is where ClusterCryptoProfiles wait for their status.
 	cluster queue.Queue
 }
@@ -67,6 +68,10 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		if !judged || !p.DeletionTimestamp.IsZero() {
 			continue // the namespace reconciler has yet to see it
 		}
+		if r.own.pending(client.ObjectKeyFromObject(p), p.ResourceVersion) {
+			result = sooner(result, reportPause)
+			continue
+		}
 		status := p.Status.DeepCopy()
 		served := distribute.Summary{Pods: brokers.Pods}
 		status.Digest = ""
@@ -74,22 +79,32 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 			served, status.Digest = brokers, decided.digest
 		}
 		urgent := r.propagator.fill(status, p.Generation, render.Name(p.Name, &p.Spec), verdict, served)
-		pause := r.pace.wait(client.ObjectKeyFromObject(p), urgent, settled(served), time.Now())
-		if equality.Semantic.DeepEqual(status, &p.Status) {
+		differs := !equality.Semantic.DeepEqual(status, &p.Status)
+		pause := r.pace.wait(client.ObjectKeyFromObject(p), differs, urgent, settled(served), time.Now())
+		if !differs {
 			continue
 		}
 		if pause > 0 {
-			result.RequeueAfter = pause
+			result = sooner(result, pause)
 			continue
 		}
 		before := p.Status.Conditions
 		if written, err := writeStatus(ctx, r.client, p, status); err != nil {
 			return reconcile.Result{}, err
 		} else if written {
+			r.own.wrote(client.ObjectKeyFromObject(p), p.ResourceVersion)
 			r.announcer.tell(p, before, status.Conditions, brokers.Took)
 		}
 	}
 	return result, nil
+}
+
+// sooner comes back after the pause, or earlier if that was planned already.
+func sooner(planned reconcile.Result, pause time.Duration) reconcile.Result {
+	if planned.RequeueAfter == 0 || pause < planned.RequeueAfter {
+		planned.RequeueAfter = pause
+	}
+	return planned
 }
 
 // verdict is what the outcome says about a CryptoProfile; false when it is about
