@@ -89,10 +89,5 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, 
 	case err != nil:
 		return nil, http.StatusBadRequest, fmt.Errorf("the request could not be read within %s: %w", maxReadTime, err)
 	}
-	// The deadline is for the body. Left in place, it would end the request
-	// while it is worked on.
-	if err := connection.SetReadDeadline(time.Time{}); err != nil {
-		return nil, http.StatusInternalServerError, fmt.Errorf("the limit of the time to read could not be lifted: %w", err)
-	}
 	return body, 0, nil
 }

@@ -134,7 +134,7 @@ func TestAClientThatStopsSendingIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// The time to read ends with the body: what comes after may take longer.
+// The time to read is for the body: what comes after it may take longer.
 func TestWorkMayTakeLongerThanTheBody(t *testing.T) {
 	server := serving(t, maxBytesInFlight, func(w http.ResponseWriter, r *http.Request) {
 		select {

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+var dayOne = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+
+// profileNamed is a CryptoProfile of the namespace shop that hashes.
+func profileNamed(name string, changes ...func(*v1alpha1.CryptoProfile)) *v1alpha1.CryptoProfile {
+	profile := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", CreationTimestamp: dayOne}}
+	profile.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha3-512"}
+	for _, change := range changes {
+		change(profile)
+	}
+	return profile
+}
+
+func clusterProfileNamed(name string, changes ...func(*v1alpha1.ClusterCryptoProfile)) *v1alpha1.ClusterCryptoProfile {
+	profile := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: dayOne}}
+	profile.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha3-512"}
+	for _, change := range changes {
+		change(profile)
+	}
+	return profile
+}
+
+func validatorsWith(t *testing.T, reader client.Reader) (namespaced, cluster admission.Handler) {
+	t.Helper()
+	scheme := testScheme(t)
+	return counted(admission.WithValidator(scheme, NewCryptoProfileValidator(reader)).Handler),
+		counted(admission.WithValidator(scheme, NewClusterCryptoProfileValidator(reader)).Handler)
+}
+
+// asking for a change from before, which may be nil, to after.
+func change(t *testing.T, before, after client.Object) admission.Request {
+	t.Helper()
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: after.GetNamespace(), Name: after.GetName(),
+		Object: runtime.RawExtension{Raw: mustMarshal(t, after)},
+	}}
+	if before != nil {
+		request.Operation = admissionv1.Update
+		request.OldObject = runtime.RawExtension{Raw: mustMarshal(t, before)}
+	}
+	return request
+}
+
+func TestABadProfileIsRefusedWithTheFieldsNamed(t *testing.T) {
+	tests := map[string]struct {
+		spec   string
+		fields []string
+	}{
+		"an algorithm that does not exist": {
+			spec:   `{api: {hashData: {hashAlg: md5}}}`,
+			fields: []string{"spec.api.hashData.hashAlg"},
+		},
+		"several fields at once": {
+			spec: `
+api:
+  hashData: {hashAlg: md5}
+  signCertificate:
+    signAlg: dsa
+    hashAlg: sha-512
+    validity: {validNotBeforeOffset: -1h, validNotAfterOffset: soon}
+    keyConstraints:
+      subject: {ecdsa: {minKeySize: 256, maxKeySize: 521}}
+      issuer: {ecdsa: {minKeySize: 384, maxKeySize: 521}}
+    keyUsage: [digitalSignature, everything]
+`,
+			fields: []string{
+				"spec.api.hashData.hashAlg", "spec.api.signCertificate.signAlg",
+				"spec.api.signCertificate.validity.validNotAfterOffset", "spec.api.signCertificate.keyUsage[1]",
+			},
+		},
+		"no operation": {spec: `{api: {}}`, fields: []string{"spec.api"}},
+	}
+	server := apiServerWith(t, namespace("shop", nil))
+	namespaced, cluster := validatorsWith(t, server)
+	for name, test := range tests {
+		profile, clusterProfile := profileNamed("bad"), clusterProfileNamed("bad")
+		profile.Spec, clusterProfile.Spec.ProfileSpec = v1alpha1.ProfileSpec{}, v1alpha1.ProfileSpec{}
+		if err := errors.Join(yaml.UnmarshalStrict([]byte(test.spec), &profile.Spec), yaml.UnmarshalStrict([]byte(test.spec), &clusterProfile.Spec)); err != nil {
+			t.Fatal(err)
+		}
+		for kind, response := range map[string]admission.Response{
+			"CryptoProfile":        namespaced.Handle(t.Context(), change(t, nil, profile)),
+			"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, clusterProfile)),
+		} {
+			t.Run(name+" in a "+kind, func(t *testing.T) {
+				if response.Allowed || response.Result.Code != http.StatusUnprocessableEntity || response.Result.Reason != metav1.StatusReasonInvalid {
+					t.Fatalf("answered %v, expected 422 Invalid", response.Result)
+				}
+				if details := response.Result.Details; details.Kind != kind || details.Group != "cryptobroker.io" || details.Name != "bad" {
+					t.Errorf("found the details %v", details)
+				}
+				var fields []string
+				for _, cause := range response.Result.Details.Causes {
+					fields = append(fields, cause.Field)
+				}
+				slices.Sort(fields)
+				slices.Sort(test.fields)
+				if diff := cmp.Diff(test.fields, fields); diff != "" {
+					t.Errorf("other fields than expected (-want +found):\n%s\n%s", diff, response.Result.Message)
+				}
+			})
+		}
+	}
+}
+
+func TestASelectorThatCannotBeReadIsRefused(t *testing.T) {
+	_, cluster := validatorsWith(t, apiServerWith(t))
+	profile := clusterProfileNamed("bad", func(p *v1alpha1.ClusterCryptoProfile) {
+		p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	})
+	response := cluster.Handle(t.Context(), change(t, nil, profile))
+	if response.Allowed || response.Result.Details.Causes[0].Field != "spec.namespaceSelector.matchExpressions[0].operator" {
+		t.Errorf("answered %v", response.Result)
+	}
+}
+
+func TestWhatIsNotLookedAt(t *testing.T) {
+	bad := func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" }
+	deleting := func(p *v1alpha1.CryptoProfile) {
+		p.DeletionTimestamp, p.Finalizers = &dayOne, []string{"example.com/finalizer"}
+	}
+	tests := map[string]struct {
+		before, after *v1alpha1.CryptoProfile
+		allowed       bool
+	}{
+		"a change to a bad one":                             {before: profileNamed("p"), after: profileNamed("p", bad)},
+		"a bad one that is being deleted":                   {before: profileNamed("p"), after: profileNamed("p", bad, deleting), allowed: true},
+		"the labels of one that was bad before":             {before: profileNamed("p", bad), after: profileNamed("p", bad, func(p *v1alpha1.CryptoProfile) { p.Labels = enabled }), allowed: true},
+		"one that was bad before and is bad in another way": {before: profileNamed("p", bad), after: profileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md4" })},
+		"one that was bad before and is good":               {before: profileNamed("p", bad), after: profileNamed("p"), allowed: true},
+	}
+	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			response := namespaced.Handle(t.Context(), change(t, test.before, test.after))
+			if response.Allowed != test.allowed {
+				t.Errorf("allowed is %t: %v", response.Allowed, response.Result)
+			}
+		})
+	}
+	t.Run("a deletion", func(t *testing.T) {
+		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: mustMarshal(t, profileNamed("p", bad))},
+		}}
+		if response := namespaced.Handle(t.Context(), request); !response.Allowed {
+			t.Error(response.Result)
+		}
+	})
+}
+
+func TestAProfileThatWillNotCountIsAdmittedWithAWarning(t *testing.T) {
+	called := func(name string) func(*v1alpha1.CryptoProfile) {
+		return func(p *v1alpha1.CryptoProfile) { p.Spec.ProfileName = name }
+	}
+	clusterCalled := func(name string) func(*v1alpha1.ClusterCryptoProfile) {
+		return func(p *v1alpha1.ClusterCryptoProfile) { p.Spec.ProfileName = name }
+	}
+	only := func(label string) func(*v1alpha1.ClusterCryptoProfile) {
+		return func(p *v1alpha1.ClusterCryptoProfile) {
+			p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label: "yes"}}
+		}
+	}
+	younger := func(p *v1alpha1.ClusterCryptoProfile) { p.CreationTimestamp = metav1.Time{} }
+	server := apiServerWith(t,
+		namespace("shop", map[string]string{"shop": "yes"}), namespace("bank", map[string]string{"bank": "yes"}),
+		profileNamed("theirs", called("Taken")),
+		clusterProfileNamed("everywhere", clusterCalled("Global")),
+		clusterProfileNamed("bank-only", clusterCalled("Bank"), only("bank")))
+	namespaced, cluster := validatorsWith(t, server)
+	tests := map[string]struct {
+		handler admission.Handler
+		object  client.Object
+		want    []string
+	}{
+		"none if the name is free":                         {handler: namespaced, object: profileNamed("mine", called("Free"))},
+		"none if the name is taken in another namespace":   {handler: namespaced, object: profileNamed("mine", called("Bank"))},
+		"none for a cluster profile whose name is free":    {handler: cluster, object: clusterProfileNamed("mine", clusterCalled("Free"))},
+		"none if the cluster profiles share no namespace":  {handler: cluster, object: clusterProfileNamed("mine", clusterCalled("Bank"), only("shop"))},
+		"none for an object that is compared with itself":  {handler: cluster, object: clusterProfileNamed("everywhere", clusterCalled("Global"))},
+		"none for a namespaced object and its older state": {handler: namespaced, object: profileNamed("theirs", called("Taken"))},
+		"another of the namespace has the name": {
+			handler: namespaced, object: profileNamed("yours", called("Taken")),
+			want: []string{`the profile is valid and will not be served: The profile name "Taken" belongs to CryptoProfile "theirs", which is older.`},
+		},
+		"a cluster profile has the name": {
+			handler: namespaced, object: profileNamed("a", called("Global")),
+			want: []string{`the profile is valid and will not be served: The profile name "Global" belongs to ClusterCryptoProfile "everywhere", which counts before a CryptoProfile.`},
+		},
+		"an older cluster profile has the name": {
+			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Bank"), younger),
+			want: []string{`the profile name "Bank" belongs to ClusterCryptoProfile "bank-only", which is older, in 1 namespaces that both select; there this profile will not be served`},
+		},
+		"a cluster profile takes the name from another": {
+			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Global")),
+			want: []string{`the profile name "Global" belongs from now on to this object and no longer to ClusterCryptoProfile "everywhere", in 2 namespaces that both select`},
+		},
+		"a cluster profile takes the name from a profile of a namespace": {
+			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Taken")),
+			want: []string{`CryptoProfile "theirs" of namespace "shop" has the profile name "Taken" too and will not be served: a ClusterCryptoProfile counts before it`},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			response := test.handler.Handle(t.Context(), change(t, nil, test.object))
+			if !response.Allowed {
+				t.Fatal(response.Result)
+			}
+			if diff := cmp.Diff(test.want, response.Warnings); diff != "" {
+				t.Errorf("other warnings than expected (-want +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestManyConflictsAreCounted(t *testing.T) {
+	objects := []client.Object{namespace("shop", nil)}
+	for i := range maxConflicts + 3 {
+		objects = append(objects, profileNamed(string(rune('a'+i)), func(p *v1alpha1.CryptoProfile) { p.Spec.ProfileName = "Taken" }))
+	}
+	_, cluster := validatorsWith(t, apiServerWith(t, objects...))
+	response := cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("Taken")))
+	if len(response.Warnings) != maxConflicts+1 || response.Warnings[maxConflicts] != "and 3 more conflicts of this kind; the condition Accepted of each object tells" {
+		t.Errorf("warned %q", response.Warnings)
+	}
+}
+
+func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T) {
+	reader := interceptor.NewClient(apiServerWith(t, namespace("shop", nil)), interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("the cache is not there")
+		},
+	})
+	namespaced, cluster := validatorsWith(t, reader)
+	for kind, response := range map[string]admission.Response{
+		"CryptoProfile":        namespaced.Handle(t.Context(), change(t, nil, profileNamed("p"))),
+		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("p"))),
+	} {
+		want := []string{"whether the profile conflicts with another could not be found out; its condition Accepted will tell"}
+		if !response.Allowed || !slices.Equal(response.Warnings, want) {
+			t.Errorf("%s: answered %v with the warnings %q, expected allowed with %q", kind, response.Result, response.Warnings, want)
+		}
+	}
+}
+
+func TestValidationsAreCountedByResult(t *testing.T) {
+	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
+	broken := change(t, nil, profileNamed("p"))
+	broken.Object.Raw = json.RawMessage("{")
+	for result, request := range map[string]admission.Request{
+		resultAccepted: change(t, nil, profileNamed("p")),
+		resultRefused:  change(t, nil, profileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" })),
+		resultError:    broken,
+	} {
+		before := validations(t, result)
+		namespaced.Handle(t.Context(), request)
+		if after := validations(t, result); after != before+1 {
+			t.Errorf("%s went from %v to %v, expected one more", result, before, after)
+		}
+	}
+}
+
+func validations(t *testing.T, result string) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := profileValidations.WithLabelValues(result).Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetCounter().GetValue()
+}
