@@ -96,7 +96,8 @@ func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 	}
 	matched := policy.Rule() == profile.NamesMatched
 	kind, text := nameKinds[name.Tag], string(name.Bytes)
-	valid, allowed := !name.IsCompound, false
+	valid := !name.IsCompound
+	var allowed bool
 	switch name.Tag {
 	case tagEmail:
 		at := strings.LastIndexByte(text, '@')
