@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -40,7 +41,8 @@ func startOperator(t testing.TB) {
 	must(t, scaleOperator(t.Context(), replicas))
 }
 
-// scaleOperator sets the operator's replicas and waits until the API server reaches exactly that many.
+// scaleOperator sets the operator's replicas and waits until there are exactly that many pods, ready and behind the
+// webhook's service: the API server keeps connections to those that are on their way out.
 func scaleOperator(ctx context.Context, count int32) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
@@ -52,7 +54,10 @@ func scaleOperator(ctx context.Context, count int32) error {
 	}
 	for {
 		ready, all, err := webhookEndpoints(ctx)
-		if err == nil && ready == int(count) && all == int(count) && (count == 0 || webhookAnswers(ctx) == nil) {
+		pods, more := shared.clientset.CoreV1().Pods(environment.Namespace).List(ctx, metav1.ListOptions{
+			LabelSelector: "app.kubernetes.io/name=" + environment.Release})
+		if err = errors.Join(err, more); err == nil && ready == int(count) && all == int(count) &&
+			len(pods.Items) == int(count) && (count == 0 || webhookAnswers(ctx) == nil) {
 			return nil
 		}
 		select {
