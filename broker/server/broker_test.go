@@ -41,9 +41,15 @@ type broker struct {
 // start serves a set of profiles, or none yet where there is no text.
 func start(t testing.TB, profiles string, callers ...string) *broker {
 	t.Helper()
+	return startWith(t, profiles, callers)
+}
+
+// startWith does the same with options.
+func startWith(t testing.TB, profiles string, callers []string, options ...server.Option) *broker {
+	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
-	b.Server = server.New(logger, b.metrics)
+	b.Server = server.New(logger, b.metrics, options...)
 	if profiles != "" {
 		b.use(t, profiles)
 	}

@@ -6,9 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
-	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
 // certificatesByReference makes profiles: each name with the list of its keys.
@@ -33,31 +30,15 @@ func certificatesByReference(t *testing.T, provider keys.Provider, keyIDs map[st
 			"      KeyConstraints: {Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 256}}, Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}}\n"+
 			"      KeyIds: [%s]\n", name, list)
 	}
-	logger := slog.New(slog.DiscardHandler)
-	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
 	var options []server.Option
 	if provider != nil {
 		options = append(options, server.WithKeys(provider))
 	}
-	b.Server = server.New(logger, b.metrics, options...)
-	b.use(t, profiles.String())
-	var err error
-	if b.sockets, err = server.Listen(server.SocketOptions{Dir: b.dir, Group: -1, Logger: logger}); err != nil {
-		t.Fatal(err)
-	}
-	go func() { b.served <- b.Serve(b.sockets) }()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
-		defer cancel()
-		if err := errors.Join(b.Shutdown(ctx), <-b.served, b.sockets.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return connect(t, b.socket(""))
+	return connect(t, startWith(t, profiles.String(), nil, options...).socket(""))
 }
 
 // keyDirectory is a real one with these files.
-func keyDirectory(t *testing.T, files map[string]string) *keys.Directory {
+func keyDirectory(t testing.TB, files map[string]string) *keys.Directory {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
