@@ -4,11 +4,13 @@ package webhook
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,18 +25,30 @@ func serving(t *testing.T, room int64, next http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-func post(t *testing.T, server *httptest.Server, body io.Reader) (status int, text string) {
+// answer is what a server answered.
+type answer struct {
+	status           int
+	text, retryAfter string
+}
+
+// post sends a body. It may run in any goroutine.
+func post(t *testing.T, server *httptest.Server, body io.Reader) answer {
 	t.Helper()
-	response, err := server.Client().Post(server.URL, "application/json", body)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return answer{}
 	}
-	defer response.Body.Close()
+	response, err := server.Client().Do(request)
+	if err != nil {
+		t.Error(err)
+		return answer{}
+	}
 	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Error(err)
 	}
-	return response.StatusCode, strings.TrimSpace(string(data))
+	return answer{response.StatusCode, strings.TrimSpace(string(data)), response.Header.Get("Retry-After")}
 }
 
 func echo(w http.ResponseWriter, r *http.Request) {
@@ -51,8 +65,8 @@ func TestARequestWithinTheBoundsGoesThrough(t *testing.T) {
 		"of an unknown length": io.MultiReader(strings.NewReader("{}")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if status, text := post(t, server, body); status != http.StatusOK || text != "{}" {
-				t.Errorf("answered %d %q", status, text)
+			if found := post(t, server, body); found.status != http.StatusOK || found.text != "{}" {
+				t.Errorf("answered %+v", found)
 			}
 		})
 	}
@@ -70,8 +84,8 @@ func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if status, text := post(t, server, test.body); status != http.StatusRequestEntityTooLarge || text != test.want {
-				t.Errorf("answered %d %q, expected 413 %q", status, text, test.want)
+			if found := post(t, server, test.body); found.status != http.StatusRequestEntityTooLarge || found.text != test.want {
+				t.Errorf("answered %+v, expected 413 %q", found, test.want)
 			}
 		})
 	}
@@ -83,45 +97,35 @@ func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
 		arrived <- struct{}{}
 		<-release
 	})
-	done := make(chan int, 2)
+	var running sync.WaitGroup
 	for range 2 {
-		go func() {
-			response, err := server.Client().Post(server.URL, "application/json", strings.NewReader("{}"))
-			if err != nil {
-				t.Error(err)
-				done <- 0
-				return
+		running.Go(func() {
+			if found := post(t, server, strings.NewReader("{}")); found.status != http.StatusOK {
+				t.Errorf("a request that had room was answered %+v", found)
 			}
-			response.Body.Close()
-			done <- response.StatusCode
-		}()
+		})
 	}
 	<-arrived
 	<-arrived
-	response, err := server.Client().Post(server.URL, "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") == "" {
-		t.Errorf("answered %d with Retry-After %q, expected 429 and a time", response.StatusCode, response.Header.Get("Retry-After"))
+	if found := post(t, server, strings.NewReader("{}")); found.status != http.StatusTooManyRequests || found.retryAfter == "" {
+		t.Errorf("answered %+v, expected 429 and a time", found)
 	}
 	close(release)
-	for range 2 {
-		if status := <-done; status != http.StatusOK {
-			t.Errorf("a request that had room was answered %d", status)
-		}
-	}
+	running.Wait()
 }
 
 // A client that sends half a body holds its room for two seconds and no longer.
 func TestAClientThatStopsSendingIsAnsweredInTime(t *testing.T) {
 	server := serving(t, maxBytesInFlight, echo)
-	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close()
+	t.Cleanup(func() {
+		if err := connection.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if _, err := io.WriteString(connection, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +148,7 @@ func TestWorkMayTakeLongerThanTheBody(t *testing.T) {
 			echo(w, r)
 		}
 	})
-	if status, text := post(t, server, strings.NewReader("{}")); status != http.StatusOK || text != "{}" {
-		t.Errorf("answered %d %q", status, text)
+	if found := post(t, server, strings.NewReader("{}")); found.status != http.StatusOK || found.text != "{}" {
+		t.Errorf("answered %+v", found)
 	}
 }

@@ -49,21 +49,21 @@ type Template struct {
 func (t Template) validate() error {
 	var problems []error
 	if t.Image == "" {
-		problems = append(problems, errors.New("Image is empty, expected the broker's image"))
+		problems = append(problems, errors.New("the field Image is empty, expected the broker's image"))
 	}
 	if t.SocketGroup < 1 || t.SocketGroup > 65535 {
-		problems = append(problems, fmt.Errorf("SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
+		problems = append(problems, fmt.Errorf("the field SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
 	}
 	if t.StatusPort < 1024 || t.StatusPort > 65535 {
-		problems = append(problems, fmt.Errorf("StatusPort is %d, expected a port from 1024 to 65535", t.StatusPort))
+		problems = append(problems, fmt.Errorf("the field StatusPort is %d, expected a port from 1024 to 65535", t.StatusPort))
 	}
 	switch t.PullPolicy {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
 	default:
-		problems = append(problems, fmt.Errorf("PullPolicy is %q, expected Always, IfNotPresent or Never", t.PullPolicy))
+		problems = append(problems, fmt.Errorf("the field PullPolicy is %q, expected Always, IfNotPresent or Never", t.PullPolicy))
 	}
 	if t.Version == "" {
-		problems = append(problems, errors.New("Version is empty, expected the operator's version"))
+		problems = append(problems, errors.New("the field Version is empty, expected the operator's version"))
 	}
 	if len(problems) > 0 {
 		return fmt.Errorf("broker template: %w", errors.Join(problems...))

@@ -137,9 +137,6 @@ func (w *world) handshake(ctx context.Context, replica *Certificates, bundle []b
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	here, there := net.Pipe()
-	defer here.Close()
-	defer there.Close()
-
 	serving := &tls.Config{Time: w.clock.Now}
 	replica.TLSOption(serving)
 	served := make(chan error, 1)
@@ -148,10 +145,10 @@ func (w *world) handshake(ctx context.Context, replica *Certificates, bundle []b
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
 	calling := tls.Client(here, &tls.Config{RootCAs: roots, ServerName: serverName, Time: w.clock.Now})
-	called := calling.HandshakeContext(ctx)
-	if called != nil {
-		// The server may wait for more.
-		here.Close()
+	err := calling.HandshakeContext(ctx)
+	if err == nil {
+		err = <-served
 	}
-	return errors.Join(called, <-served)
+	// After a refusal the server may still wait for more; this ends it.
+	return errors.Join(err, here.Close(), there.Close())
 }
