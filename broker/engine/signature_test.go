@@ -129,7 +129,13 @@ func TestWeAcceptWhatOpenSSLSigns(t *testing.T) {
 }
 
 func TestPublishedSignaturesAreValid(t *testing.T) {
-	integer := func(text string) *big.Int { return new(big.Int).SetBytes(unhex(t, text)) }
+	point := func(text string) *ecdsa.PublicKey {
+		key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), unhex(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
 	for name, c := range map[string]struct {
 		lines     []string
 		public    any
@@ -139,11 +145,8 @@ func TestPublishedSignaturesAreValid(t *testing.T) {
 		// RFC 6979, appendix A.2.5: P-256 with SHA-256, message "sample".
 		"ECDSA of RFC 6979": {
 			[]string{"SignAlg: ecdsa", "HashAlg: sha-256"},
-			&ecdsa.PublicKey{
-				Curve: elliptic.P256(),
-				X:     integer("60FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6"),
-				Y:     integer("7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299"),
-			},
+			point("0460FED4BA255A9D31C961EB74C6356D68C049B8923B61FA6CE669622E60F29FB6" +
+				"7903FE1008B8BC99A41AE9E95628BC64F2F1B20C2D7E9F5177A3C294D4462299"),
 			"sample",
 			"EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716" +
 				"F7CB1C942D657C41D436C7A1B6E29F65F3E900DBB9AFF4064DC4AB2F843ACDA8",
