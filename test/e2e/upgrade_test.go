@@ -68,7 +68,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		_, err := run(t.Context())
 		must(t, err)
 	}
-	helm(shared.helm.Uninstall)
+	uninstall(t)
 	helm(func(ctx context.Context) (string, error) {
 		return shared.helm.Install(ctx, previousChart, previousImages)
 	})
@@ -103,7 +103,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	})
 
 	t.Run("an uninstall leaves running pods serving and nothing in the way of others", func(t *testing.T) {
-		helm(shared.helm.Uninstall)
+		uninstall(t)
 		expectCallsGoOn(t, pods)
 		webhooks := shared.clientset.AdmissionregistrationV1()
 		if _, err := webhooks.MutatingWebhookConfigurations().Get(t.Context(), environment.Release, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -125,6 +125,20 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 		}
 		awaitPropagated(t, profile, 3)
 		expectCallsGoOn(t, pods)
+	})
+}
+
+// uninstall removes the release and waits until the operator's pods are gone, which answer to the last.
+func uninstall(t testing.TB) {
+	t.Helper()
+	_, err := shared.helm.Uninstall(t.Context())
+	must(t, err)
+	eventually(t, time.Minute, "the operator's pods are gone", func() error {
+		found, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(found.Items) > 0 {
+			err = fmt.Errorf("%d are left", len(found.Items))
+		}
+		return err
 	})
 }
 
