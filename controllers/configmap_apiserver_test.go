@@ -128,9 +128,16 @@ func TestTheLastProfileLeavesAnEmptySetUntilTheLastBrokerHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFile(t, ns, "[]\n") // or the pod would fall back to what it got at admission
+
+	update(t, pod.object, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/still-ending"} })
 	if err := apiServer.Delete(t.Context(), pod.object, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
+	other := namespace(t, nil) // what comes later is done: so is what came before
+	create(t, hashing(other, "orders", "sha3-512"))
+	expectFile(t, other, fileOf("orders", "sha3-512"))
+	expectFile(t, ns, "[]\n") // its broker may still run
+	update(t, pod.object, func(p *corev1.Pod) { p.Finalizers = nil })
 	expectNoFile(t, ns)
 }
 

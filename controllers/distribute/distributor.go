@@ -5,6 +5,7 @@ package distribute
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,6 +134,9 @@ var podChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return matters(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 	},
+	DeleteFunc: func(e event.DeleteEvent) bool {
+		return slices.ContainsFunc(e.Object.(*corev1.Pod).Spec.InitContainers, isBroker)
+	},
 }
 
 // matters tells whether a change of a pod is one to its broker.
@@ -154,11 +158,9 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 	seen, ok := view(&object)
 	if err != nil || !ok {
 		if ns, known := d.namespaces[name.Namespace]; known {
-			if _, had := ns.brokers[name.Name]; had {
-				delete(ns.brokers, name.Name)
-				d.options.Changed(name.Namespace)
-			}
+			delete(ns.brokers, name.Name)
 			d.drop(name.Namespace, ns)
+			d.options.Changed(name.Namespace)
 		}
 		return nil, nil
 	}

@@ -45,7 +45,7 @@ type pod struct {
 // all, or one that ended or is being ended.
 func view(p *corev1.Pod) (pod, bool) {
 	i := slices.IndexFunc(p.Spec.InitContainers, isBroker)
-	if i < 0 || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+	if !hasBroker(p) || p.DeletionTimestamp != nil {
 		return pod{}, false
 	}
 	out := pod{
@@ -67,6 +67,12 @@ func view(p *corev1.Pod) (pod, bool) {
 		}
 	}
 	return out, true
+}
+
+// hasBroker tells whether a pod has a broker that has not ended, though it may be
+// being ended: a kubelet no longer brings anything new into it then.
+func hasBroker(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.InitContainers, isBroker) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // statusPort is the port in the broker's arguments, 0 where it is off or can't
@@ -92,19 +98,20 @@ func statusPort(args []string) uint16 {
 	return parsed.Port()
 }
 
-// Brokers tells how many pods of a namespace have a broker, and how many of
-// these have ever had a set, as far as the cache behind the reader knows.
+// Brokers tells how many pods of a namespace have a broker, those that are being
+// ended included, and how many have one that has ever had a set and can get
+// another, as far as the cache behind the reader knows.
 func Brokers(ctx context.Context, reader client.Reader, namespace string) (all, started int, err error) {
 	var pods corev1.PodList
 	if err := reader.List(ctx, &pods, client.InNamespace(namespace)); err != nil {
 		return 0, 0, err
 	}
 	for i := range pods.Items {
-		if p, ok := view(&pods.Items[i]); ok {
+		if hasBroker(&pods.Items[i]) {
 			all++
-			if p.started {
-				started++
-			}
+		}
+		if p, ok := view(&pods.Items[i]); ok && p.started {
+			started++
 		}
 	}
 	return all, started, nil
