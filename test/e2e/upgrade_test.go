@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -94,6 +95,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 			awaitAlgorithm(t, &pods[i], "sha3-512", changed, resync)
 		}
 		awaitPropagated(t, profile, 3)
+		awaitOperatorPods(t, replicas) // replicas on their way out answer to the last, and put their broker into pods
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		if image := fresh.Spec.InitContainers[0].Image; image != shared.Images.Image("broker") {
 			t.Errorf("found the broker %s in a new pod, expected that of the current version", image)
@@ -119,6 +121,8 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 
 	t.Run("installed again, it takes up the pods and profiles that it finds", func(t *testing.T) {
 		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
+		// An operator that was uninstalled could not release its lease, which takes 15 s to expire.
+		awaitLeader(t)
 		changed := changeHash(t, profile, "sha-384")
 		for i := range pods {
 			awaitAlgorithm(t, &pods[i], "sha-384", changed, resync)
@@ -133,12 +137,40 @@ func uninstall(t testing.TB) {
 	t.Helper()
 	_, err := shared.helm.Uninstall(t.Context())
 	must(t, err)
-	eventually(t, time.Minute, "the operator's pods are gone", func() error {
+	awaitOperatorPods(t, 0)
+}
+
+// awaitOperatorPods waits until the operator has that many pods.
+func awaitOperatorPods(t testing.TB, count int) {
+	t.Helper()
+	eventually(t, time.Minute, fmt.Sprintf("the operator has %d pods", count), func() error {
 		found, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{})
-		if err == nil && len(found.Items) > 0 {
-			err = fmt.Errorf("%d are left", len(found.Items))
+		if err == nil && len(found.Items) != count {
+			err = fmt.Errorf("there are %d", len(found.Items))
 		}
 		return err
+	})
+}
+
+// awaitLeader waits until one of the operator's present pods is the one that runs the reconcilers.
+func awaitLeader(t testing.TB) {
+	t.Helper()
+	eventually(t, time.Minute, "one of the operator's pods is elected", func() error {
+		lease, err := shared.clientset.CoordinationV1().Leases(environment.Namespace).Get(t.Context(), v1alpha1.LeaderElectionLease, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		pods, err := shared.clientset.CoreV1().Pods(environment.Namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+		for _, each := range pods.Items {
+			if strings.HasPrefix(holder, each.Name+"_") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the lease is held by %q", holder)
 	})
 }
 
