@@ -19,7 +19,12 @@ demo: ## See the main job done: cluster, operator, two profiles, an app, a chang
 	go run ./hack/demo --cluster $(CLUSTER)
 
 .PHONY: demo-down
-demo-down: cluster-down ## Remove everything the demo made, its cluster included.
+demo-down: ## Remove everything the demo made, its cluster included.
+	go run ./hack/demo --cluster $(CLUSTER) down
+
+.PHONY: demo-prometheus
+demo-prometheus: ## Run Prometheus against the demo until Ctrl-C.
+	go run ./hack/demo --cluster $(CLUSTER) prometheus
 
 .PHONY: cluster-up
 cluster-up: ## Start a real Kubernetes on this machine (Linux, root; the first time builds it from source).
@@ -69,6 +74,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 test-unit: ## Run the tests that need neither root nor a cluster.
 	hack/tools/build helm kustomize >/dev/null
 	go test -race ./...
+	cd test/certificates && go test ./...
 
 .PHONY: test-apiserver
 test-apiserver: ## Run the tests against a real API server and etcd.
@@ -86,7 +92,7 @@ test-e2e: ## Run the end-to-end tests on a real cluster of their own.
 
 .PHONY: bench-propagation
 bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.
-	go run ./hack/demo bench-propagation
+	go test -tags e2e -run '^$$' -bench Propagation -benchtime 100x -timeout 40m ./test/e2e
 
 ##@ Keep it tidy
 
