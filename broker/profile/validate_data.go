@@ -78,9 +78,8 @@ func (v validator) usableKeys(at place, s *SignData) {
 	if v.failed[at.field("SignAlg")] {
 		return
 	}
-	needed := map[string]string{"rsa": "RSA", "rsa-pss": "RSA", "ecdsa": "ECDSA", "ed25519": "Ed25519"}
 	for part := range strings.SplitSeq(strings.ToLower(s.SignAlg), "+") {
-		algorithm, limited := needed[part]
+		algorithm, limited := signingKeyAlgorithms[part]
 		if !limited {
 			continue
 		}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
+)
+
+const (
+	givenNonce = "the caller makes the nonce, which FIPS 140-3 does not approve for AES-GCM (implementation guidance C.H); choose NonceStrategy random"
+	oldSKI     = "SKIHashAlg is SHA-1, which FIPS 140-3 does not approve; choose another one"
+	shortRSA   = "KeyConstraints allow RSA keys below 2048 bits, which FIPS 186-5 does not approve"
+)
+
+func verdicts(p *profile.Profile) map[string]string {
+	all := map[string]string{}
+	for _, v := range profile.FIPSVerdicts(p) {
+		all[v.Operation] = v.Reason
+		if v.Approved() != (v.Reason == "") {
+			panic("a verdict contradicts its reason")
+		}
+	}
+	return all
+}
+
+func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
+	const ski = ", SKIHashAlg: sha-256"
+	for name, c := range map[string]struct {
+		api  string
+		want map[string]string
+	}{
+		"digests are approved":                 {"HashData: {HashAlg: shake-128}", map[string]string{"HashData": ""}},
+		"a nonce of the caller is not":         {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: user-provided}", map[string]string{"EncryptData": givenNonce, "DecryptData": ""}},
+		"nor where nothing is said of it":      {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}", map[string]string{"EncryptData": givenNonce, "DecryptData": ""}},
+		"a nonce of the broker is":             {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: Random}", map[string]string{"EncryptData": "", "DecryptData": ""}},
+		"signatures of FIPS 186-5 are":         {"SignData: {SignAlg: rsa-pss, HashAlg: sha3-256}", map[string]string{"SignData": "", "VerifyData": ""}},
+		"Ed25519 is one of them":               {"SignData: {SignAlg: ed25519}", map[string]string{"SignData": "", "VerifyData": ""}},
+		"short RSA keys are not":               {"SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {" + size("RSA", 3072) + "}, Subject: {" + size("RSA", 1024) + "}}}", map[string]string{"SignData": "", "VerifyData": shortRSA}},
+		"ML-DSA is not in the module":          {"SignData: {SigningMode: post-quantum, SignAlg: ml-dsa-65}", map[string]string{"SignData": "SignAlg has ml-dsa-65, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-65, which the validated module does not have"}},
+		"nor are hybrids with it":              {"SignData: {SigningMode: hybrid, SignAlg: ed25519+ML-DSA-44}", map[string]string{"SignData": "SignAlg has ml-dsa-44, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-44, which the validated module does not have"}},
+		"a key identifier of SHA-1 is not":     {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256, SKIHashAlg: SHA-1", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
+		"nor is the one that is the default":   {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
+		"certificates with another one are":    {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256"+ski, size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": ""}},
+		"certificates of short issuers aren't": {certificateAPI("SignAlg: rsa, HashAlg: sha-256"+ski, size("RSA", 1024), size("ECDSA", 256)), map[string]string{"SignCertificate": shortRSA}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, verdicts(oneProfile(t, c.api))); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheFIPSProfilesOfTheCatalogueLoseWhatTheyMust(t *testing.T) {
+	doc, problems := profile.Parse(profile.FileName, catalogue.Profiles)
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"HashData": "", "SignCertificate": oldSKI, "EncryptData": givenNonce, "DecryptData": ""}
+	for i := range doc.Profiles {
+		if p := &doc.Profiles[i]; p.API.EncryptData != nil {
+			if diff := cmp.Diff(want, verdicts(p)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", p.Name, diff)
+			}
+		}
+	}
+}
