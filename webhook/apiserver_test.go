@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+)
+
+// patience bounds every wait for what the API server and the webhooks do.
+const patience = 30 * time.Second
+
+const operatorNamespace = "crypto-broker-system"
+
+var (
+	// access is that of the API server's administrator.
+	access *rest.Config
+	// admin acts with it and counts for no rule of the operator.
+	admin client.Client
+	// port is where the webhooks are served when they are.
+	port int
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	config, stop, err := apiserver.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	if err := prepare(context.Background(), config); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// prepare applies the manifests of config, with the webhooks reached by a URL
+// on loopback instead of a Service.
+func prepare(ctx context.Context, config *rest.Config) (err error) {
+	access = rest.CopyConfig(config)
+	access.QPS = -1
+	if admin, err = client.New(access, client.Options{Scheme: apiServerScheme()}); err != nil {
+		return err
+	}
+	if port, err = freePort(); err != nil {
+		return err
+	}
+	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml"} {
+		if err := apply(ctx, filepath.Join("..", "config", file)); err != nil {
+			return fmt.Errorf("config/%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+func apply(ctx context.Context, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for _, document := range bytes.Split(data, []byte("\n---\n")) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return err
+		}
+		if object.GetKind() == "" {
+			continue
+		}
+		if object.GetKind() == "Role" || object.GetKind() == "RoleBinding" {
+			object.SetNamespace(operatorNamespace)
+		}
+		if err := byURL(object); err != nil {
+			return err
+		}
+		if err := admin.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byURL makes the API server reach webhooks on this machine.
+func byURL(object *unstructured.Unstructured) error {
+	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+	if err != nil || webhooks == nil {
+		return err
+	}
+	for _, item := range webhooks {
+		entry := item.(map[string]any)
+		path, _, err := unstructured.NestedString(entry, "clientConfig", "service", "path")
+		if err != nil {
+			return err
+		}
+		entry["clientConfig"] = map[string]any{"url": fmt.Sprintf("https://localhost:%d%s", port, path)}
+	}
+	return unstructured.SetNestedSlice(object.Object, webhooks, "webhooks")
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+func apiServerScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		panic(err)
+	}
+	return scheme
+}
+
+// operator is a running replica with the rights of the operator's service
+// account and no others.
+type operator struct {
+	certificates *certificates.Certificates
+	stop         func()
+}
+
+func certificateOptions() certificates.Options {
+	return certificates.Options{
+		Namespace:               operatorNamespace,
+		SecretName:              "crypto-broker-operator-ca",
+		ServiceName:             "crypto-broker-operator-webhook",
+		FurtherNames:            []string{"localhost"},
+		MutatingConfiguration:   "crypto-broker-operator",
+		ValidatingConfiguration: "crypto-broker-operator",
+	}
+}
+
+// startOperator serves the webhooks until the test ends or stop is called.
+func startOperator(t *testing.T) *operator {
+	t.Helper()
+	account := rest.CopyConfig(access)
+	account.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + operatorNamespace + ":crypto-broker-operator",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + operatorNamespace, "system:authenticated"},
+	}
+	certs, err := certificates.New(account, certificateOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, err := manager.New(account, manager.Options{
+		Scheme:  apiServerScheme(),
+		Metrics: server.Options{BindAddress: "0"},
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},
+		}},
+		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){certs.TLSOption}}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Register(mgr, Options{Template: testTemplate(), OperatorNamespace: operatorNamespace}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Add(certs); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the operator ended with %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	eventually(t, "the operator is ready", func() error {
+		return errors.Join(certs.Ready(nil), mgr.GetWebhookServer().StartedChecker()(nil))
+	})
+	eventually(t, "the API server calls it", func() error {
+		_, err := tryPod(t, "default", podWith(asking("maybe")))
+		if err == nil || !strings.Contains(err.Error(), "expected \"true\"") {
+			return fmt.Errorf("answered %w", err)
+		}
+		return nil
+	})
+	return &operator{certificates: certs, stop: stop}
+}
+
+// tryPod creates a pod without keeping it.
+func tryPod(t *testing.T, namespace string, pod *corev1.Pod) (*corev1.Pod, error) {
+	t.Helper()
+	pod = pod.DeepCopy()
+	pod.Namespace = namespace
+	err := admin.Create(t.Context(), pod, client.DryRunAll)
+	return pod, err
+}
+
+// newNamespace makes a namespace that no other test has.
+func newNamespace(t *testing.T, labels, annotations map[string]string) string {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Labels: labels, Annotations: annotations}}
+	if err := admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	return namespace.Name
+}
+
+// bundlesOf returns the caBundles of all webhooks.
+func bundlesOf(ctx context.Context) (bundles [][]byte, err error) {
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	key := client.ObjectKey{Name: "crypto-broker-operator"}
+	if err := errors.Join(admin.Get(ctx, key, &mutating), admin.Get(ctx, key, &validating)); err != nil {
+		return nil, err
+	}
+	for _, entry := range mutating.Webhooks {
+		bundles = append(bundles, entry.ClientConfig.CABundle)
+	}
+	for _, entry := range validating.Webhooks {
+		bundles = append(bundles, entry.ClientConfig.CABundle)
+	}
+	return bundles, nil
+}
+
+// eventually waits until try succeeds.
+func eventually(t *testing.T, what string, try func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		last = try()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("within %s it did not happen that %s: %v", patience, what, last)
+	}
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// Each golden pod goes through the API server as its owner would create it. What
+// comes back has the golden pod's broker, and with all the API server's defaults
+// it is still one that a further call does not change.
+func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
+	startOperator(t)
+	for _, golden := range goldenPods(t) {
+		t.Run(golden.sentence, func(t *testing.T) {
+			if golden.sentence == "a-mirror-pod" {
+				// Only a kubelet may create one; its node has to exist.
+				golden.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
+			}
+			labels, annotations := map[string]string{}, map[string]string{}
+			if golden.pod.Annotations[v1alpha1.InjectAnnotation] == "" {
+				labels = enabled
+			}
+			if golden.template.NamespaceUserIDs {
+				annotations[userRangeAnnotation] = "1000700000/10000"
+			}
+			namespace := newNamespace(t, labels, annotations)
+			if golden.profiles != nil {
+				configMap := profilesIn(namespace)
+				configMap.Data["Profiles.yaml"] = string(golden.profiles)
+				if err := admin.Create(t.Context(), configMap); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			pod := golden.pod.DeepCopy()
+			pod.Namespace = namespace
+			if err := admin.Create(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			want := readPod(t, golden.file())
+			if diff := cmp.Diff(brokerOf(want), brokerOf(pod), ignoringDefaults); diff != "" {
+				t.Errorf("another broker than the golden one (-want +found):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.Annotations, pod.Annotations); diff != "" {
+				t.Errorf("other annotations than the golden ones (-want +found):\n%s", diff)
+			}
+			again, _, err := Inject(pod, namespace, golden.profiles, golden.template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(pod, again); diff != "" {
+				t.Errorf("a further call changes the pod (-found +made):\n%s", diff)
+			}
+			// Zero grace: there is no kubelet to confirm.
+			if err := admin.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// broker is what Inject adds to a pod.
+type broker struct {
+	Place     int
+	Container *corev1.Container
+	Volumes   []corev1.Volume
+	Mounts    map[string][]corev1.VolumeMount
+	Groups    []int64
+}
+
+func brokerOf(pod *corev1.Pod) broker {
+	found := broker{Place: slices.IndexFunc(pod.Spec.InitContainers, isBroker), Mounts: map[string][]corev1.VolumeMount{}}
+	if found.Place >= 0 {
+		found.Container = &pod.Spec.InitContainers[found.Place]
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if isReservedVolume(volume.Name) {
+			found.Volumes = append(found.Volumes, volume)
+		}
+	}
+	each(pod, func(_ string, container *corev1.Container) {
+		for _, mount := range container.VolumeMounts {
+			if isReservedVolume(mount.Name) {
+				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
+			}
+		}
+	})
+	if pod.Spec.SecurityContext != nil {
+		found.Groups = pod.Spec.SecurityContext.SupplementalGroups
+	}
+	return found
+}
+
+// ignoringDefaults leaves out what the API server adds to every container.
+var ignoringDefaults = cmp.FilterPath(func(path cmp.Path) bool {
+	return path.Last().String() == ".ResizePolicy"
+}, cmp.Ignore())
+
+func TestTheAPIServerTellsWhyAPodIsRefused(t *testing.T) {
+	startOperator(t)
+	tests := map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"True": {
+			pod: podWith(asking("True")),
+			want: `admission webhook "annotated.inject.cryptobroker.io" denied the request: ` +
+				`metadata.annotations[cryptobroker.io/inject]: found "True", expected "true" to get a broker or "false" to get none`,
+		},
+		"a reserved name": {
+			pod: podWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "crypto-broker" }),
+			want: `admission webhook "annotated.inject.cryptobroker.io" denied the request: ` +
+				`spec.containers[0].name: found "crypto-broker", expected another name; ` + reserved,
+		},
+	}
+	namespace := newNamespace(t, nil, nil)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := tryPod(t, namespace, test.pod); err == nil || err.Error() != test.want {
+				t.Errorf("answered %v, expected %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
+	startOperator(t).stop()
+	plain, labelled := newNamespace(t, nil, nil), newNamespace(t, enabled, nil)
+	annotated := func(annotations map[string]string) *corev1.Pod {
+		return podWith(func(pod *corev1.Pod) { pod.Annotations = annotations })
+	}
+	tests := map[string]struct {
+		namespace string
+		pod       *corev1.Pod
+		refused   bool
+	}{
+		"no annotations":              {namespace: plain, pod: annotated(nil)},
+		"an empty map of annotations": {namespace: plain, pod: annotated(map[string]string{})},
+		"other annotations":           {namespace: plain, pod: annotated(map[string]string{"example.com/a": "b"})},
+		"one that declines":           {namespace: plain, pod: podWith(asking("false"))},
+		"true":                        {namespace: plain, pod: podWith(asking("true")), refused: true},
+		"True":                        {namespace: plain, pod: podWith(asking("True")), refused: true},
+		"yes":                         {namespace: plain, pod: podWith(asking("yes")), refused: true},
+		"one of a labelled namespace": {namespace: labelled, pod: annotated(nil), refused: true},
+		"one of a labelled namespace that declines": {namespace: labelled, pod: podWith(asking("false"))},
+		"one of a labelled namespace for Windows":   {namespace: labelled, pod: readPod(t, "testdata/pods/a-windows-pod.yaml")},
+		"one of the operator's namespace that asks": {namespace: operatorNamespace, pod: readPod(t, "testdata/pods/a-plain-pod.yaml")},
+		"one of the system's namespace that asks":   {namespace: "kube-system", pod: podWith(asking("true"))},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := tryPod(t, test.namespace, test.pod)
+			switch {
+			case test.refused && (err == nil || !strings.Contains(err.Error(), "failed calling webhook")):
+				t.Errorf("answered %v, expected a refusal because the webhook can't be called", err)
+			case !test.refused && err != nil:
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
+}
+
+// Another injector is called after the broker's, adds a sidecar in front and a
+// variable to every container, and the broker's webhook is called again.
+func TestAnotherInjectorInBetween(t *testing.T) {
+	startOperator(t)
+	other := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := admissionv1.AdmissionReview{}
+		pod := &corev1.Pod{}
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &review)
+		}
+		if err == nil {
+			err = json.Unmarshal(review.Request.Object.Raw, pod)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == "proxy" }) {
+			operations := `[{"op": "add", "path": "/spec/initContainers/0", "value": {"name": "proxy", "image": "example.com/proxy:1", "restartPolicy": "Always"}},
+				{"op": "add", "path": "/spec/initContainers/1/env", "value": [{"name": "MESH", "value": "on"}]},
+				{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "MESH", "value": "on"}]}]`
+			review.Response.Patch, review.Response.PatchType = []byte(operations), ptr.To(admissionv1.PatchTypeJSONPatch)
+		}
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	}))
+	defer other.Close()
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "other-injector"}}
+	namespace := newNamespace(t, map[string]string{"other-injector": "enabled"}, nil)
+	configuration.Webhooks = []admissionregistrationv1.MutatingWebhook{{
+		Name: "other.example.com",
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{
+			URL: ptr.To(other.URL), CABundle: pemOf(other.Certificate()),
+		},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"other-injector": "enabled"}},
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+		}},
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+	}}
+	if err := admin.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // the test's own context has ended by then
+		if err := admin.Delete(context.Background(), configuration); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	before := count(t, resultInjected)
+	var pod *corev1.Pod
+	eventually(t, "the other injector is called", func() (err error) {
+		before = count(t, resultInjected)
+		if pod, err = tryPod(t, namespace, podWith()); err == nil && pod.Spec.InitContainers[0].Name != "proxy" {
+			err = errNotCalled
+		}
+		return err
+	})
+	if calls := count(t, resultInjected) - before; calls != 2 {
+		t.Errorf("the pod was injected %v times, expected twice: once more after the other injector", calls)
+	}
+	if pod.Spec.InitContainers[1].Name != "crypto-broker" || len(pod.Spec.InitContainers) != 2 {
+		t.Errorf("found the init containers %v, expected proxy and crypto-broker", pod.Spec.InitContainers)
+	}
+	if args := pod.Spec.InitContainers[1].Args; !slices.Contains(args, "--callers=app") {
+		t.Errorf("the broker has the arguments %q, expected only the app as a caller", args)
+	}
+	if mounts := pod.Spec.InitContainers[0].VolumeMounts; len(mounts) > 0 {
+		t.Errorf("the proxy mounts %v, expected nothing", mounts)
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// The schema lets these patterns through; the broker's compiler does not.
+func TestTheAPIServerTellsWhichFieldOfAProfileIsWrong(t *testing.T) {
+	startOperator(t)
+	profile := profileNamed("bad", func(p *v1alpha1.CryptoProfile) {
+		p.Namespace, p.CreationTimestamp = newNamespace(t, nil, nil), metav1.Time{}
+		p.Spec.API.SignCertificate = &v1alpha1.SignCertificate{
+			SignAlg: "ecdsa", HashAlg: "sha-512",
+			Validity: v1alpha1.Validity{ValidNotBeforeOffset: "-1h", ValidNotAfterOffset: "8760h"},
+			KeyConstraints: v1alpha1.CertificateKeyConstraints{
+				Subject: v1alpha1.KeyAlgorithms{ECDSA: &v1alpha1.ECDSAKeySize{MinKeySize: 256, MaxKeySize: 521}},
+				Issuer:  v1alpha1.KeyAlgorithms{ECDSA: &v1alpha1.ECDSAKeySize{MinKeySize: 384, MaxKeySize: 521}},
+			},
+			SubjectAltNames: &v1alpha1.SubjectAltNames{Rule: "patterns", IP: []string{"10.0.0.0/8", "10.0.0.0/99"}, DNS: []string{"a..b"}},
+		}
+	})
+	err := admin.Create(t.Context(), profile)
+	if !apierrors.IsInvalid(err) {
+		t.Fatalf("answered %v, expected Invalid", err)
+	}
+	for _, want := range []string{
+		`admission webhook "cryptoprofile.validate.cryptobroker.io" denied the request`,
+		"spec.api.signCertificate.subjectAltNames.ip[1]",
+		"spec.api.signCertificate.subjectAltNames.dns[0]",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message does not say %q: %v", want, err)
+		}
+	}
+
+	profile.Spec.API.SignCertificate.SubjectAltNames = nil
+	profile.Finalizers = []string{"example.com/finalizer"}
+	if err := admin.Create(t.Context(), profile); err != nil {
+		t.Fatalf("a good profile is refused: %v", err)
+	}
+	if err := admin.Delete(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Patch(t.Context(), profile, client.RawPatch("application/merge-patch+json", []byte(`{"metadata": {"finalizers": null}}`))); err != nil {
+		t.Errorf("the finalizer of a profile that is being deleted can't be removed: %v", err)
+	}
+}
+
+func TestTheAPIServerWarnsOfAProfileThatWillNotCount(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t, nil, nil)
+	here := func(p *v1alpha1.CryptoProfile) {
+		p.Namespace, p.CreationTimestamp, p.Spec.ProfileName = namespace, metav1.Time{}, "Same"
+	}
+	if err := admin.Create(t.Context(), profileNamed("first", here)); err != nil {
+		t.Fatal(err)
+	}
+	var warnings warnings
+	config := rest.CopyConfig(access)
+	config.WarningHandlerWithContext = &warnings
+	warned, err := client.New(config, client.Options{Scheme: apiServerScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `the profile is valid and will not be served: The profile name "Same" belongs to CryptoProfile "first", which is older.`
+	eventually(t, "there is a warning", func() error {
+		// The operator's cache may not have the first one yet.
+		if err := warned.Create(t.Context(), profileNamed("second", here), client.DryRunAll); err != nil {
+			return err
+		}
+		if found := warnings.all(); !slices.Contains(found, want) {
+			return fmt.Errorf("warned %q, expected %q", found, want)
+		}
+		return nil
+	})
+}
+
+// warnings collects what the API server warns of.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (w *warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.texts)
+}
