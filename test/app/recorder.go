@@ -73,7 +73,7 @@ func (r *recorder) hashed(algorithm string, began, ended time.Time) {
 		r.event("algorithm changed", map[string]any{"from": observed[last].Algorithm, "to": algorithm, "calls": r.stats.Calls})
 	}
 	r.stats.Algorithm = algorithm
-	r.stats.Observed = append(observed, stats.Observation{Algorithm: algorithm, First: ended, Calls: 1})
+	r.stats.Observed = append(r.stats.Observed, stats.Observation{Algorithm: algorithm, First: ended, Calls: 1})
 }
 
 // failed notes a HashData call that failed.

@@ -26,8 +26,9 @@ const (
 	responseMetadata  protowire.Number = 3
 	responseHashHex   protowire.Number = 4
 
-	healthStatus  protowire.Number = 1
-	healthServing                  = 1
+	healthStatus protowire.Number = 1
+
+	healthServing uint64 = 1
 )
 
 // rawCodec passes messages through as the bytes they are.

@@ -62,7 +62,7 @@ func scaleOperator(ctx context.Context, count int32) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting until %d replicas answer: %d of %d endpoints are ready (%v)", count, ready, all, err)
+			return errors.Join(fmt.Errorf("waiting until %d replicas answer: %d of %d endpoints are ready", count, ready, all), err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -63,7 +63,7 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 	}
 	packages, err := filepath.Glob(filepath.Join(work, "prometheus_*.deb"))
 	if err != nil || len(packages) != 1 {
-		return "", fmt.Errorf("found the packages %q after the download, expected one (%v)", packages, err)
+		return "", errors.Join(fmt.Errorf("found the packages %q after the download, expected one", packages), err)
 	}
 	unpacked := filepath.Join(work, "unpacked")
 	if _, err := environment.Command(ctx, "", nil, "dpkg-deb", "--extract", packages[0], unpacked); err != nil {
@@ -150,7 +150,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		select {
 		case exit := <-s.exited:
 			s.exited <- exit
-			return fmt.Errorf("prometheus ended (%v): %s", exit, s.lastLog())
+			return errors.Join(fmt.Errorf("prometheus ended: %s", s.lastLog()), exit)
 		case <-ctx.Done():
 			return fmt.Errorf("prometheus was not ready within 30 s: %w: %s", err, s.lastLog())
 		case <-time.After(100 * time.Millisecond):
@@ -186,7 +186,6 @@ func (s *Server) stop() error {
 		return err
 	case <-time.After(20 * time.Second):
 		err := s.command.Process.Kill()
-		<-s.exited
-		return errors.Join(errors.New("prometheus did not end within 20 s and was killed"), err)
+		return errors.Join(errors.New("prometheus did not end within 20 s and was killed"), err, <-s.exited)
 	}
 }

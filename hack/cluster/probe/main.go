@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const usage = `Usage:
+const usage = `expected one of:
   probe serve ADDRESS                       answer HTTP requests
   probe refuse ADDRESS CERTIFICATE KEY      answer admission reviews over TLS: refused
   probe get URL                             print the answer; exit status 1 unless it is 200 OK`
