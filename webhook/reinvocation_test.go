@@ -133,7 +133,7 @@ func TestAStartupProbeThatAMeshRedirectedRunsInTheContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"/broker", "health", "--socket", "/tmp/open-crypto-broker/fetch/crypto-broker-server.sock"}
+	want := []string{"/broker", "health", "--socket", "/run/broker/fetch/crypto-broker-server.sock"}
 	probe := again.Spec.InitContainers[0].StartupProbe
 	if probe.HTTPGet != nil || probe.Exec == nil || !slices.Equal(probe.Exec.Command, want) {
 		t.Fatalf("found the probe %v, expected one that runs %v", probe, want)

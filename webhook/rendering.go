@@ -21,6 +21,11 @@ const (
 	// socketDir is where released clients look for the broker's socket.
 	socketDir = "/tmp/open-crypto-broker"
 
+	// brokerSocketDir is where the broker has the directories of all
+	// containers. It is short, because the path of a socket has at most 107
+	// bytes and the name of a container up to 63.
+	brokerSocketDir = "/run/broker"
+
 	// socketFile is the socket's name in its directory.
 	socketFile = "crypto-broker-server.sock"
 
@@ -77,13 +82,13 @@ func (r rendering) container() corev1.Container {
 		ImagePullPolicy: r.template.PullPolicy,
 		Args: []string{
 			"--profiles-dir=" + profilesDir,
-			"--socket-dir=" + socketDir,
+			"--socket-dir=" + brokerSocketDir,
 			callersFlag + strings.Join(r.callers, ","),
 			"--socket-group=" + strconv.FormatInt(r.template.SocketGroup, 10),
 		},
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: v1alpha1.SocketVolume, MountPath: socketDir},
+			{Name: v1alpha1.SocketVolume, MountPath: brokerSocketDir},
 			{Name: v1alpha1.ProfilesVolume, MountPath: profilesDir, ReadOnly: true},
 		},
 		StartupProbe:             r.startupProbe(),
@@ -141,7 +146,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 	// To start a process takes longer than to answer a request.
 	probe.TimeoutSeconds = 5
 	probe.Exec = &corev1.ExecAction{Command: []string{
-		brokerBinary, "health", "--socket", path.Join(socketDir, r.callers[0], socketFile),
+		brokerBinary, "health", "--socket", path.Join(brokerSocketDir, r.callers[0], socketFile),
 	}}
 	return probe
 }
