@@ -407,3 +407,11 @@ func TestTheCertificateOfAKeyFollowsItsIssuers(t *testing.T) {
 		t.Errorf("%d certificates, want that of the key and that of its issuer", len(chain))
 	}
 }
+
+func TestAKeyHasOnlySoManyCertificates(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "app.crt"), strings.Repeat(certificate(ecKey, ecKey, nil), 11))
+	if e := watch(t, dir).next(); len(e.Problems) != 1 || e.Problems[0].String() != "app.crt: has more than 10 certificates" {
+		t.Errorf("%v", e.Problems)
+	}
+}

@@ -87,8 +87,9 @@ func labelsOf(text []byte) []string {
 }
 
 // ParseVerifier reads a key that signatures are checked with: a public key
-// (SubjectPublicKeyInfo) or certificates in PEM, a public key in DER, or the
-// private key. Where it reads certificates, the first is that of the key.
+// (SubjectPublicKeyInfo) or a certificate in PEM, a public key in DER, or the
+// private key. Certificates behind the first, which are its issuers', say
+// nothing of the key and are not read.
 func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
 	if isDER(data) {
 		if public, err := parsePublicDER(data); err == nil {
@@ -110,7 +111,7 @@ func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
 		public, err := parsePublic(data)
 		return public, nil, err
 	case "CERTIFICATE":
-		chain, err := ParseCertificates(data)
+		chain, err := ParseCertificates(pem.EncodeToMemory(block))
 		if err != nil {
 			return nil, nil, err
 		}

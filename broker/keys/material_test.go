@@ -23,6 +23,7 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 		"a public key in PEM":             {publicPEM(ecKey), ecKey.Public()},
 		"a public key of ML-DSA in PEM":   {publicPEM(mlKey), mlKey.Public()},
 		"a public key in DER":             {string(must(x509.MarshalPKIXPublicKey(ecKey.Public()))), ecKey.Public()},
+		"the first of many certificates":  {certificate(ecKey, ecKey, nil) + strings.Repeat(certificate(otherKey, otherKey, nil), 20), ecKey.Public()},
 		"a certificate":                   {certificate(rsaKey, rsaKey, nil), rsaKey.Public()},
 		"a private key in PEM":            {privatePEM(edKey), edKey.Public()},
 		"a private key in PKCS #8 as DER": {string(must(mldsax509.MarshalPKCS8PrivateKey(mlKey))), mlKey.Public()},
@@ -48,15 +49,14 @@ func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 		Key       []byte
 	}{0, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 3, 18}}, append([]byte{4, 130, 15, 192}, make([]byte, 4032)...)}))
 	for name, c := range map[string]struct{ text, want string }{
-		"is empty":                        {"", "has no key, expected PEM with a public key, a certificate or a private key"},
-		"is no PEM":                       {"hunter2", "has no key, expected PEM with a public key, a certificate or a private key"},
-		"is the DER of something else":    {"0\x03\x02\x01\x07", "has no key that can be read, expected the DER of a public or private key"},
-		"is a public key with rubbish":    {block("PUBLIC KEY", []byte("hunter2")), "has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key"},
-		"is two public keys":              {publicPEM(ecKey) + publicPEM(ecKey), "has more than one PEM block, expected one public key"},
-		"is a certificate with rubbish":   {block("CERTIFICATE", []byte("hunter2")), "has a certificate, number 1, that cannot be read: x509: malformed certificate"},
-		"has an expanded ML-DSA key":      {block("PRIVATE KEY", expanded), "is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone"},
-		"is a PEM block of another kind":  {block("SIGNATURE", []byte("hunter2")), `has a PEM block "SIGNATURE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
-		"has too many certificates in it": {strings.Repeat(certificate(ecKey, ecKey, nil), 11), "has more than 10 certificates"},
+		"is empty":                       {"", "has no key, expected PEM with a public key, a certificate or a private key"},
+		"is no PEM":                      {"hunter2", "has no key, expected PEM with a public key, a certificate or a private key"},
+		"is the DER of something else":   {"0\x03\x02\x01\x07", "has no key that can be read, expected the DER of a public or private key"},
+		"is a public key with rubbish":   {block("PUBLIC KEY", []byte("hunter2")), "has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key"},
+		"is two public keys":             {publicPEM(ecKey) + publicPEM(ecKey), "has more than one PEM block, expected one public key"},
+		"is a certificate with rubbish":  {block("CERTIFICATE", []byte("hunter2")), "has a certificate, number 1, that cannot be read: x509: malformed certificate"},
+		"has an expanded ML-DSA key":     {block("PRIVATE KEY", expanded), "is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone"},
+		"is a PEM block of another kind": {block("SIGNATURE", []byte("hunter2")), `has a PEM block "SIGNATURE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := keys.ParseVerifier([]byte(c.text))

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
@@ -71,7 +72,7 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 	case errors.Is(err, keys.ErrUnavailable):
 		return nil, refused(codes.Unavailable, c.op, name, "the keys cannot be reached; the broker's log says why")
 	case c.ctx.Err() != nil:
-		return nil, refused(codes.Canceled, c.op, name, "the call ended before the key was there")
+		return nil, refused(status.FromContextError(c.ctx.Err()).Code(), c.op, name, "the call ended before the key was there")
 	default:
 		return nil, s.internal(c, name, "a key could not be found", err)
 	}
