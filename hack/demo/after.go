@@ -29,15 +29,16 @@ func (d *demo) lookAround(pod string) {
 	d.line("%-100s %s", "kubectl -n "+environment.Namespace+" logs deploy/"+environment.Release, "# the operator")
 	d.line("%-100s %s", proxy+fmt.Sprintf(":%d/proxy/profiles", brokerPort), "# what the broker serves")
 	d.line("%-100s %s", proxy+fmt.Sprintf(":%d/proxy/metrics", brokerPort), "# its metrics")
+	variable := "KUBECONFIG=" + d.cluster.Kubeconfig + " "
 	if d.cluster.Local() {
-		d.line("%-100s %s", "make demo-prometheus", "# all metrics in Prometheus")
+		variable = ""
+		if d.cluster.Name != defaultCluster {
+			variable = "CLUSTER=" + d.cluster.Name + " "
+		}
+		d.line("%-100s %s", variable+"make demo-prometheus", "# all metrics in Prometheus")
 	}
 	fmt.Fprintf(d, "\n%sTo remove everything:%s\n", d.bold, d.normal)
-	if d.cluster.Local() {
-		d.line("make demo-down")
-	} else {
-		d.line("KUBECONFIG=%s make demo-down", d.cluster.Kubeconfig)
-	}
+	d.line("%smake demo-down", variable)
 }
 
 // down removes the demo: with its cluster if that is one on this machine.

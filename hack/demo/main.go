@@ -35,6 +35,9 @@ KUBECONFIG it is that one, which has to get the images somehow:
 Options:
 `
 
+// defaultCluster is the cluster that "make cluster-up" starts.
+const defaultCluster = "crypto-broker"
+
 type options struct {
 	cluster, registry, load string
 }
@@ -60,7 +63,7 @@ func run(ctx context.Context, arguments []string, output io.Writer) error {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&o.cluster, "cluster", "crypto-broker", "name of the cluster on this machine")
+	flags.StringVar(&o.cluster, "cluster", defaultCluster, "name of the cluster on this machine")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}

@@ -49,17 +49,18 @@ func ClusterOf(kubeconfig string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("KUBECONFIG names a file that can't be read: %w", err)
-	}
-	local, err := LocalCluster(filepath.Base(filepath.Dir(path)))
+	cluster, err := LocalCluster(filepath.Base(filepath.Dir(path)))
 	if err != nil {
 		return nil, err
 	}
-	if local.Kubeconfig != path {
-		local.Name, local.Kubeconfig = "", path
+	if cluster.Kubeconfig == path {
+		return cluster, nil // which need not run
 	}
-	return local, nil
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("KUBECONFIG names a file that can't be read: %w", err)
+	}
+	cluster.Name, cluster.Kubeconfig = "", path
+	return cluster, nil
 }
 
 // Local is true for a cluster of hack/cluster/cluster.
