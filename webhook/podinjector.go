@@ -25,18 +25,18 @@ import (
 // there get, and no others.
 const userRangeAnnotation = "openshift.io/sa.scc.uid-range"
 
-// PodInjector answers the API server about pods that are being created. It
+// podInjector answers the API server about pods that are being created. It
 // reads the pod's namespace and the namespace's profiles, and writes nothing:
 // what there is to say is in the response's warnings and audit annotations. It
 // answers a dry run like any other request.
-type PodInjector struct {
+type podInjector struct {
 	decoder  admission.Decoder
 	source   *source
 	template Template
 	excluded []string
 }
 
-var _ admission.Handler = &PodInjector{}
+var _ admission.Handler = &podInjector{}
 
 // Keys of audit annotations; the API server puts the webhook's name in front.
 const (
@@ -45,7 +45,7 @@ const (
 )
 
 // Handle implements admission.Handler.
-func (p *PodInjector) Handle(ctx context.Context, request admission.Request) admission.Response {
+func (p *podInjector) Handle(ctx context.Context, request admission.Request) admission.Response {
 	begin := time.Now()
 	response, result := p.answer(ctx, request)
 	injectionDuration.Observe(time.Since(begin).Seconds())
@@ -57,7 +57,7 @@ func (p *PodInjector) Handle(ctx context.Context, request admission.Request) adm
 	return response
 }
 
-func (p *PodInjector) answer(ctx context.Context, request admission.Request) (admission.Response, string) {
+func (p *podInjector) answer(ctx context.Context, request admission.Request) (admission.Response, string) {
 	if request.Operation != admissionv1.Create || request.SubResource != "" || request.Kind.Kind != "Pod" {
 		return skip("not the creation of a pod"), resultSkipped
 	}
@@ -107,7 +107,7 @@ func (p *PodInjector) answer(ctx context.Context, request admission.Request) (ad
 // nil but empty with a warning if it could not be read. That is no reason to
 // refuse the pod: it gets the profiles from the ConfigMap as well, and its
 // broker serves nothing without them.
-func (p *PodInjector) profiles(ctx context.Context, namespace string) (profiles []byte, warnings []string) {
+func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles []byte, warnings []string) {
 	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
 	found, err := read[corev1.ConfigMap](ctx, p.source, key)
 	if err != nil {

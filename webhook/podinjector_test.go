@@ -57,7 +57,7 @@ func profilesIn(namespace string) *corev1.ConfigMap {
 var enabled = map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
 
 // injectorWith reads from what is given for cache and API server.
-func injectorWith(t *testing.T, cache, live client.Reader) *PodInjector {
+func injectorWith(t *testing.T, cache, live client.Reader) *podInjector {
 	t.Helper()
 	return newPodInjector(admission.NewDecoder(testScheme(t)), cache, live, Options{
 		Template: testTemplate(), OperatorNamespace: "crypto-broker-system",

@@ -52,8 +52,8 @@ func Register(mgr manager.Manager, options Options) error {
 	}
 	scheme := mgr.GetScheme()
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
-	profiles := admission.WithValidator(scheme, NewCryptoProfileValidator(mgr.GetClient()))
-	clusterProfiles := admission.WithValidator(scheme, NewClusterCryptoProfileValidator(mgr.GetClient()))
+	profiles := admission.WithValidator(scheme, newCryptoProfileValidator(mgr.GetClient()))
+	clusterProfiles := admission.WithValidator(scheme, newClusterCryptoProfileValidator(mgr.GetClient()))
 
 	bytes := semaphore.NewWeighted(maxBytesInFlight)
 	for path, handler := range map[string]admission.Handler{
@@ -70,8 +70,8 @@ func Register(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-func newPodInjector(decoder admission.Decoder, cache, live client.Reader, options Options) *PodInjector {
-	return &PodInjector{
+func newPodInjector(decoder admission.Decoder, cache, live client.Reader, options Options) *podInjector {
+	return &podInjector{
 		decoder:  decoder,
 		source:   newSource(cache, live),
 		template: options.Template,

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// ProfileValidator refuses profiles that a broker would not serve, by the
+// profileValidator refuses profiles that a broker would not serve, by the
 // broker's own compiler, with all problems in one message and the path of the
 // field in each. A profile that is valid and will not count nevertheless, for
 // its name belongs to another object, is admitted with a warning: the other may
@@ -27,7 +27,7 @@ import (
 // Objects are not looked at when they are deleted or being deleted, nor when
 // their spec stays as it is: whoever removes a finalizer or sets a label need
 // not repair what an older operator admitted.
-type ProfileValidator[T client.Object] struct {
+type profileValidator[T client.Object] struct {
 	kind string
 	// spec returns what is compared to find out whether there is anything to
 	// validate.
@@ -39,11 +39,11 @@ type ProfileValidator[T client.Object] struct {
 	conflicts func(context.Context, T) ([]string, error)
 }
 
-// NewCryptoProfileValidator returns the validator of CryptoProfiles. It reads
+// newCryptoProfileValidator returns the validator of CryptoProfiles. It reads
 // other profiles and namespaces to find conflicts.
-func NewCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v1alpha1.CryptoProfile] {
+func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1.CryptoProfile] {
 	conflicts := &conflicts{reader: reader}
-	return &ProfileValidator[*v1alpha1.CryptoProfile]{
+	return &profileValidator[*v1alpha1.CryptoProfile]{
 		kind: "CryptoProfile",
 		spec: func(p *v1alpha1.CryptoProfile) any { return p.Spec },
 		validate: func(p *v1alpha1.CryptoProfile) field.ErrorList {
@@ -53,12 +53,12 @@ func NewCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v1alpha1
 	}
 }
 
-// NewClusterCryptoProfileValidator returns the validator of
+// newClusterCryptoProfileValidator returns the validator of
 // ClusterCryptoProfiles. It reads other profiles and namespaces to find
 // conflicts.
-func NewClusterCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v1alpha1.ClusterCryptoProfile] {
+func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1.ClusterCryptoProfile] {
 	conflicts := &conflicts{reader: reader}
-	return &ProfileValidator[*v1alpha1.ClusterCryptoProfile]{
+	return &profileValidator[*v1alpha1.ClusterCryptoProfile]{
 		kind: "ClusterCryptoProfile",
 		spec: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec },
 		validate: func(p *v1alpha1.ClusterCryptoProfile) field.ErrorList {
@@ -69,12 +69,12 @@ func NewClusterCryptoProfileValidator(reader client.Reader) *ProfileValidator[*v
 }
 
 var (
-	_ admission.Validator[*v1alpha1.CryptoProfile]        = &ProfileValidator[*v1alpha1.CryptoProfile]{}
-	_ admission.Validator[*v1alpha1.ClusterCryptoProfile] = &ProfileValidator[*v1alpha1.ClusterCryptoProfile]{}
+	_ admission.Validator[*v1alpha1.CryptoProfile]        = &profileValidator[*v1alpha1.CryptoProfile]{}
+	_ admission.Validator[*v1alpha1.ClusterCryptoProfile] = &profileValidator[*v1alpha1.ClusterCryptoProfile]{}
 )
 
 // ValidateCreate implements admission.Validator.
-func (v *ProfileValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
 	if problems := v.validate(object); len(problems) > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), problems)
@@ -88,7 +88,7 @@ func (v *ProfileValidator[T]) ValidateCreate(ctx context.Context, object T) (adm
 }
 
 // ValidateUpdate implements admission.Validator.
-func (v *ProfileValidator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
+func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after T) (admission.Warnings, error) {
 	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
 		return nil, nil
 	}
@@ -96,6 +96,6 @@ func (v *ProfileValidator[T]) ValidateUpdate(ctx context.Context, before, after 
 }
 
 // ValidateDelete implements admission.Validator. What is to go may go.
-func (v *ProfileValidator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
+func (v *profileValidator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
 	return nil, nil
 }

@@ -48,8 +48,8 @@ func clusterProfileNamed(name string, changes ...func(*v1alpha1.ClusterCryptoPro
 func validatorsWith(t *testing.T, reader client.Reader) (namespaced, cluster admission.Handler) {
 	t.Helper()
 	scheme := testScheme(t)
-	return counted(admission.WithValidator(scheme, NewCryptoProfileValidator(reader)).Handler),
-		counted(admission.WithValidator(scheme, NewClusterCryptoProfileValidator(reader)).Handler)
+	return counted(admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler),
+		counted(admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader)).Handler)
 }
 
 // asking for a change from before, which may be nil, to after.

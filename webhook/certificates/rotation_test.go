@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Two replicas live through two rotations. Every four hours one or both of them
+// Two replicas live through two rotations. Every six hours one or both of them
 // make a pass, and whatever they serve then has to be accepted by an API server
-// that has the bundles of this moment, and by one that is four hours behind.
+// that has the bundles of this moment, and by one that is six hours behind.
 func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
-	const step = 4 * time.Hour
+	const step = 6 * time.Hour
 	random := rand.New(rand.NewPCG(1, 2))
 	w := newWorld(webhookConfigurations()...)
 	replicas := []*Certificates{w.replica(w.client), w.replica(w.client)}
@@ -33,7 +33,7 @@ func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 	cutOff := []int{0, 0} // for how many steps more
 	shaken := map[string]bool{}
 	seen := map[string]bool{}
-	for range int(2*authorityLifetime/step) + 200 {
+	for range int(2*authorityLifetime/step) + 130 {
 		first := random.IntN(2)
 		absent := [2]bool{}
 		for _, i := range []int{first, 1 - first} {
@@ -52,7 +52,7 @@ func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 		now := w.bundles(t)
 		views := map[string]string{} // bundles by what they are called, each once
 		for webhook, bundle := range behind {
-			views[string(bundle)] = webhook + " four hours ago"
+			views[string(bundle)] = webhook + " six hours ago"
 		}
 		for webhook, bundle := range now {
 			views[string(bundle)] = webhook
