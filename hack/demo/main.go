@@ -75,6 +75,9 @@ func run(ctx context.Context, arguments []string, output io.Writer) error {
 	case flags.NArg() > 1:
 		return fmt.Errorf("found %q behind the command, expected nothing; --help shows the commands", flags.Arg(1))
 	case command == "" || command == "run":
+		if err := requireWayForImages(o, cluster); err != nil {
+			return err
+		}
 		d := &demo{options: o, cluster: cluster, output: newOutput(output)}
 		return d.run(ctx)
 	case command == "down":
@@ -92,14 +95,15 @@ func chooseCluster(o options) (*environment.Cluster, error) {
 	if kubeconfig == "" {
 		return environment.LocalCluster(o.cluster)
 	}
-	cluster, err := environment.ClusterOf(kubeconfig)
-	if err != nil {
-		return nil, err
+	return environment.ClusterOf(kubeconfig)
+}
+
+// requireWayForImages refuses a cluster that could not be given the images before anything is done to it.
+func requireWayForImages(o options, cluster *environment.Cluster) error {
+	if cluster.Local() || o.registry != "" || o.load != "" {
+		return nil
 	}
-	if !cluster.Local() && o.registry == "" && o.load == "" {
-		return nil, fmt.Errorf("KUBECONFIG=%s is not a cluster of \"make cluster-up\", so its nodes can't be given the images: "+
-			"set DEMO_IMAGE_REGISTRY or DEMO_IMAGE_LOAD as --help describes, or unset KUBECONFIG to use a cluster on this machine",
-			kubeconfig)
-	}
-	return cluster, nil
+	return fmt.Errorf("KUBECONFIG=%s is not a cluster of \"make cluster-up\", so its nodes can't be given the images: "+
+		"set DEMO_IMAGE_REGISTRY or DEMO_IMAGE_LOAD as --help describes, or unset KUBECONFIG to use a cluster on this machine",
+		cluster.Kubeconfig)
 }
