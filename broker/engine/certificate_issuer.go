@@ -68,6 +68,11 @@ func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time
 	if digest := pssDigests[policy.SignatureAlgorithm()]; digest > 0 && (bits-1+7)/8 < 2*digest+2 {
 		return issuer.keyProblem("is an RSA key of %d bits, expected at least %d, since the profile signs with %s", bits, 8*(2*digest+1)+2, policy.SignatureAlgorithm())
 	}
+	if policy.RequiresFIPS() {
+		if problem := unapprovedKey(public, issuer.Key); problem != "" {
+			return issuer.keyProblem("is %s", problem)
+		}
+	}
 	return checkAuthority(policy, issuer, now)
 }
 

@@ -105,6 +105,14 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 	if problem := keyProblem(policy.SubjectKeys(), "subjects", csr.PublicKey); problem != "" {
 		return inputError("csr", "is for %s", problem)
 	}
+	if policy.RequiresFIPS() {
+		if problem := unapprovedKey(csr.PublicKey, nil); problem != "" {
+			return inputError("csr", "is for %s", problem)
+		}
+		if algorithm := csr.SignatureAlgorithm; algorithm == x509.SHA1WithRSA || algorithm == x509.ECDSAWithSHA1 {
+			return inputError("csr", "is signed with %s, which FIPS 140-3 does not approve and this broker requires, expected SHA-256 or a longer digest", algorithm)
+		}
+	}
 	err := csr.CheckSignature()
 	var insecure x509.InsecureAlgorithmError
 	switch {

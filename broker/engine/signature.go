@@ -49,8 +49,14 @@ func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys 
 		return nil, err
 	}
 	for i, key := range keys {
-		if err := checkKey(components[i], key.Signer.Public(), policy.Signs(), keyField(len(keys), i)); err != nil {
+		field := keyField(len(keys), i)
+		if err := checkKey(components[i], key.Signer.Public(), policy.Signs(), field); err != nil {
 			return nil, err
+		}
+		if policy.RequiresFIPS() {
+			if problem := unapprovedKey(key.Signer.Public(), key.Signer); problem != "" {
+				return nil, inputError(field, "is %s", problem)
+			}
 		}
 	}
 	if format == profile.SignatureCMS {
@@ -82,8 +88,14 @@ func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, key
 		return false, err
 	}
 	for i, key := range keys {
-		if err := checkKey(components[i], key.Public, policy.Checks(), keyField(len(keys), i)); err != nil {
+		field := keyField(len(keys), i)
+		if err := checkKey(components[i], key.Public, policy.Checks(), field); err != nil {
 			return false, err
+		}
+		if policy.RequiresFIPS() {
+			if problem := unapprovedKey(key.Public, nil); problem != "" {
+				return false, inputError(field, "is %s", problem)
+			}
 		}
 	}
 	if format == profile.SignatureCMS {

@@ -46,6 +46,8 @@ type Compiled struct {
 	deprecation   *Deprecation
 	callers       *CallerPolicy
 	auditRequired bool
+	assessments   []Assessment
+	strength      Strength
 }
 
 // Name is the profile's name.
@@ -82,6 +84,18 @@ type HashPolicy struct{ algorithm HashAlgorithm }
 // Algorithm is the digest to compute.
 func (h *HashPolicy) Algorithm() HashAlgorithm { return h.algorithm }
 
+// CompileOption changes what Compile accepts.
+type CompileOption func(*compileOptions)
+
+type compileOptions struct{ requireFIPS bool }
+
+// RequireFIPS is for brokers that serve nothing but what FIPS 140-3 approves:
+// operations that are not approved are marked as refused, and a profile with
+// nothing left is a problem.
+func RequireFIPS() CompileOption {
+	return func(o *compileOptions) { o.requireFIPS = true }
+}
+
 // Compile reads a profile file, checks everything it says and makes the
 // profiles ready for requests. All problems are reported at once.
 //
@@ -89,13 +103,20 @@ func (h *HashPolicy) Algorithm() HashAlgorithm { return h.algorithm }
 // profiles that share a name are all out. The set is nil where nothing of the
 // file can be used: no YAML, a problem at its root, or profiles of which none
 // is valid. A file whose list of profiles is empty on purpose is an empty set.
-func Compile(file string, data []byte) (*Set, Problems) {
+func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems) {
+	var o compileOptions
+	for _, option := range options {
+		option(&o)
+	}
 	r := newReport(file)
 	doc := parse(r, data)
 	if doc == nil {
 		return nil, r.finish()
 	}
 	validator{r}.document(doc)
+	if o.requireFIPS {
+		validator{r}.approved(doc)
+	}
 	problems := r.finish()
 	if r.invalid[root] {
 		return nil, problems
@@ -103,7 +124,7 @@ func Compile(file string, data []byte) (*Set, Problems) {
 	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles))}
 	for i := range doc.Profiles {
 		if !r.invalid[i] {
-			p := compile(&doc.Profiles[i])
+			p := compile(&doc.Profiles[i], o)
 			set.profiles[p.name] = p
 			set.names = append(set.names, p.name)
 		}
@@ -118,7 +139,7 @@ func Compile(file string, data []byte) (*Set, Problems) {
 
 // compile makes a valid profile ready. The name is copied so that the set does
 // not keep the whole file in memory.
-func compile(p *Profile) *Compiled {
+func compile(p *Profile, o compileOptions) *Compiled {
 	c := &Compiled{name: strings.Clone(p.Name), callers: compileCallers(p.Callers)}
 	if p.API.HashData != nil {
 		algorithm, ok := parseHashAlgorithm(p.API.HashData.HashAlg)
@@ -127,9 +148,9 @@ func compile(p *Profile) *Compiled {
 		}
 		c.hash = &HashPolicy{algorithm: algorithm}
 	}
-	c.certificate = compileCertificate(p.API.SignCertificate)
+	c.certificate = compileCertificate(p.API.SignCertificate, o)
 	c.cipher = compileCipher(p.API.EncryptData)
-	c.signature = compileSignature(p.API.SignData)
+	c.signature = compileSignature(p.API.SignData, o)
 	if d := p.Deprecation; d != nil {
 		c.deprecation = &Deprecation{
 			ReplacedBy:      strings.Clone(d.ReplacedBy),
@@ -139,5 +160,6 @@ func compile(p *Profile) *Compiled {
 		}
 	}
 	c.auditRequired = p.Audit != nil && p.Audit.Required
+	c.assess(p, o)
 	return c
 }

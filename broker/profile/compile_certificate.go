@@ -24,6 +24,7 @@ type CertificatePolicy struct {
 	names               *NamePolicy
 	keys                *KeyPolicy
 	keyIDs              []string
+	requireFIPS         bool
 }
 
 // SignatureAlgorithm is how the issuer signs.
@@ -71,6 +72,10 @@ func (p *CertificatePolicy) Names() *NamePolicy { return p.names }
 
 // Keys says which of the issuer's keys may sign, nil where any may.
 func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
+
+// RequiresFIPS tells that keys and requests must be approved as well, see
+// RequireFIPS.
+func (p *CertificatePolicy) RequiresFIPS() bool { return p.requireFIPS }
 
 // KeyIDs are the ids of the keys that may sign, in the profile's order; empty
 // where any may. The caller must not change it.
@@ -133,7 +138,7 @@ var (
 )
 
 // compileCertificate makes a valid SignCertificate ready.
-func compileCertificate(s *SignCertificate) *CertificatePolicy {
+func compileCertificate(s *SignCertificate, o compileOptions) *CertificatePolicy {
 	if s == nil {
 		return nil
 	}
@@ -145,6 +150,7 @@ func compileCertificate(s *SignCertificate) *CertificatePolicy {
 		subject:       listedKeys(s.KeyConstraints.Subject),
 		issuer:        listedKeys(s.KeyConstraints.Issuer),
 		pathLen:       -1,
+		requireFIPS:   o.requireFIPS,
 		names:         compileNames(s.SubjectAltNames),
 		keys:          compileKeyIDs(s.KeyIDs),
 	}

@@ -70,6 +70,7 @@ type SignaturePolicy struct {
 	fixed         bool
 	signs, checks KeyLimits
 	keys          *KeyPolicy
+	requireFIPS   bool
 }
 
 // Components are the signatures to make: one, or for a hybrid two, of which the
@@ -92,6 +93,9 @@ func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
 
 // Keys says which keys may be used, nil where any may.
 func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
+
+// RequiresFIPS tells that keys must be approved as well, see RequireFIPS.
+func (s *SignaturePolicy) RequiresFIPS() bool { return s.requireFIPS }
 
 // HasCMS tells whether a CMS SignedData can be made of the signatures: of one
 // RSASSA-PKCS1-v1_5 or ECDSA signature over a SHA-2 digest (RFC 5754).
@@ -132,7 +136,7 @@ var hashes = map[string]crypto.Hash{
 	"sha3-256": crypto.SHA3_256, "sha3-384": crypto.SHA3_384, "sha3-512": crypto.SHA3_512,
 }
 
-func compileSignature(s *SignData) *SignaturePolicy {
+func compileSignature(s *SignData, o compileOptions) *SignaturePolicy {
 	if s == nil {
 		return nil
 	}
@@ -140,6 +144,8 @@ func compileSignature(s *SignData) *SignaturePolicy {
 		signs:  keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject),
 		checks: keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer),
 		keys:   compileKeyIDs(s.KeyIDs),
+
+		requireFIPS: o.requireFIPS,
 	}
 	var names []string
 	for part := range strings.SplitSeq(strings.ToLower(s.SignAlg), "+") {

@@ -25,6 +25,9 @@ func FIPSVerdicts(p *Profile) []FIPSVerdict {
 	}
 	if s := p.API.SignCertificate; s != nil {
 		reason := fipsSignature(s.SignAlg, KeyLimits(s.KeyConstraints.Issuer))
+		if size, listed := s.KeyConstraints.Subject["RSA"]; reason == "" && listed && size.MinKeySize < minApprovedRSAKeySize {
+			reason = shortRSAKeys // the signature of the request is checked with it
+		}
 		if reason == "" && (s.SKIHashAlg == "" || strings.EqualFold(s.SKIHashAlg, "sha-1")) {
 			reason = "SKIHashAlg is SHA-1, which FIPS 140-3 does not approve; choose another one"
 		}
@@ -38,12 +41,39 @@ func FIPSVerdicts(p *Profile) []FIPSVerdict {
 		all = append(all, FIPSVerdict{"EncryptData", reason}, FIPSVerdict{Operation: "DecryptData"})
 	}
 	if s := p.API.SignData; s != nil {
-		policy := compileSignature(s)
+		policy := compileSignature(s, compileOptions{})
 		all = append(all,
 			FIPSVerdict{"SignData", fipsSignature(s.SignAlg, policy.Signs())},
 			FIPSVerdict{"VerifyData", fipsSignature(s.SignAlg, policy.Checks())})
 	}
 	return all
+}
+
+// minApprovedRSAKeySize is the shortest modulus in bits of FIPS 186-5, section
+// 5.1.
+const minApprovedRSAKeySize = 2048
+
+const shortRSAKeys = "KeyConstraints allow RSA keys below 2048 bits, which FIPS 186-5 does not approve"
+
+// approved refuses profiles of which nothing would be served where FIPS 140-3 is
+// required.
+func (v validator) approved(doc *Document) {
+	for i := range doc.Profiles {
+		if v.invalid[root] || v.invalid[i] {
+			continue
+		}
+		var reasons []string
+		verdicts := FIPSVerdicts(&doc.Profiles[i])
+		for _, verdict := range verdicts {
+			if !verdict.Approved() {
+				reasons = append(reasons, verdict.Operation+": "+verdict.Reason)
+			}
+		}
+		if len(reasons) == len(verdicts) {
+			at := place{i, ""}
+			v.add(at.field("API"), at, "has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (%s)", strings.Join(reasons, "; "))
+		}
+	}
 }
 
 // fipsSignature returns why a signature algorithm is outside of FIPS 186-5 or of
@@ -54,8 +84,8 @@ func fipsSignature(sign string, limits KeyLimits) string {
 			return "SignAlg has " + part + ", which the validated module does not have"
 		}
 		if signingKeyAlgorithms[part] == "RSA" {
-			if size, _ := limits.Range("RSA"); size.MinKeySize < 2048 {
-				return "KeyConstraints allow RSA keys below 2048 bits, which FIPS 186-5 does not approve"
+			if size, _ := limits.Range("RSA"); size.MinKeySize < minApprovedRSAKeySize {
+				return shortRSAKeys
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func StrengthOf(p *Profile) []Strength {
 		add("DecryptData", aes)
 	}
 	if s := p.API.SignData; s != nil {
-		policy := compileSignature(s)
+		policy := compileSignature(s, compileOptions{})
 		add("SignData", signatureStrength(s.SignAlg, s.HashAlg, policy.Signs()))
 		add("VerifyData", signatureStrength(s.SignAlg, s.HashAlg, policy.Checks()))
 	}

@@ -37,6 +37,7 @@ type options struct {
 	watchProblem  func(error)
 	now           func() time.Time
 	fastPollLimit time.Duration
+	compile       []CompileOption
 }
 
 // Option changes how Watch works.
@@ -60,6 +61,11 @@ func WithObserver(f func(Event)) Option {
 // and is polled each second instead, and with nil once it is watched again.
 func WithWatchProblem(f func(error)) Option {
 	return func(o *options) { o.watchProblem = f }
+}
+
+// WithCompileOptions compiles each file with these options.
+func WithCompileOptions(compile ...CompileOption) Option {
+	return func(o *options) { o.compile = append(o.compile, compile...) }
 }
 
 // Watch reads the profile file of a directory, given by its absolute path, and
@@ -144,7 +150,7 @@ func (s *Source) take(data []byte) {
 		s.publish(current, nil)
 		return
 	}
-	set, problems := Compile(FileName, data)
+	set, problems := Compile(FileName, data, s.compile...)
 	switch {
 	case set == nil:
 		s.reject(SetRejected, Event{Problems: problems}, digest)
