@@ -23,15 +23,34 @@ type envelope struct {
 	err error
 }
 
-// codec is gRPC's codec for protobuf, save for envelopes.
+// keptMessage is a message of a stream as it was on the wire. Who received it
+// frees it.
+type keptMessage struct{ buffer mem.Buffer }
+
+// wireMessage is a message of a stream as it will be on the wire.
+type wireMessage mem.BufferSlice
+
+// codec is gRPC's codec for protobuf, save for those above.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
+
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if message, ok := v.(wireMessage); ok {
+		return mem.BufferSlice(message), nil
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 // Unmarshal implements encoding.CodecV2.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	e, ok := v.(*envelope)
 	if !ok {
+		if kept, ok := v.(*keptMessage); ok {
+			kept.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+			return nil
+		}
 		return c.CodecV2.Unmarshal(data, v)
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())

@@ -18,15 +18,24 @@ func (s *Server) hash(c *call, dst []byte, name string, input []byte) (digest []
 	if err := checkSize(c.op, "input", len(input), maxInputSize); err != nil {
 		return nil, "", err
 	}
-	p, err := s.profile(c, name)
+	policy, err := s.hashPolicy(c, name)
 	if err != nil {
 		return nil, "", err
 	}
+	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
+}
+
+// hashPolicy finds what a profile says about HashData.
+func (s *Server) hashPolicy(c *call, name string) (*profile.HashPolicy, error) {
+	p, err := s.profile(c, name)
+	if err != nil {
+		return nil, err
+	}
 	policy := p.Hash()
 	if policy == nil {
-		return nil, "", refused(codes.FailedPrecondition, c.op, name, "the profile does not offer this operation")
+		return nil, refused(codes.FailedPrecondition, c.op, name, "the profile does not offer this operation")
 	}
-	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
+	return policy, nil
 }
 
 // profile finds the profile of a call and checks that the caller may use it.

@@ -37,6 +37,8 @@ type Server struct {
 	// streams ends the streams that go on for as long as the client likes.
 	streams    context.Context
 	endStreams context.CancelFunc
+	// idleTime is how long a client may take to send the next part of a stream.
+	idleTime time.Duration
 }
 
 // serving is a set of profiles with what requests need beside each.
@@ -81,7 +83,7 @@ func WithKeys(provider keys.Provider) Option {
 
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
-	s := &Server{logger: logger, metrics: metrics, health: health.NewServer()}
+	s := &Server{logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime}
 	for _, option := range options {
 		option(s)
 	}
@@ -105,6 +107,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	)
 	s.grpc.RegisterService(s.cryptoGrpc(), nil)
 	s.grpc.RegisterService(s.cryptoService(), nil)
+	s.grpc.RegisterService(s.streamService(), nil)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	return s

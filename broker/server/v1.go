@@ -31,28 +31,39 @@ func (s *Server) hashDataV1(c *call, request *v1.HashDataRequest) (*v1.HashDataR
 	if err := checkMetadata(c.op, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
 		return nil, err
 	}
-	raw := false
-	switch format := request.GetOutputFormat(); format {
-	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_UNSPECIFIED, v1.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX:
-	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW:
-		raw = true
-	default:
-		return nil, invalid(c.op, "outputFormat", "is %d, expected 0 or 1 (hex) or 2 (raw)", format)
+	raw, err := rawHashV1(c, request.GetOutputFormat())
+	if err != nil {
+		return nil, err
 	}
 	var buffer [engine.MaxDigestSize]byte
 	digest, algorithm, err := s.hash(c, buffer[:0], request.GetProfile(), request.GetInput())
 	if err != nil {
 		return nil, err
 	}
+	return hashReplyV1(c, request.GetProfile(), algorithm, digest, raw), nil
+}
+
+// rawHashV1 tells whether a digest is asked for as bytes.
+func rawHashV1(c *call, format v1.HashOutputFormat) (bool, error) {
+	switch format {
+	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_UNSPECIFIED, v1.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX:
+		return false, nil
+	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW:
+		return true, nil
+	default:
+		return false, invalid(c.op, "outputFormat", "is %d, expected 0 or 1 (hex) or 2 (raw)", format)
+	}
+}
+
+// hashReplyV1 is the reply with a digest.
+func hashReplyV1(c *call, name, algorithm string, digest []byte, raw bool) *v1.HashDataResponse {
 	reply := &v1.HashDataResponse{
-		Descriptor_: &v1.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.op.String(), Algorithm: algorithm,
-		},
+		Descriptor_: &v1.CryptoDescriptor{Profile: name, Operation: c.op.String(), Algorithm: algorithm},
 	}
 	if raw {
 		reply.HashValue = &v1.HashDataResponse_HashValueRaw{HashValueRaw: bytes.Clone(digest)}
 	} else {
 		reply.HashValue = &v1.HashDataResponse_HashValueHex{HashValueHex: hexadecimal(digest)}
 	}
-	return reply, nil
+	return reply
 }

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+)
+
+// The numbers of the fields of HashStreamRequest, and those of the metadata of
+// its start and of its reply.
+const (
+	hashStreamStart, hashStreamChunk              protowire.Number = 1, 2
+	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
+)
+
+// hashStream serves HashStream: HashData of an input that comes in chunks, of
+// which it holds one at a time.
+//
+// gRPC only lets go of a call that waits for the next message when the handler
+// returns, so that the messages are received beside it.
+func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
+	h := &hashing{server: s, stream: requestStream(stream), started: time.Now()}
+	h.call = call{op: engine.HashData, ctx: h.stream.Context()}
+	done := make(chan error, 1)
+	s.metrics.Begin()
+	go func() { done <- h.serve() }()
+	idle := time.NewTimer(s.idleTime)
+	defer idle.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-h.call.ctx.Done():
+			return <-done
+		case <-idle.C:
+			if left := s.idleTime - time.Since(h.started) + time.Duration(h.progress.Load()); left > 0 {
+				idle.Reset(left)
+				continue
+			}
+			h.idle.Store(true)
+			return status.Errorf(codes.DeadlineExceeded, "%s: the next chunk did not come for %s", h.call.op, s.idleTime)
+		}
+	}
+}
+
+// hashing is one call of HashStream.
+type hashing struct {
+	server  *Server
+	stream  grpc.ServerStream
+	call    call
+	started time.Time
+	// progress is when the last message came, in nanoseconds from started on.
+	progress atomic.Int64
+	// idle tells that the stream ended because no message came.
+	idle atomic.Bool
+
+	start    *streamv1.HashStreamStart // nil before the first message
+	metadata []byte
+	raw      bool
+	digest   *engine.Digest
+	name     string // of the algorithm
+}
+
+// serve receives all messages and sends the reply.
+func (h *hashing) serve() (err error) {
+	s := h.server
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.panicked(h.call.op.String(), cause)
+		}
+		code := status.Code(err)
+		if h.idle.Load() {
+			code = codes.DeadlineExceeded
+		}
+		s.metrics.End(h.call.op, h.call.counters, code, time.Since(h.started))
+	}()
+	for {
+		var message keptMessage
+		switch err := h.stream.RecvMsg(&message); {
+		case errors.Is(err, io.EOF):
+			return h.reply()
+		case err != nil:
+			return err
+		}
+		h.progress.Store(int64(time.Since(h.started)))
+		err := h.take(message.buffer.ReadOnlyData())
+		message.buffer.Free()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take takes one message.
+func (h *hashing) take(wire []byte) error {
+	number, part, err := h.part(wire)
+	switch {
+	case err != nil:
+		return err
+	case number == hashStreamStart && h.start == nil:
+		return h.begin(part)
+	case number == hashStreamStart:
+		return invalid(h.call.op, "start", "is there again, expected it in the first message only")
+	case h.start == nil:
+		return invalid(h.call.op, "start", "is missing, expected it in the first message")
+	}
+	if err := checkSize(h.call.op, "chunk", len(part), maxInputSize); err != nil {
+		return err
+	}
+	h.digest.Add(part)
+	return nil
+}
+
+// part finds the one field of a message.
+func (h *hashing) part(wire []byte) (found protowire.Number, part []byte, err error) {
+	for len(wire) > 0 {
+		number, kind, n := protowire.ConsumeTag(wire)
+		if n < 0 {
+			return 0, nil, h.unreadable(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+		if (number == hashStreamStart || number == hashStreamChunk) && kind == protowire.BytesType {
+			if found != 0 {
+				return 0, nil, status.Errorf(codes.InvalidArgument, "%s: a message has more than one part, expected a start or a chunk", h.call.op)
+			}
+			if part, n = protowire.ConsumeBytes(wire); n < 0 {
+				return 0, nil, h.unreadable(protowire.ParseError(n))
+			}
+			found = number
+		} else if n = protowire.ConsumeFieldValue(number, kind, wire); n < 0 {
+			return 0, nil, h.unreadable(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+	}
+	if found == 0 {
+		return 0, nil, status.Errorf(codes.InvalidArgument, "%s: a message is empty, expected a start or a chunk", h.call.op)
+	}
+	return found, part, nil
+}
+
+func (h *hashing) unreadable(err error) error {
+	return status.Errorf(codes.InvalidArgument, "%s: a message is not a cryptobroker.stream.v1.HashStreamRequest: %v", h.call.op, err)
+}
+
+// begin finds the profile; that is the one the whole input is hashed by.
+func (h *hashing) begin(wire []byte) error {
+	h.start = &streamv1.HashStreamStart{}
+	if err := proto.Unmarshal(wire, h.start); err != nil {
+		return h.unreadable(err)
+	}
+	c := &h.call
+	if err := checkMetadata(c.op, h.start.GetMetadata(), h.start.GetMetadata().GetTraceContext()); err != nil {
+		return err
+	}
+	var err error
+	if h.raw, err = rawHashV1(c, h.start.GetOutputFormat()); err != nil {
+		return err
+	}
+	policy, err := h.server.hashPolicy(c, h.start.GetProfile())
+	if err != nil {
+		return err
+	}
+	h.metadata = retag(wire, hashStreamMetadata, hashStreamRepliedMetadata)
+	h.digest, h.name = engine.NewDigest(policy), policy.Algorithm().String()
+	return nil
+}
+
+// reply sends the digest. HashDataResponse has the fields of HashStreamResponse.
+func (h *hashing) reply() error {
+	c := &h.call
+	if h.start == nil {
+		return invalid(c.op, "start", "is missing, expected it in the first message")
+	}
+	var buffer [engine.MaxDigestSize]byte
+	reply := hashReplyV1(c, h.start.GetProfile(), h.name, h.digest.Append(buffer[:0]), h.raw)
+	if c.warning != nil {
+		h.metadata = withWarning(h.metadata, hashStreamRepliedMetadata, c.warning)
+	}
+	if h.metadata != nil {
+		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(h.metadata))
+	}
+	return h.stream.SendMsg(reply)
+}
