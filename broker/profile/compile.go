@@ -14,6 +14,7 @@ type Set struct {
 	profiles map[string]*Compiled
 	names    []string
 	rejected int
+	fips     bool
 }
 
 // Digest identifies the file the set was compiled from, see Digest.
@@ -34,6 +35,9 @@ func (s *Set) Len() int { return len(s.names) }
 // Rejected returns how many profiles of the file are out of service because of
 // a problem.
 func (s *Set) Rejected() int { return s.rejected }
+
+// RequiresFIPS tells that the set was compiled with RequireFIPS.
+func (s *Set) RequiresFIPS() bool { return s.fips }
 
 // Compiled is one profile, checked and made ready for requests. It never
 // changes and is safe for concurrent use.
@@ -121,7 +125,7 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 	if r.invalid[root] {
 		return nil, problems
 	}
-	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles))}
+	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
 	for i := range doc.Profiles {
 		if !r.invalid[i] {
 			p := compile(&doc.Profiles[i], o)

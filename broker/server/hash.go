@@ -60,6 +60,9 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller))
 		}
 	}
+	if p.refusals != nil && p.refusals[c.op] != "" {
+		return nil, refused(codes.FailedPrecondition, c.op, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.op])
+	}
 	if p.AuditRequired() {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the profile requires an audit record of each call, which this broker does not write")
 	}

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"fmt"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -38,14 +40,14 @@ type traceContext interface {
 }
 
 // checkMetadata bounds what is echoed and what ends up in audit records.
-func checkMetadata(op engine.Operation, m metadata, t traceContext) error {
+func checkMetadata(op fmt.Stringer, m metadata, t traceContext) error {
 	if err := checkID(op, "metadata.id", m.GetId()); err != nil {
 		return err
 	}
 	return checkID(op, "metadata.traceContext.correlationId", t.GetCorrelationId())
 }
 
-func checkID(op engine.Operation, field, id string) error {
+func checkID(op fmt.Stringer, field, id string) error {
 	if len(id) > maxMetadataIDSize {
 		return invalid(op, field, "has %d bytes, expected at most %d", len(id), maxMetadataIDSize)
 	}
@@ -76,7 +78,7 @@ func checkSize(op engine.Operation, field string, size, largest int) error {
 
 // invalid refuses a request for one of its fields. The sentence never quotes
 // the field's value.
-func invalid(op engine.Operation, field, format string, args ...any) error {
+func invalid(op fmt.Stringer, field, format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, "%s: %s "+format, append([]any{op, field}, args...)...)
 }
 

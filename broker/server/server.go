@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/reflection"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -29,8 +29,11 @@ type Server struct {
 	logger  *slog.Logger
 	metrics *telemetry.Metrics
 	keys    keys.Provider // nil where there is none
-	grpc    *grpc.Server
-	health  *health.Server
+	// development admits one measurement at a time, nil where the development
+	// service is off.
+	development chan struct{}
+	grpc        *grpc.Server
+	health      *health.Server
 
 	serving atomic.Pointer[serving]
 
@@ -43,6 +46,7 @@ type Server struct {
 
 // serving is a set of profiles with what requests need beside each.
 type serving struct {
+	set      *profile.Set
 	profiles map[string]servedProfile
 }
 
@@ -51,6 +55,9 @@ type servedProfile struct {
 	counters *telemetry.Counters
 	// warning is that of a deprecated profile as metadata has it, else nil.
 	warning []byte
+	// refusals say why operations are refused where FIPS 140-3 is required, nil
+	// where none is.
+	refusals *[engine.Operations]string
 }
 
 // Sizes and times of connections.
@@ -108,8 +115,13 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	s.grpc.RegisterService(s.cryptoGrpc(), nil)
 	s.grpc.RegisterService(s.cryptoService(), nil)
 	s.grpc.RegisterService(s.streamService(), nil)
+	s.grpc.RegisterService(s.policyService(), nil)
+	if s.development != nil {
+		s.grpc.RegisterService(s.cryptoGrpcDev(), nil)
+		s.grpc.RegisterService(s.cryptoDevService(), nil)
+	}
 	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc)
+	s.registerReflection()
 	return s
 }
 
@@ -117,10 +129,10 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 // set they began with.
 func (s *Server) Use(set *profile.Set) {
 	counters := s.metrics.Profiles(set)
-	next := &serving{profiles: make(map[string]servedProfile, set.Len())}
+	next := &serving{set: set, profiles: make(map[string]servedProfile, set.Len())}
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
-		next.profiles[name] = servedProfile{p, counters[name], warningOf(p)}
+		next.profiles[name] = servedProfile{p, counters[name], warningOf(p), refusalsOf(p)}
 	}
 	s.serving.Store(next)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)

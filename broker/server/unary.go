@@ -58,12 +58,8 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		}()
 		request := PRequest(new(Request))
 		e := &envelope{message: request, requestField: requestField, replyField: replyField}
-		if err := decode(e); err != nil {
+		if err := receive(op, e, decode); err != nil {
 			return nil, err
-		}
-		if e.err != nil {
-			return nil, status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
-				op, request.ProtoReflect().Descriptor().FullName(), e.err)
 		}
 		if reply, err = adapt(&c, request); err != nil {
 			return nil, err
@@ -71,11 +67,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		if warns && c.warning != nil {
 			e.metadata = withWarning(e.metadata, replyField, c.warning)
 		}
-		if e.metadata != nil {
-			// Unknown fields are written as they are, and to the client this is its
-			// metadata.
-			reply.ProtoReflect().SetUnknown(protoreflect.RawFields(e.metadata))
-		}
+		echo(e, reply)
 		return reply, nil
 	}
 	return grpc.MethodDesc{
@@ -89,6 +81,26 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 			}
 			return reply, nil
 		},
+	}
+}
+
+// receive reads a request; what is the name that an error has.
+func receive(what fmt.Stringer, e *envelope, decode func(any) error) error {
+	if err := decode(e); err != nil {
+		return err
+	}
+	if e.err != nil {
+		return status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
+			what, e.message.ProtoReflect().Descriptor().FullName(), e.err)
+	}
+	return nil
+}
+
+// echo puts the metadata of a request into its reply. Unknown fields are written
+// as they are, and to the client this is its metadata.
+func echo(e *envelope, reply proto.Message) {
+	if e.metadata != nil {
+		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(e.metadata))
 	}
 }
 

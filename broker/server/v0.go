@@ -14,7 +14,7 @@ import (
 // cryptoGrpc is the service CryptoBroker.CryptoGrpc of the releases before
 // version 1.
 func (s *Server) cryptoGrpc() *grpc.ServiceDesc {
-	return &grpc.ServiceDesc{
+	service := &grpc.ServiceDesc{
 		ServiceName: v0.CryptoGrpc_ServiceDesc.ServiceName,
 		Metadata:    v0.CryptoGrpc_ServiceDesc.Metadata,
 		Methods: []grpc.MethodDesc{
@@ -28,6 +28,10 @@ func (s *Server) cryptoGrpc() *grpc.ServiceDesc {
 			unary(s, "VerifyData", engine.VerifyData, s.verifyDataV0),
 		},
 	}
+	if s.development != nil {
+		service.Methods = append(service.Methods, s.developmentV0()...)
+	}
+	return service
 }
 
 func (s *Server) hashV0(c *call, request *v0.HashRequest) (*v0.HashResponse, error) {

@@ -26,7 +26,7 @@ var File_cryptobroker_v0_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v0_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a\"cryptobroker/v0/encrypt_data.proto\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto\x1a\x1acryptobroker/v0/sign.proto\x1a&cryptobroker/v0/sign_certificate.proto\x1a\x1fcryptobroker/v0/sign_data.proto2\xf9\x04\n" +
+	"\x1dcryptobroker/v0/service.proto\x12\fCryptoBroker\x1a!cryptobroker/v0/development.proto\x1a\"cryptobroker/v0/encrypt_data.proto\x1a\x1acryptobroker/v0/hash.proto\x1a\x1fcryptobroker/v0/hash_data.proto\x1a\x1acryptobroker/v0/sign.proto\x1a&cryptobroker/v0/sign_certificate.proto\x1a\x1fcryptobroker/v0/sign_data.proto2\x9e\x06\n" +
 	"\n" +
 	"CryptoGrpc\x12=\n" +
 	"\x04Hash\x12\x19.CryptoBroker.HashRequest\x1a\x1a.CryptoBroker.HashResponse\x12I\n" +
@@ -37,7 +37,9 @@ const file_cryptobroker_v0_service_proto_rawDesc = "" +
 	"\vDecryptData\x12 .CryptoBroker.DecryptDataRequest\x1a!.CryptoBroker.DecryptDataResponse\x12I\n" +
 	"\bSignData\x12\x1d.CryptoBroker.SignDataRequest\x1a\x1e.CryptoBroker.SignDataResponse\x12O\n" +
 	"\n" +
-	"VerifyData\x12\x1f.CryptoBroker.VerifyDataRequest\x1a .CryptoBroker.VerifyDataResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
+	"VerifyData\x12\x1f.CryptoBroker.VerifyDataRequest\x1a .CryptoBroker.VerifyDataResponse\x12L\n" +
+	"\tBenchmark\x12\x1e.CryptoBroker.BenchmarkRequest\x1a\x1f.CryptoBroker.BenchmarkResponse\x12U\n" +
+	"\fFakeEndpoint\x12!.CryptoBroker.FakeEndpointRequest\x1a\".CryptoBroker.FakeEndpointResponseBYZWgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0;cryptobrokerv0b\x06proto3"
 
 var file_cryptobroker_v0_service_proto_goTypes = []any{
 	(*HashRequest)(nil),             // 0: CryptoBroker.HashRequest
@@ -48,14 +50,18 @@ var file_cryptobroker_v0_service_proto_goTypes = []any{
 	(*DecryptDataRequest)(nil),      // 5: CryptoBroker.DecryptDataRequest
 	(*SignDataRequest)(nil),         // 6: CryptoBroker.SignDataRequest
 	(*VerifyDataRequest)(nil),       // 7: CryptoBroker.VerifyDataRequest
-	(*HashResponse)(nil),            // 8: CryptoBroker.HashResponse
-	(*HashDataResponse)(nil),        // 9: CryptoBroker.HashDataResponse
-	(*SignResponse)(nil),            // 10: CryptoBroker.SignResponse
-	(*SignCertificateResponse)(nil), // 11: CryptoBroker.SignCertificateResponse
-	(*EncryptDataResponse)(nil),     // 12: CryptoBroker.EncryptDataResponse
-	(*DecryptDataResponse)(nil),     // 13: CryptoBroker.DecryptDataResponse
-	(*SignDataResponse)(nil),        // 14: CryptoBroker.SignDataResponse
-	(*VerifyDataResponse)(nil),      // 15: CryptoBroker.VerifyDataResponse
+	(*BenchmarkRequest)(nil),        // 8: CryptoBroker.BenchmarkRequest
+	(*FakeEndpointRequest)(nil),     // 9: CryptoBroker.FakeEndpointRequest
+	(*HashResponse)(nil),            // 10: CryptoBroker.HashResponse
+	(*HashDataResponse)(nil),        // 11: CryptoBroker.HashDataResponse
+	(*SignResponse)(nil),            // 12: CryptoBroker.SignResponse
+	(*SignCertificateResponse)(nil), // 13: CryptoBroker.SignCertificateResponse
+	(*EncryptDataResponse)(nil),     // 14: CryptoBroker.EncryptDataResponse
+	(*DecryptDataResponse)(nil),     // 15: CryptoBroker.DecryptDataResponse
+	(*SignDataResponse)(nil),        // 16: CryptoBroker.SignDataResponse
+	(*VerifyDataResponse)(nil),      // 17: CryptoBroker.VerifyDataResponse
+	(*BenchmarkResponse)(nil),       // 18: CryptoBroker.BenchmarkResponse
+	(*FakeEndpointResponse)(nil),    // 19: CryptoBroker.FakeEndpointResponse
 }
 var file_cryptobroker_v0_service_proto_depIdxs = []int32{
 	0,  // 0: CryptoBroker.CryptoGrpc.Hash:input_type -> CryptoBroker.HashRequest
@@ -66,16 +72,20 @@ var file_cryptobroker_v0_service_proto_depIdxs = []int32{
 	5,  // 5: CryptoBroker.CryptoGrpc.DecryptData:input_type -> CryptoBroker.DecryptDataRequest
 	6,  // 6: CryptoBroker.CryptoGrpc.SignData:input_type -> CryptoBroker.SignDataRequest
 	7,  // 7: CryptoBroker.CryptoGrpc.VerifyData:input_type -> CryptoBroker.VerifyDataRequest
-	8,  // 8: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
-	9,  // 9: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
-	10, // 10: CryptoBroker.CryptoGrpc.Sign:output_type -> CryptoBroker.SignResponse
-	11, // 11: CryptoBroker.CryptoGrpc.SignCertificate:output_type -> CryptoBroker.SignCertificateResponse
-	12, // 12: CryptoBroker.CryptoGrpc.EncryptData:output_type -> CryptoBroker.EncryptDataResponse
-	13, // 13: CryptoBroker.CryptoGrpc.DecryptData:output_type -> CryptoBroker.DecryptDataResponse
-	14, // 14: CryptoBroker.CryptoGrpc.SignData:output_type -> CryptoBroker.SignDataResponse
-	15, // 15: CryptoBroker.CryptoGrpc.VerifyData:output_type -> CryptoBroker.VerifyDataResponse
-	8,  // [8:16] is the sub-list for method output_type
-	0,  // [0:8] is the sub-list for method input_type
+	8,  // 8: CryptoBroker.CryptoGrpc.Benchmark:input_type -> CryptoBroker.BenchmarkRequest
+	9,  // 9: CryptoBroker.CryptoGrpc.FakeEndpoint:input_type -> CryptoBroker.FakeEndpointRequest
+	10, // 10: CryptoBroker.CryptoGrpc.Hash:output_type -> CryptoBroker.HashResponse
+	11, // 11: CryptoBroker.CryptoGrpc.HashData:output_type -> CryptoBroker.HashDataResponse
+	12, // 12: CryptoBroker.CryptoGrpc.Sign:output_type -> CryptoBroker.SignResponse
+	13, // 13: CryptoBroker.CryptoGrpc.SignCertificate:output_type -> CryptoBroker.SignCertificateResponse
+	14, // 14: CryptoBroker.CryptoGrpc.EncryptData:output_type -> CryptoBroker.EncryptDataResponse
+	15, // 15: CryptoBroker.CryptoGrpc.DecryptData:output_type -> CryptoBroker.DecryptDataResponse
+	16, // 16: CryptoBroker.CryptoGrpc.SignData:output_type -> CryptoBroker.SignDataResponse
+	17, // 17: CryptoBroker.CryptoGrpc.VerifyData:output_type -> CryptoBroker.VerifyDataResponse
+	18, // 18: CryptoBroker.CryptoGrpc.Benchmark:output_type -> CryptoBroker.BenchmarkResponse
+	19, // 19: CryptoBroker.CryptoGrpc.FakeEndpoint:output_type -> CryptoBroker.FakeEndpointResponse
+	10, // [10:20] is the sub-list for method output_type
+	0,  // [0:10] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name
@@ -86,6 +96,7 @@ func file_cryptobroker_v0_service_proto_init() {
 	if File_cryptobroker_v0_service_proto != nil {
 		return
 	}
+	file_cryptobroker_v0_development_proto_init()
 	file_cryptobroker_v0_encrypt_data_proto_init()
 	file_cryptobroker_v0_hash_proto_init()
 	file_cryptobroker_v0_hash_data_proto_init()

@@ -29,6 +29,8 @@ const (
 	CryptoGrpc_DecryptData_FullMethodName     = "/CryptoBroker.CryptoGrpc/DecryptData"
 	CryptoGrpc_SignData_FullMethodName        = "/CryptoBroker.CryptoGrpc/SignData"
 	CryptoGrpc_VerifyData_FullMethodName      = "/CryptoBroker.CryptoGrpc/VerifyData"
+	CryptoGrpc_Benchmark_FullMethodName       = "/CryptoBroker.CryptoGrpc/Benchmark"
+	CryptoGrpc_FakeEndpoint_FullMethodName    = "/CryptoBroker.CryptoGrpc/FakeEndpoint"
 )
 
 // CryptoGrpcClient is the client API for CryptoGrpc service.
@@ -56,6 +58,11 @@ type CryptoGrpcClient interface {
 	SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error)
+	// Benchmark is that of CryptoGrpcDev for clients of releases 0.1 and 0.2; a
+	// broker serves it only where CryptoGrpcDev was switched on.
+	Benchmark(ctx context.Context, in *BenchmarkRequest, opts ...grpc.CallOption) (*BenchmarkResponse, error)
+	// FakeEndpoint is that of CryptoGrpcDev, as Benchmark.
+	FakeEndpoint(ctx context.Context, in *FakeEndpointRequest, opts ...grpc.CallOption) (*FakeEndpointResponse, error)
 }
 
 type cryptoGrpcClient struct {
@@ -146,6 +153,26 @@ func (c *cryptoGrpcClient) VerifyData(ctx context.Context, in *VerifyDataRequest
 	return out, nil
 }
 
+func (c *cryptoGrpcClient) Benchmark(ctx context.Context, in *BenchmarkRequest, opts ...grpc.CallOption) (*BenchmarkResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BenchmarkResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_Benchmark_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoGrpcClient) FakeEndpoint(ctx context.Context, in *FakeEndpointRequest, opts ...grpc.CallOption) (*FakeEndpointResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FakeEndpointResponse)
+	err := c.cc.Invoke(ctx, CryptoGrpc_FakeEndpoint_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoGrpcServer is the server API for CryptoGrpc service.
 // All implementations must embed UnimplementedCryptoGrpcServer
 // for forward compatibility.
@@ -171,6 +198,11 @@ type CryptoGrpcServer interface {
 	SignData(context.Context, *SignDataRequest) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error)
+	// Benchmark is that of CryptoGrpcDev for clients of releases 0.1 and 0.2; a
+	// broker serves it only where CryptoGrpcDev was switched on.
+	Benchmark(context.Context, *BenchmarkRequest) (*BenchmarkResponse, error)
+	// FakeEndpoint is that of CryptoGrpcDev, as Benchmark.
+	FakeEndpoint(context.Context, *FakeEndpointRequest) (*FakeEndpointResponse, error)
 	mustEmbedUnimplementedCryptoGrpcServer()
 }
 
@@ -204,6 +236,12 @@ func (UnimplementedCryptoGrpcServer) SignData(context.Context, *SignDataRequest)
 }
 func (UnimplementedCryptoGrpcServer) VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method VerifyData not implemented")
+}
+func (UnimplementedCryptoGrpcServer) Benchmark(context.Context, *BenchmarkRequest) (*BenchmarkResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Benchmark not implemented")
+}
+func (UnimplementedCryptoGrpcServer) FakeEndpoint(context.Context, *FakeEndpointRequest) (*FakeEndpointResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FakeEndpoint not implemented")
 }
 func (UnimplementedCryptoGrpcServer) mustEmbedUnimplementedCryptoGrpcServer() {}
 func (UnimplementedCryptoGrpcServer) testEmbeddedByValue()                    {}
@@ -370,6 +408,42 @@ func _CryptoGrpc_VerifyData_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoGrpc_Benchmark_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BenchmarkRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).Benchmark(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_Benchmark_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).Benchmark(ctx, req.(*BenchmarkRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoGrpc_FakeEndpoint_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FakeEndpointRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoGrpcServer).FakeEndpoint(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoGrpc_FakeEndpoint_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoGrpcServer).FakeEndpoint(ctx, req.(*FakeEndpointRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoGrpc_ServiceDesc is the grpc.ServiceDesc for CryptoGrpc service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -408,6 +482,14 @@ var CryptoGrpc_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "VerifyData",
 			Handler:    _CryptoGrpc_VerifyData_Handler,
+		},
+		{
+			MethodName: "Benchmark",
+			Handler:    _CryptoGrpc_Benchmark_Handler,
+		},
+		{
+			MethodName: "FakeEndpoint",
+			Handler:    _CryptoGrpc_FakeEndpoint_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"google.golang.org/grpc/reflection"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+)
+
+// registerReflection offers server reflection in both its versions. It tells of
+// what this broker serves and of nothing else.
+func (s *Server) registerReflection() {
+	options := reflection.ServerOptions{Services: s.grpc}
+	if s.development == nil {
+		options.DescriptorResolver = withoutDevelopment()
+	}
+	reflectionv1.RegisterServerReflectionServer(s.grpc, reflection.NewServerV1(options))
+	reflectionv1alpha.RegisterServerReflectionServer(s.grpc, reflection.NewServer(options))
+}
+
+// withoutDevelopment returns all descriptions but those of the development
+// service. It is in files of its own, save for the methods of CryptoGrpc that
+// the first releases had.
+func withoutDevelopment() *protoregistry.Files {
+	hidden := map[string]bool{
+		v0.File_cryptobroker_v0_development_proto.Path(): true,
+		v1.File_cryptobroker_v1_development_proto.Path(): true,
+	}
+	shown := new(protoregistry.Files)
+	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
+		if hidden[file.Path()] {
+			return true
+		}
+		if file.Path() == v0.File_cryptobroker_v0_service_proto.Path() {
+			file = cut(file, hidden)
+		}
+		if err := shown.RegisterFile(file); err != nil {
+			panic("server: a description that is registered cannot be registered again: " + err.Error())
+		}
+		return true
+	})
+	return shown
+}
+
+// cut returns a file without what it imports from hidden files, and without the
+// methods that take or return messages of them.
+func cut(file protoreflect.FileDescriptor, hidden map[string]bool) protoreflect.FileDescriptor {
+	text := protodesc.ToFileDescriptorProto(file)
+	var imports []string
+	for _, path := range text.Dependency {
+		if !hidden[path] {
+			imports = append(imports, path)
+		}
+	}
+	text.Dependency = imports
+	for i, service := range text.Service {
+		described := file.Services().Get(i).Methods()
+		var methods []*descriptorpb.MethodDescriptorProto
+		for j, method := range service.Method {
+			if !hidden[described.Get(j).Input().ParentFile().Path()] {
+				methods = append(methods, method)
+			}
+		}
+		service.Method = methods
+	}
+	shorter, err := protodesc.NewFile(text, protoregistry.GlobalFiles)
+	if err != nil {
+		panic("server: a description without the development service is not valid: " + err.Error())
+	}
+	return shorter
+}
