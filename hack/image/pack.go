@@ -5,6 +5,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,19 +95,14 @@ func writeArchive(path, reference string, image v1.Image) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // nothing is left to remove after the rename
-	if err := tarball.Write(tag, image, file); err != nil {
-		file.Close()
-		return err
+	err = tarball.Write(tag, image, file)
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
 	}
-	if err := file.Chmod(0o644); err != nil {
-		file.Close()
-		return err
+	if err != nil {
+		err = errors.Join(err, os.Remove(file.Name()))
 	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return err
 }
 
 // push uploads an image with the credentials of the user's container engine.

@@ -91,7 +91,7 @@ func supervise() (status int, err error) {
 		return 1, err
 	}
 	tests := exec.CommandContext(ctx, executable, os.Args[1:]...)
-	tests.Cancel = func() error { return tests.Process.Signal(syscall.SIGQUIT) } // ends it with its stacks
+	tests.Cancel = func() error { return tests.Process.Signal(syscall.SIGTERM) }
 	tests.WaitDelay = 10 * time.Second
 	tests.Env = append(os.Environ(), installedVariable+"="+string(state))
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr

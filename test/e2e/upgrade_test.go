@@ -36,7 +36,11 @@ func previousVersion(t testing.TB) (chart string, images *environment.Images) {
 	if git("status", "--porcelain") == "" {
 		commit = "HEAD~1"
 	}
-	commit = git("rev-parse", commit)
+	commit, err := environment.Command(t.Context(), shared.Repository, nil, "git", "rev-parse", "--verify", commit)
+	if err != nil {
+		t.Fatalf("the upgrade needs the history of the repository, two commits at least (git fetch --deepen 1): %v", err)
+	}
+	commit = strings.TrimSpace(commit)
 	source := filepath.Join(t.TempDir(), "source")
 	git("worktree", "add", "--detach", source, commit)
 	t.Cleanup(func() {
@@ -46,7 +50,7 @@ func previousVersion(t testing.TB) (chart string, images *environment.Images) {
 		}
 	})
 	t.Logf("upgrading from %s", git("log", "-1", "--format=%h %s", commit))
-	images, err := environment.BuildImages(t.Context(), os.Stderr, environment.ImageOptions{
+	images, err = environment.BuildImages(t.Context(), os.Stderr, environment.ImageOptions{
 		Out: filepath.Join(shared.Cache, "e2e", "images-previous"), Source: source})
 	must(t, err)
 	must(t, shared.cluster.Load(t.Context(), os.Stderr, images.Archives...))
