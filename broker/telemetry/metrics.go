@@ -4,6 +4,7 @@ package telemetry
 
 import (
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ type Metrics struct {
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
+	fips       *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics of a broker of the given version.
@@ -56,6 +58,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_keys",
 			Help: "Keys of the key directory, by whether they are used or cannot be because something is wrong with them.",
 		}, []string{"state"}),
+		fips: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_fips_info",
+			Help: "Always 1; the version and the FIPS 140-3 mode of the Go Cryptographic Module, and whether operations that FIPS 140-3 does not approve are refused.",
+		}, []string{"module", "mode", "enforced"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crypto_broker_request_duration_seconds",
@@ -85,7 +91,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, m.keys, inFlight, build,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, m.keys, m.fips, inFlight, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -115,6 +121,12 @@ func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
 // name of a caller with a socket of its own, else empty.
 func (m *Metrics) Deprecated(profile, container string) {
 	m.deprecated.WithLabelValues(profile, container).Inc()
+}
+
+// FIPS tells what the broker computes with, and whether it refuses what FIPS
+// 140-3 does not approve.
+func (m *Metrics) FIPS(module, mode string, enforced bool) {
+	m.fips.WithLabelValues(module, mode, strconv.FormatBool(enforced)).Set(1)
 }
 
 // Keys tells how many keys the key directory holds.

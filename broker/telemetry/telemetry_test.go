@@ -127,8 +127,10 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded})
 	metrics.Looked(profile.Event{Result: profile.ResultRejected})
 	metrics.Looked(profile.Event{Result: profile.ResultUnchanged})
+	metrics.FIPS("v1.0.0", "on", true)
 	body := get(t, status(metrics), http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
+		`crypto_broker_fips_info{enforced="true",mode="on",module="v1.0.0"} 1`,
 		`crypto_broker_profiles{state="served"} 1`,
 		`crypto_broker_profiles{state="rejected"} 1`,
 		`crypto_broker_profiles_info{digest="` + loaded.Digest() + `"} 1`,

@@ -22,6 +22,8 @@ type config struct {
 	logFormat       string
 	logOutput       string
 	shutdownTimeout time.Duration
+	requireFIPS     bool
+	development     bool
 }
 
 func (c *config) settings() []setting {
@@ -58,6 +60,14 @@ func (c *config) settings() []setting {
 		{
 			name: "shutdown-timeout", env: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", kind: "duration", initial: "10s", set: positiveDuration(&c.shutdownTimeout),
 			usage: "how long requests under way may take to finish after SIGTERM or SIGINT",
+		},
+		{
+			name: "require-fips", env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
+			usage: "start only where cryptography is that of the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
+		},
+		{
+			name: "development-service", env: "CRYPTO_BROKER_DEVELOPMENT_SERVICE", kind: "bool", set: boolean(&c.development),
+			usage: "offer Benchmark and FakeEndpoint, which are for developers of clients",
 		},
 		{
 			name: "log-level", env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),

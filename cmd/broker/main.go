@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	case "health":
 		err = healthCommand(ctx, args, lookup, stdout)
 	case "version":
-		err = versionCommand(args, stdout)
+		err = versionCommand(args, lookup, stdout)
 	case "help":
 		_, err = io.WriteString(stdout, serveUsage())
 	default:

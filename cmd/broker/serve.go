@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -29,7 +30,12 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 
 // serve runs a broker until ctx ends, which is no error.
 func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
+	computing := engine.FIPS()
+	if err := checkFIPS(computing, c.requireFIPS); err != nil {
+		return err
+	}
 	metrics := telemetry.NewMetrics(programVersion())
+	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
 	var options []server.Option
@@ -44,10 +50,14 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 		}()
 		options = append(options, server.WithKeys(directory))
 	}
+	if c.development {
+		options = append(options, server.WithDevelopmentService())
+	}
 	broker := server.New(logger, metrics, options...)
 
 	source, err := profile.Watch(watching, c.profilesDir,
 		profile.WithPollInterval(c.pollInterval),
+		profile.WithCompileOptions(c.compileOptions()...),
 		profile.WithObserver(func(event profile.Event) {
 			if event.Set != nil {
 				broker.Use(event.Set)
@@ -107,7 +117,8 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 		return status.close()
 	})
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
-		"profiles", c.profilesDir, "reason", source.State().Reason)
+		"profiles", c.profilesDir, "reason", source.State().Reason,
+		"fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {
 		return err
 	}

@@ -59,6 +59,9 @@ func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
 			usage += " [" + s.env + "]"
 		}
 		flags.Var(&value{s, s.initial}, s.name, usage)
+		if s.kind == "bool" {
+			flags.Lookup(s.name).NoOptDefVal = "true" // the flag alone
+		}
 	}
 	return flags, nil
 }
@@ -133,6 +136,17 @@ func address(into *string) func(string) error {
 			return errors.New(want)
 		}
 		*into = text
+		return nil
+	}
+}
+
+func boolean(into *bool) func(string) error {
+	return func(text string) error {
+		value, err := strconv.ParseBool(text)
+		if err != nil {
+			return errors.New("expected true or false")
+		}
+		*into = value
 		return nil
 	}
 }

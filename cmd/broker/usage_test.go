@@ -5,6 +5,7 @@ package main_test
 import (
 	"fmt"
 	"net"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,6 +34,8 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"an empty name of a caller":   {nil, []string{"--profiles-dir", "/p", "--callers", "a,,b"}, `invalid argument "a,,b" for "--callers" flag: expected names separated by single commas`},
 		"a caller that goes up":       {nil, []string{"--profiles-dir", "/p", "--callers", ".."}, `caller "..": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
 		"a socket path too long":      {nil, []string{"--profiles-dir", "/p", "--socket-dir", "/" + strings.Repeat("d", 100)}, "the path of the socket /" + strings.Repeat("d", 100) + "/crypto-broker-server.sock has 127 bytes, and the system allows at most 107: choose a shorter socket directory or caller name"},
+		"neither yes nor no":          {nil, []string{"--profiles-dir", "/p", "--require-fips=strictly"}, `invalid argument "strictly" for "--require-fips" flag: expected true or false`},
+		"neither yes nor no, version": {[]string{"CRYPTO_BROKER_REQUIRE_FIPS=strictly"}, []string{"version"}, `invalid value "strictly" of the environment variable CRYPTO_BROKER_REQUIRE_FIPS: expected true or false`},
 		"an argument of version":      {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
 		"a relative socket of health": {nil, []string{"health", "--socket", "s"}, `invalid argument "s" for "--socket" flag: expected an absolute path`},
 	} {
@@ -51,10 +54,10 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "require-fips", "development-service", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if !strings.Contains(stdout, "--"+name+" ") || !strings.Contains(stdout, "["+variable+"]") {
+		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {
 			t.Errorf("--help does not name --%s and %s", name, variable)
 		}
 	}
@@ -66,7 +69,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 }
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {
-	want := fmt.Sprintf("broker v1.2.3 %s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	want := fmt.Sprintf("broker v1.2.3 %s %s/%s\nGo Cryptographic Module latest, FIPS 140-3 mode off, not enforced\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if code, stdout, _ := run(t, environment(), "version"); code != 0 || stdout != want {
 		t.Errorf("got %d %q, want %q", code, stdout, want)
 	}

@@ -5,11 +5,13 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"debug/buildinfo"
 	"io"
 	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -47,7 +49,7 @@ func write(t *testing.T, path, content string) {
 func build(t *testing.T, arguments ...string) map[string][]byte {
 	t.Helper()
 	out := t.TempDir()
-	o, err := parseOptions(append(arguments, "--out", out))
+	o, err := parseOptions(append([]string{"--out", out}, arguments...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,25 @@ func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
 		}
 		if found := listing(t, image); found != "dtrwxrwxrwx tmp\n-rwxr-xr-x "+program+"\n" {
 			t.Errorf("%s holds\n%s", file, found)
+		}
+	}
+}
+
+func TestProgramsHaveTheValidatedCryptographicModule(t *testing.T) {
+	t.Setenv("GOFIPS140", "off") // what the caller has set must not matter
+	out := t.TempDir()
+	build(t, "--source", source(t, "one"), "--out", out)
+	for _, each := range programs {
+		info, err := buildinfo.ReadFile(filepath.Join(out, "bin", runtime.GOARCH, each.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings := map[string]string{}
+		for _, setting := range info.Settings {
+			settings[setting.Key] = setting.Value
+		}
+		if !strings.HasPrefix(settings["GOFIPS140"], "v1.0.0") || !strings.Contains(settings["DefaultGODEBUG"], "fips140=on") {
+			t.Errorf("%s was built with GOFIPS140=%q and runs with GODEBUG=%q", each.name, settings["GOFIPS140"], settings["DefaultGODEBUG"])
 		}
 	}
 }
