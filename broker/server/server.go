@@ -41,7 +41,8 @@ type Server struct {
 	streams    context.Context
 	endStreams context.CancelFunc
 	// idleTime is how long a client may take to send the next part of a stream.
-	idleTime time.Duration
+	idleTime  time.Duration
+	exchanges exchanges
 }
 
 // serving is a set of profiles with what requests need beside each.
@@ -94,6 +95,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	for _, option := range options {
 		option(s)
 	}
+	s.shareExchanges()
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(

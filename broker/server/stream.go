@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 )
@@ -27,6 +30,7 @@ func (s *Server) streamService() *grpc.ServiceDesc {
 		Metadata:    streamv1.StreamService_ServiceDesc.Metadata,
 		Streams: []grpc.StreamDesc{
 			{StreamName: "HashStream", ClientStreams: true, Handler: s.hashStream},
+			{StreamName: "Exchange", ClientStreams: true, ServerStreams: true, Handler: s.exchange},
 		},
 	}
 }
@@ -38,4 +42,17 @@ func requestStream(stream grpc.ServerStream) grpc.ServerStream {
 		return bounded.ServerStream
 	}
 	return stream
+}
+
+// identify gives a reply the metadata of its request, which is as retag returned it,
+// and a warning, where there is one.
+func identify(reply proto.Message, number protowire.Number, metadata, warning []byte) {
+	if warning != nil {
+		metadata = withWarning(metadata, number, warning)
+	}
+	if metadata != nil {
+		// Unknown fields are written as they are, and to the client this is its
+		// metadata.
+		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(metadata))
+	}
 }

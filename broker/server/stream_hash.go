@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -186,11 +185,6 @@ func (h *hashing) reply() error {
 	}
 	var buffer [engine.MaxDigestSize]byte
 	reply := hashReplyV1(c, h.start.GetProfile(), h.name, h.digest.Append(buffer[:0]), h.raw)
-	if c.warning != nil {
-		h.metadata = withWarning(h.metadata, hashStreamRepliedMetadata, c.warning)
-	}
-	if h.metadata != nil {
-		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(h.metadata))
-	}
+	identify(reply, hashStreamRepliedMetadata, h.metadata, c.warning)
 	return h.stream.SendMsg(reply)
 }

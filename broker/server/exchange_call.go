@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// The numbers of the fields of ExchangeRequest and Call. Those of the requests
+// follow.
+const (
+	exchangeCalls       protowire.Number = 1
+	callID, callTimeout protowire.Number = 1, 2
+)
+
+// exchangeCall is one call as it was on the wire.
+type exchangeCall struct {
+	id      uint64
+	timeout time.Duration // 0 for none
+	number  protowire.Number
+	request []byte
+	// requests counts how many there are; one is right.
+	requests int
+}
+
+// parseCall takes a call apart. Of a field that is there twice the last counts.
+func (s *Server) parseCall(wire []byte) (call exchangeCall, err error) {
+	for len(wire) > 0 {
+		number, kind, n := protowire.ConsumeTag(wire)
+		if n < 0 {
+			return call, protowire.ParseError(n)
+		}
+		wire = wire[n:]
+		switch {
+		case (number == callID || number == callTimeout) && kind == protowire.VarintType:
+			var value uint64
+			if value, n = protowire.ConsumeVarint(wire); n >= 0 && number == callID {
+				call.id = value
+			} else if n >= 0 {
+				call.timeout = time.Duration(uint32(value)) * time.Millisecond
+			}
+		case kind == protowire.BytesType && s.exchanges.methods[number] != nil:
+			call.number, call.requests = number, call.requests+1
+			call.request, n = protowire.ConsumeBytes(wire)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, wire)
+		}
+		if n < 0 {
+			return call, protowire.ParseError(n)
+		}
+		wire = wire[n:]
+	}
+	return call, nil
+}
+
+// serve serves the calls of one message. An error ends the stream: what cannot be
+// read has no id to reply to.
+func (x *exchange) serve(message mem.Buffer) error {
+	now := time.Now()
+	wire := message.ReadOnlyData()
+	whole := len(wire)
+	for len(wire) > 0 {
+		number, kind, n := protowire.ConsumeTag(wire)
+		if n < 0 {
+			return unreadableExchange(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+		if number != exchangeCalls || kind != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(number, kind, wire); n < 0 {
+				return unreadableExchange(protowire.ParseError(n))
+			}
+			wire = wire[n:]
+			continue
+		}
+		part, n := protowire.ConsumeBytes(wire)
+		if n < 0 {
+			return unreadableExchange(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+		call, err := x.server.parseCall(part)
+		if err != nil {
+			return unreadableExchange(err)
+		}
+		method := x.server.exchanges.methods[call.number]
+		switch err := x.judge(&call); {
+		case err != nil:
+			x.reply(newReply(call.id, 0, nil, err))
+		case len(call.request) <= method.quick:
+			now = x.serveNow(method, &call, now)
+		default:
+			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
+			if len(part) > whole/2 {
+				// Little else would be kept with it.
+				message.Ref()
+				j.request, j.message = call.request, message
+			} else {
+				j.request = append([]byte(nil), call.request...)
+			}
+			if err := x.hand(j); err != nil {
+				return err
+			}
+			now = time.Now()
+		}
+		if err := x.sent(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unreadableExchange(err error) error {
+	return status.Errorf(codes.InvalidArgument, "Exchange: a message is not a cryptobroker.stream.v1.ExchangeRequest: %v", err)
+}
+
+// judge refuses calls that are none.
+func (x *exchange) judge(call *exchangeCall) error {
+	switch call.requests {
+	case 0:
+		return status.Error(codes.Unimplemented, "Exchange: the call has none of the requests that this broker knows")
+	case 1:
+	default:
+		return status.Errorf(codes.InvalidArgument, "Exchange: the call has %d requests, expected one", call.requests)
+	}
+	x.mu.Lock()
+	_, twice := x.ids[call.id]
+	x.mu.Unlock()
+	if twice {
+		return status.Errorf(codes.InvalidArgument, "Exchange: a call with the id %d is being served, expected an id that is free", call.id)
+	}
+	return nil
+}
+
+// serveNow serves a quick call. It returns the time at the end.
+func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began time.Time) time.Time {
+	s := x.server
+	c := &call{op: method.op, ctx: x.ctx}
+	s.metrics.Begin()
+	message, err := s.run(method, c, wire.request)
+	ended := time.Now()
+	s.metrics.End(method.op, c.counters, status.Code(err), ended.Sub(began))
+	x.reply(newReply(wire.id, wire.number, message, err))
+	return ended
+}
+
+// run serves a call, whatever happens in it.
+func (s *Server) run(method *exchangeMethod, c *call, request []byte) (reply proto.Message, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			reply, err = nil, s.panicked(method.op.String(), cause)
+		}
+	}()
+	return method.run(c, request)
+}
+
+// reply keeps a reply until the reader is done with the message, or there are
+// many.
+func (x *exchange) reply(r encodedReply) {
+	if !x.local.room(r.whole) {
+		x.mu.Lock()
+		x.submitLocal()
+		x.mu.Unlock()
+		x.local.room(r.whole)
+	}
+	*x.local.buffer = r.append(*x.local.buffer)
+}
+
+// submitLocal queues the reader's own replies. The caller has the lock.
+func (x *exchange) submitLocal() {
+	if x.local.buffer != nil {
+		x.put(x.local)
+		x.local = replies{}
+	}
+}
+
+// sent waits while there are many replies that the client has not read. It tells
+// why the stream cannot go on.
+func (x *exchange) sent() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.unsent.bytes > maxUnsent && x.unsent.err == nil && !x.unsent.closed {
+		if x.flush(); x.unsent.sending {
+			x.changed.Wait()
+		}
+	}
+	return x.unsent.err
+}

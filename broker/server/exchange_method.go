@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/runtime/protoiface"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+)
+
+// quickSize is the largest request in bytes that the operations on data which
+// take time by the byte serve at once: some ten microseconds by the slowest
+// digest. Keys by id are in memory.
+const quickSize = 16 << 10
+
+// exchangeMethod serves the calls of one operation.
+type exchangeMethod struct {
+	op engine.Operation
+	// quick is the largest request in bytes that is served before the next one is
+	// looked at. Larger ones go to the workers.
+	quick int
+	// run serves a request. The reply may refer to the bytes of the request,
+	// which belong to the call: keys in them are overwritten.
+	run func(c *call, request []byte) (proto.Message, error)
+}
+
+// exchangeMethods are the operations by the number that their requests have in
+// Call and their responses in Reply.
+func (s *Server) exchangeMethods() map[protowire.Number]*exchangeMethod {
+	return map[protowire.Number]*exchangeMethod{
+		3: exchanged(engine.HashData, quickSize, s.hashDataV1),
+		4: exchanged(engine.SignCertificate, 0, s.signCertificateV1),
+		5: exchanged(engine.EncryptData, quickSize, s.encryptDataV1),
+		6: exchanged(engine.DecryptData, quickSize, s.decryptDataV1),
+		7: exchanged(engine.SignData, 0, s.signDataV1),
+		8: exchanged(engine.VerifyData, 0, s.verifyDataV1),
+	}
+}
+
+// exchanged describes an operation to Exchange as unary does to gRPC.
+func exchanged[Request, Reply any, PRequest message[Request], PReply message[Reply]](
+	op engine.Operation, quick int, adapt func(*call, PRequest) (PReply, error),
+) *exchangeMethod {
+	requestField := metadataField(PRequest(new(Request)))
+	replyField := metadataField(PReply(new(Reply)))
+	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
+		request := PRequest(new(Request))
+		if err := unmarshalAliased(wire, request); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
+				op, request.ProtoReflect().Descriptor().FullName(), err)
+		}
+		metadata := retag(wire, requestField, replyField)
+		reply, err := adapt(c, request)
+		if err != nil {
+			return nil, err
+		}
+		identify(reply, replyField, metadata, c.warning)
+		return reply, nil
+	}}
+}
+
+// unmarshalAliased reads a message whose fields of bytes are those on the wire
+// and no copies.
+func unmarshalAliased(wire []byte, m proto.Message) error {
+	reflected := m.ProtoReflect()
+	_, err := reflected.ProtoMethods().Unmarshal(protoiface.UnmarshalInput{
+		Message:  reflected,
+		Buf:      wire,
+		Flags:    protoiface.UnmarshalAliasBuffer,
+		Resolver: protoregistry.GlobalTypes,
+		Depth:    protowire.DefaultRecursionLimit,
+	})
+	return err
+}

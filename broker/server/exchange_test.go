@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// The method and the numbers of its fields, written down a second time.
+const (
+	methodExchange = "/cryptobroker.stream.v1.StreamService/Exchange"
+
+	requestCalls                                                        = 1 // ExchangeRequest
+	theID, theTimeout                                                   = 1, 2
+	theHash, theCertificate, theEncrypt, theDecrypt, theSign, theVerify = 3, 4, 5, 6, 7, 8 // Call and Reply
+	theReplies, theGoAway                                               = 1, 2             // ExchangeResponse
+	theStatus                                                           = 2                // Reply
+	theCode, theText                                                    = 1, 2             // Status
+)
+
+// slowKey is a key that takes milliseconds to sign.
+var slowKey = sync.OnceValue(func() string { return keyPEM(must(rsa.GenerateKey(rand.Reader, 4096))) })
+
+// callOf is one call of a batch.
+func callOf(id uint64, number protowire.Number, request message) message {
+	return message{}.bytes(requestCalls, message{}.number(theID, id).bytes(number, request))
+}
+
+func hashCall(id uint64, profile, input string) message {
+	return callOf(id, theHash, message{}.text(requestProfile, profile).text(requestInput, input))
+}
+
+func batch(calls ...message) message {
+	var m message
+	for _, c := range calls {
+		m = append(m, c...)
+	}
+	return m
+}
+
+// answer is one reply.
+type answer struct {
+	number protowire.Number
+	values values // of the result
+}
+
+func (a answer) code() codes.Code {
+	if a.number != theStatus {
+		return codes.OK
+	}
+	code, _ := protowire.ConsumeVarint([]byte(a.values[theCode]))
+	return codes.Code(code)
+}
+
+// exchanger is a stream of Exchange.
+type exchanger struct {
+	t      testing.TB
+	stream grpc.ClientStream
+	goAway string
+	queue  []message // replies that came with others
+}
+
+func exchange(t testing.TB, conn *grpc.ClientConn) *exchanger {
+	t.Helper()
+	return &exchanger{t: t, stream: openStream(t, conn, methodExchange)}
+}
+
+func (e *exchanger) send(calls ...message) {
+	e.t.Helper()
+	send(e.t, e.stream, batch(calls...))
+}
+
+func (e *exchanger) closeSend() {
+	e.t.Helper()
+	if err := e.stream.CloseSend(); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// next returns the next reply, or the error that the stream ended with.
+func (e *exchanger) next() (id uint64, a answer, err error) {
+	e.t.Helper()
+	for len(e.queue) == 0 {
+		wire, err := receive(e.t, e.stream)
+		if err != nil {
+			return 0, answer{}, err
+		}
+		for len(wire) > 0 {
+			number, _, n := protowire.ConsumeTag(wire)
+			part, m := protowire.ConsumeBytes(wire[n:])
+			if n < 0 || m < 0 {
+				e.t.Fatal("the broker sent a message that cannot be read")
+			}
+			wire = wire[n+m:]
+			if number == theGoAway {
+				e.goAway = parse(e.t, part)[1]
+				continue
+			}
+			e.queue = append(e.queue, part)
+		}
+	}
+	reply := e.queue[0]
+	e.queue = e.queue[1:]
+	for len(reply) > 0 {
+		number, kind, n := protowire.ConsumeTag(reply)
+		reply = reply[n:]
+		if number == theID && kind == protowire.VarintType {
+			id, n = protowire.ConsumeVarint(reply)
+			reply = reply[n:]
+			continue
+		}
+		part, n := protowire.ConsumeBytes(reply)
+		reply = reply[n:]
+		a = answer{number, parse(e.t, part)}
+	}
+	return id, a, nil
+}
+
+// take receives so many replies.
+func (e *exchanger) take(n int) map[uint64]answer {
+	e.t.Helper()
+	got := map[uint64]answer{}
+	for range n {
+		id, a, err := e.next()
+		if err != nil {
+			e.t.Fatalf("after %d of %d replies: %v", len(got), n, err)
+		}
+		if _, twice := got[id]; twice {
+			e.t.Fatalf("two replies for %d", id)
+		}
+		got[id] = a
+	}
+	return got
+}
+
+// ends reads until the stream ends, and returns what came before and why.
+func (e *exchanger) ends() (map[uint64]answer, error) {
+	e.t.Helper()
+	got := map[uint64]answer{}
+	for {
+		id, a, err := e.next()
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+		got[id] = a
+	}
+}
+
+const exchangeProfiles = sha256Profile + `- Name: Ed
+  API: {SignData: {SignAlg: ed25519}}
+- Name: RSA
+  API: {SignData: {SignAlg: rsa, HashAlg: sha-256}}
+- Name: AES
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 128}}
+`
+
+func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
+	b := start(t, exchangeProfiles)
+	e := exchange(t, connect(t, b.socket("")))
+	key, nonce := strings.Repeat("k", 32), strings.Repeat("n", 12)
+	metadata := message{}.text(metadataID, "id").text(99, "later")
+	e.send(
+		callOf(1, theHash, request(metadata)),
+		callOf(1<<63, theEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(key)).text(dataText, "secret").
+			bytes(dataCipherMetadata, message{}.text(cipherNonce, nonce))),
+		callOf(3, theSign, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
+		callOf(4, theCertificate, message{}.text(1, "P")),
+		callOf(5, 99, message{}),
+		callOf(6, theHash, message{}.text(requestProfile, "nope")),
+		message{}.bytes(requestCalls, message{}.number(theID, 7).bytes(theHash, request(nil)).bytes(theHash, request(nil))),
+		callOf(8, theHash, message{0xff}),
+		message{}.text(50, "later"),
+	)
+	got := e.take(8)
+	if a := got[1]; a.number != theHash || a.values[2] != abc || a.values[1] != string(metadata) {
+		t.Errorf("hash: %v", a)
+	}
+	sealed := got[1<<63]
+	if sealed.number != theEncrypt || len(sealed.values[replyCiphertext]) != len("secret") {
+		t.Fatalf("encrypt: %v", sealed)
+	}
+	signed := got[3]
+	if signed.number != theSign || len(signed.values[1]) != 64 {
+		t.Fatalf("sign: %v", signed)
+	}
+	for id, want := range map[uint64]struct {
+		code codes.Code
+		text string
+	}{
+		4: {codes.FailedPrecondition, `SignCertificate with profile "P": the profile does not offer this operation`},
+		5: {codes.Unimplemented, "Exchange: the call has none of the requests that this broker knows"},
+		6: {codes.InvalidArgument, `HashData with profile "nope": no profile of this name is served`},
+		7: {codes.InvalidArgument, "Exchange: the call has 2 requests, expected one"},
+	} {
+		if a := got[id]; a.code() != want.code || a.values[theText] != want.text {
+			t.Errorf("call %d: got %s %q\nwant %s %q", id, a.code(), a.values[theText], want.code, want.text)
+		}
+	}
+	if a := got[8]; a.code() != codes.InvalidArgument || !strings.HasPrefix(a.values[theText], "HashData: the request is not a cryptobroker.v1.HashDataRequest: ") {
+		t.Errorf("a request that cannot be read: %v", a)
+	}
+	inner := parse(t, []byte(sealed.values[replyCipherMetadata]))
+	e.send(
+		callOf(1, theDecrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(key)).text(dataText, sealed.values[replyCiphertext]).
+			bytes(dataCipherMetadata, message{}.text(cipherNonce, nonce).text(cipherTag, inner[sealedTag]))),
+		callOf(2, theVerify, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(publicPEM(edKey)))).text(signInput, "abc").
+			text(verifySignature, signed.values[1])),
+	)
+	got = e.take(2)
+	if a := got[1]; a.number != theDecrypt || a.values[1] != "secret" {
+		t.Errorf("decrypt: %v", a)
+	}
+	if a := got[2]; a.number != theVerify || a.values[1] != "\x01" {
+		t.Errorf("verify: %v", a)
+	}
+	e.closeSend()
+	if got, err := e.ends(); err != nil || len(got) > 0 {
+		t.Errorf("after the client closed its side: %v, %v", got, err)
+	}
+	awaitMetrics(t, b,
+		`crypto_broker_requests_total{code="OK",operation="HashData",profile="P"} 1`,
+		`crypto_broker_requests_total{code="OK",operation="SignData",profile="Ed"} 1`,
+		`crypto_broker_requests_total{code="FailedPrecondition",operation="SignCertificate",profile="P"} 1`,
+		`crypto_broker_requests_in_flight 0`)
+}
+
+func TestASlowSignatureDoesNotHoldUpHashes(t *testing.T) {
+	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
+	slow := func(id uint64) message {
+		return callOf(id, theSign, message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc"))
+	}
+	const signatures, hashes = 100, 3000
+	for id := range uint64(signatures) {
+		e.send(slow(1_000_000 + id))
+	}
+	for id := range uint64(hashes / 10) {
+		var calls []message
+		for k := range uint64(10) {
+			calls = append(calls, hashCall(id*10+k, "P", "abc"))
+		}
+		e.send(calls...)
+	}
+	quick, slowBefore := 0, 0
+	for quick < hashes {
+		id, a, err := e.next()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case a.code() != codes.OK:
+			t.Fatalf("call %d: %v", id, a)
+		case id >= 1_000_000:
+			slowBefore++
+		default:
+			quick++
+		}
+	}
+	if slowBefore == signatures {
+		t.Error("all signatures were there before the last hash")
+	}
+	e.take(signatures - slowBefore)
+	e.closeSend()
+	if _, err := e.ends(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnIDInFlightIsRefused(t *testing.T) {
+	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
+	slow := message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc")
+	e.send(callOf(7, theSign, slow), hashCall(7, "P", "abc"), hashCall(8, "P", "abc"))
+	refusals, signatures := 0, 0
+	for range 3 {
+		id, a, err := e.next()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case id == 7 && a.code() == codes.InvalidArgument && a.values[theText] == "Exchange: a call with the id 7 is being served, expected an id that is free":
+			refusals++
+		case id == 7 && a.number == theSign:
+			signatures++
+		case id != 8 || a.code() != codes.OK:
+			t.Errorf("call %d: %v", id, a)
+		}
+	}
+	if refusals != 1 || signatures != 1 {
+		t.Errorf("%d refusals and %d signatures, want one each", refusals, signatures)
+	}
+	e.send(hashCall(7, "P", "abc"))
+	if a := e.take(1)[7]; a.values[2] != abc {
+		t.Errorf("once the id is free: %v", a)
+	}
+}
+
+func TestATurnThatComesTooLateIsNotServed(t *testing.T) {
+	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
+	slow := message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc")
+	var calls []message
+	for id := range uint64(30) {
+		calls = append(calls, callOf(id, theSign, slow))
+	}
+	calls = append(calls, message{}.bytes(requestCalls, message{}.number(theID, 99).number(theTimeout, 1).bytes(theSign, slow)))
+	e.send(calls...)
+	got := e.take(31)
+	if a := got[99]; a.code() != codes.DeadlineExceeded || a.values[theText] != "SignData: its turn did not come within the timeout of 1ms" {
+		t.Errorf("got %v", a)
+	}
+}
+
+func TestANewSetIsServedToStreamsThatAreOpen(t *testing.T) {
+	b := start(t, sha256Profile)
+	e := exchange(t, connect(t, b.socket("")))
+	for id, algorithm := range []string{"sha-384", "sha3-512", "sha-256"} {
+		b.use(t, "- Name: P\n  API: {HashData: {HashAlg: "+algorithm+"}}\n")
+		e.send(hashCall(uint64(id), "P", "abc"))
+		descriptor := e.take(1)[uint64(id)].values[4]
+		if got := parse(t, []byte(descriptor))[3]; got != algorithm {
+			t.Errorf("got %s, want %s", got, algorithm)
+		}
+	}
+}
+
+func TestTheCallerOfAStreamIsThatOfItsSocket(t *testing.T) {
+	b := start(t, "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n  Callers: {Containers: [app]}\n", "app", "side")
+	for socket, want := range map[string]codes.Code{"app": codes.OK, "side": codes.PermissionDenied} {
+		e := exchange(t, connect(t, b.socket(socket)))
+		e.send(hashCall(1, "P", "abc"))
+		if got := e.take(1)[1].code(); got != want {
+			t.Errorf("%s: got %s, want %s", socket, got, want)
+		}
+	}
+}
+
+func TestAStreamWithBytesThatAreNoMessageEndsAfterItsReplies(t *testing.T) {
+	e := exchange(t, connect(t, start(t, sha256Profile).socket("")))
+	e.send(hashCall(1, "P", "abc"), message{0xff})
+	got, err := e.ends()
+	if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.HasPrefix(st.Message(), "Exchange: a message is not a cryptobroker.stream.v1.ExchangeRequest: ") {
+		t.Errorf("got %v, want InvalidArgument that says so", err)
+	}
+	if got[1].values[2] != abc {
+		t.Errorf("the call before it: %v", got)
+	}
+}
+
+func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
+	b := startWith(t, sha256Profile, nil, server.WithIdleTime(100*time.Millisecond))
+	e := exchange(t, connect(t, b.socket("")))
+	large := strings.Repeat("x", 1000)
+	var calls []message
+	for id := range uint64(1000) {
+		calls = append(calls, callOf(id, theHash, message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.text(20, large))))
+	}
+	m := batch(calls...)
+	for e.stream.SendMsg([]byte(m)) == nil { // until the broker has ended the stream
+	}
+	_, err := e.ends()
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+}
