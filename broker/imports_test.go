@@ -32,9 +32,23 @@ func TestTheDataPlaneKnowsNothingOfKubernetes(t *testing.T) {
 			t.Errorf("the data plane depends on %s", name)
 		}
 	}
-	for _, root := range []string{module + "/broker/server", module + "/cmd/broker"} {
+	for _, root := range []string{module + "/broker/server", module + "/cmd/broker", module + "/cmd/crypto-broker"} {
 		if !seen[root] {
 			t.Errorf("%s was not examined", root)
+		}
+	}
+}
+
+// TestTheBrokerHasNoCommandLineLibrary keeps what only the command line needs
+// out of the broker.
+func TestTheBrokerHasNoCommandLineLibrary(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/broker/...", module+"/cmd/broker/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, name := range strings.Fields(string(output)) {
+		if strings.HasPrefix(name, "github.com/spf13/cobra") {
+			t.Errorf("the broker depends on %s", name)
 		}
 	}
 }

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command crypto-broker is the command line of Crypto Broker: it checks profile
+// files and tells what profiles are worth; see --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, which --help tells.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the program less its process: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFound):
+		return exitFailed // the output has said what
+	case errors.As(err, new(usageError)):
+		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
+		return exitUsage
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
+		return exitFailed
+	}
+}
+
+// errFound means that a command worked and found problems.
+var errFound = errors.New("problems were found")
+
+// usageError is an error of the command line.
+type usageError struct{ message string }
+
+// Error implements error.
+func (e usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Sprintf(format, args...)}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "crypto-broker",
+		Short: "Checks profiles of Crypto Broker and tells what they are worth",
+		Long: `Checks profiles of Crypto Broker and tells what they are worth.
+
+Exit codes:
+  0  done, and nothing is wrong
+  1  something is wrong with a profile, or a file or a broker could not be read;
+     the output says what
+  2  the command line is wrong`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err.Error()} })
+	root.AddCommand(newProfiles(), newVersion())
+	onlyCommands(root)
+	return root
+}
+
+// onlyCommands makes a command without one of its own an error that names them.
+func onlyCommands(parent *cobra.Command) {
+	parent.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("unknown command %q", args[0])
+		}
+		return nil
+	}
+	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// arguments checks how many arguments a command has.
+func arguments(low, high int, want string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < low || high >= 0 && len(args) > high {
+			return usagef("found %d arguments, expected %s", len(args), want)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// executed is what a command did.
+type executed struct {
+	code           int
+	stdout, stderr string
+}
+
+func execute(t *testing.T, stdin string, args ...string) executed {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	return executed{code, stdout.String(), stderr.String()}
+}
+
+// golden compares with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestWhatCommandsPrint(t *testing.T) {
+	const good, bad = "testdata/good/Profiles.yaml", "testdata/bad.yaml"
+	for name, c := range map[string]struct {
+		args   []string
+		code   int
+		stderr string
+	}{
+		"validate.txt":        {[]string{"profiles", "validate", good, bad}, 1, ""},
+		"validate.json":       {[]string{"profiles", "validate", "--output", "json", bad, good}, 1, ""},
+		"validate-fips.txt":   {[]string{"profiles", "validate", "--require-fips", good}, 1, ""},
+		"show.txt":            {[]string{"profiles", "show", good}, 0, ""},
+		"show.json":           {[]string{"profiles", "show", "testdata/good", "-o", "json"}, 0, ""},
+		"show-bad.txt":        {[]string{"profiles", "show", bad}, 1, "testdata/bad.yaml:4:29: profile \"Bad\": API.HashData.HashAlg: "},
+		"show-fips.txt":       {[]string{"profiles", "show", "--require-fips", good}, 1, "testdata/good/Profiles.yaml:23:3: profile \"Later\": API: has no operation that FIPS 140-3 approves"},
+		"help.txt":            {[]string{"--help"}, 0, ""},
+		"help-validate.txt":   {[]string{"profiles", "validate", "--help"}, 0, ""},
+		"help-show.txt":       {[]string{"profiles", "show", "--help"}, 0, ""},
+		"help-of-a-group.txt": {[]string{"profiles"}, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, "", c.args...)
+			if got.code != c.code || !strings.HasPrefix(got.stderr, c.stderr) || (c.stderr == "") != (got.stderr == "") {
+				t.Errorf("exit code %d, standard error %q; want %d, %q", got.code, got.stderr, c.code, c.stderr)
+			}
+			golden(t, name, got.stdout)
+		})
+	}
+}
+
+func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown command":         {[]string{"surf"}, `crypto-broker: unknown command "surf" (see crypto-broker --help)`},
+		"an unknown one of a group":  {[]string{"profiles", "surf"}, `crypto-broker profiles: unknown command "surf" (see crypto-broker profiles --help)`},
+		"an unknown flag":            {[]string{"profiles", "show", "--surf"}, "crypto-broker profiles show: unknown flag: --surf (see crypto-broker profiles show --help)"},
+		"an unknown format":          {[]string{"profiles", "show", "-o", "xml"}, `crypto-broker profiles show: invalid argument "xml" for "-o, --output" flag: expected text or json (see crypto-broker profiles show --help)`},
+		"nothing to validate":        {[]string{"profiles", "validate"}, "crypto-broker profiles validate: found 0 arguments, expected at least one file, directory or - (see crypto-broker profiles validate --help)"},
+		"two files to show":          {[]string{"profiles", "show", "a", "b"}, "crypto-broker profiles show: found 2 arguments, expected one file, directory or -, or none to ask a broker (see crypto-broker profiles show --help)"},
+		"a file and a socket":        {[]string{"profiles", "show", "a", "--socket", "/s"}, "crypto-broker profiles show: --socket is for asking a broker, but a file is named; give one of them (see crypto-broker profiles show --help)"},
+		"a requirement for a broker": {[]string{"profiles", "show", "--require-fips"}, "crypto-broker profiles show: --require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out (see crypto-broker profiles show --help)"},
+		"no time":                    {[]string{"profiles", "show", "--timeout", "0s"}, "crypto-broker profiles show: --timeout is 0s, expected more than 0 (see crypto-broker profiles show --help)"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(executed{2, "", c.want + "\n"}, execute(t, "", c.args...), cmp.AllowUnexported(executed{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	empty := t.TempDir()
+	for _, command := range []string{"validate", "show"} {
+		got := execute(t, "", "profiles", command, empty)
+		want := fmt.Sprintf("crypto-broker profiles %s: open %s: no such file or directory\n", command, filepath.Join(empty, "Profiles.yaml"))
+		if got.code != 1 || got.stderr != want || got.stdout != "" {
+			t.Errorf("%+v, want %q", got, want)
+		}
+	}
+}
+
+func TestStandardInputIsAFileToo(t *testing.T) {
+	const text = "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n"
+	if got := execute(t, text, "profiles", "validate", "-"); got != (executed{0, "<stdin>: valid, 1 profile served\n", ""}) {
+		t.Errorf("%+v", got)
+	}
+	if got := execute(t, text, "profiles", "show", "-"); got != (executed{0, "P: 128 bits\n  HashData  sha-256  128 bits  SHA-256  FIPS 140-3 approves it\n", ""}) {
+		t.Errorf("%+v", got)
+	}
+	if got := execute(t, strings.Repeat("#", 2<<20), "profiles", "validate", "-"); got.code != 1 || !strings.Contains(got.stdout, "1048576") {
+		t.Errorf("a file above the limit: %+v", got)
+	}
+}
+
+// serve runs a broker with profiles and returns its socket.
+func serve(t *testing.T, profiles string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "broker") // the path of the test's own would be too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	broker := server.New(logger, telemetry.NewMetrics("test"))
+	set, problems := profile.Compile(profile.FileName, []byte(profiles))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	broker.Use(set)
+	sockets, err := server.Listen(server.SocketOptions{Dir: dir, Group: -1, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- broker.Serve(sockets) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := errors.Join(broker.Shutdown(ctx), <-served, sockets.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, server.SocketName)
+}
+
+func TestABrokerTellsTheSameAsItsFile(t *testing.T) {
+	file, err := os.ReadFile("testdata/good/Profiles.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, "", "profiles", "show", "--output", "json", "--socket", serve(t, string(file)))
+	var told, judged shown
+	if err := errors.Join(
+		json.Unmarshal([]byte(got.stdout), &told),
+		json.Unmarshal([]byte(execute(t, "", "profiles", "show", "--output", "json", "testdata/good").stdout), &judged),
+	); err != nil {
+		t.Fatalf("%v\n%+v", err, got)
+	}
+	if told.Broker == nil || told.Broker.Module == "" || told.Broker.RequiresFIPS {
+		t.Errorf("the broker computes with %+v", told.Broker)
+	}
+	told.Broker = nil
+	if diff := cmp.Diff(judged, told); diff != "" {
+		t.Errorf("(-file +broker):\n%s", diff)
+	}
+}
+
+func TestABrokerWithManyProfilesIsReadToTheEnd(t *testing.T) {
+	var profiles strings.Builder
+	for i := range 450 {
+		fmt.Fprintf(&profiles, "- Name: P%03d\n  API: {HashData: {HashAlg: sha-256}}\n", i)
+	}
+	got := execute(t, "", "profiles", "show", "--socket", serve(t, profiles.String()))
+	if n := strings.Count(got.stdout, "HashData"); got.code != 0 || n != 450 || !strings.HasPrefix(got.stdout, "Go Cryptographic Module ") {
+		t.Errorf("%d profiles, exit code %d, %q", n, got.code, got.stderr)
+	}
+}
+
+func TestABrokerThatIsNotThereIsNamed(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "none.sock")
+	got := execute(t, "", "profiles", "show", "--socket", socket)
+	if want := "crypto-broker profiles show: the broker at " + socket + " does not answer: "; got.code != 1 || !strings.HasPrefix(got.stderr, want) {
+		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+func TestVersionIsJSON(t *testing.T) {
+	var told map[string]any
+	if got := execute(t, "", "version"); got.code != 0 || json.Unmarshal([]byte(got.stdout), &told) != nil || told["version"] == "" || told["fips"] == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestShellsCompleteCommands(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := execute(t, "", "completion", shell); got.code != 0 || !strings.Contains(got.stdout, "crypto-broker") {
+			t.Errorf("%s: exit code %d, %q", shell, got.code, got.stderr)
+		}
+	}
+	if got := execute(t, "", "__complete", "profiles", "show", "--output", ""); !strings.HasPrefix(got.stdout, "text\njson\n") {
+		t.Errorf("--output is completed with %q", got.stdout)
+	}
+}

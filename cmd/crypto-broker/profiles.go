@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func newProfiles() *cobra.Command {
+	profiles := &cobra.Command{
+		Use:   "profiles",
+		Short: "Check profile files, and show what profiles are worth",
+	}
+	profiles.AddCommand(newValidate(), newShow())
+	onlyCommands(profiles)
+	return profiles
+}
+
+// format is the kind of output that --output chooses.
+type format string
+
+const (
+	formatText format = "text"
+	formatJSON format = "json"
+)
+
+// String implements pflag.Value.
+func (f *format) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *format) Type() string { return "format" }
+
+// Set implements pflag.Value.
+func (f *format) Set(text string) error {
+	switch format(text) {
+	case formatText, formatJSON:
+		*f = format(text)
+		return nil
+	default:
+		return errors.New("expected text or json")
+	}
+}
+
+// outputFlag gives a command the flag --output.
+func outputFlag(cmd *cobra.Command) *format {
+	f := formatText
+	cmd.Flags().VarP(&f, "output", "o", "text or json")
+	err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic("crypto-broker: " + err.Error()) // the flag is not there, or twice
+	}
+	return &f
+}
+
+// fipsFlag gives a command the flag --require-fips.
+func fipsFlag(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("require-fips", false, "judge as a broker that was started with --require-fips: refuse what FIPS 140-3 does not approve, and a profile with nothing left")
+}
+
+// standardInput is the argument that stands for it.
+const standardInput = "-"
+
+// source is a profile file that was read.
+type source struct {
+	name string
+	data []byte
+}
+
+// read reads a profile file, that of a directory, or standard input.
+func read(argument string, stdin io.Reader) (source, error) {
+	if argument == standardInput {
+		data, err := io.ReadAll(io.LimitReader(stdin, profile.MaxFileSize+1))
+		return source{"<stdin>", data}, err
+	}
+	name := argument
+	info, err := os.Stat(name)
+	if err == nil && info.IsDir() {
+		name = filepath.Join(name, profile.FileName)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return source{}, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	// One byte more than allowed, so that the compiler sees that it is too much.
+	data, err := io.ReadAll(io.LimitReader(file, profile.MaxFileSize+1))
+	return source{name, data}, err
+}
+
+// compile compiles a source as a broker does.
+func (s source) compile(requireFIPS bool) (*profile.Set, profile.Problems) {
+	if requireFIPS {
+		return profile.Compile(s.name, s.data, profile.RequireFIPS())
+	}
+	return profile.Compile(s.name, s.data)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// shown is what is told about a set of profiles, wherever it comes from.
+type shown struct {
+	Digest string `json:"digest"`
+	// Broker is absent where a file was judged.
+	Broker   *shownBroker   `json:"broker,omitempty"`
+	Profiles []shownProfile `json:"profiles"`
+}
+
+// shownBroker is what a broker computes with.
+type shownBroker struct {
+	Module       string `json:"module"`
+	Mode         string `json:"mode"`
+	RequiresFIPS bool   `json:"requiresFIPS"`
+}
+
+type shownProfile struct {
+	Name        string            `json:"name"`
+	Strength    shownStrength     `json:"strength"`
+	Operations  []shownOperation  `json:"operations"`
+	Deprecation *shownDeprecation `json:"deprecation,omitempty"`
+}
+
+type shownStrength struct {
+	Bits  int    `json:"bits"`
+	Limit string `json:"limit"`
+}
+
+type shownOperation struct {
+	Name      string        `json:"name"`
+	Algorithm string        `json:"algorithm"`
+	Strength  shownStrength `json:"strength"`
+	FIPS      shownFIPS     `json:"fips"`
+	Refused   bool          `json:"refused"`
+}
+
+type shownFIPS struct {
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+type shownDeprecation struct {
+	ReplacedBy      string `json:"replacedBy,omitempty"`
+	DeprecatedSince string `json:"deprecatedSince,omitempty"`
+	RemoveAfter     string `json:"removeAfter,omitempty"`
+	Reason          string `json:"reason,omitempty"`
+}
+
+func shownSet(set *profile.Set) *shown {
+	s := &shown{Digest: set.Digest(), Profiles: []shownProfile{}}
+	for _, name := range set.Names() {
+		p, _ := set.Lookup(name)
+		whole := p.Strength()
+		told := shownProfile{Name: name, Strength: shownStrength{whole.Bits, whole.Limit}}
+		for _, a := range p.Assessments() {
+			told.Operations = append(told.Operations, shownOperation{
+				Name: a.Operation, Algorithm: a.Algorithm, Refused: a.Refused,
+				Strength: shownStrength{a.Strength.Bits, a.Strength.Limit},
+				FIPS:     shownFIPS{a.FIPS.Approved(), a.FIPS.Reason},
+			})
+		}
+		if d := p.Deprecation(); d != nil {
+			told.Deprecation = &shownDeprecation{d.ReplacedBy, d.DeprecatedSince, d.RemoveAfter, d.Reason}
+		}
+		s.Profiles = append(s.Profiles, told)
+	}
+	return s
+}
+
+func shownPage(page *policyv1.ListProfilesResponse) *shown {
+	fips := page.GetFips()
+	s := &shown{
+		Digest: page.GetDigest(), Profiles: []shownProfile{},
+		Broker: &shownBroker{fips.GetModule(), fips.GetMode(), fips.GetRequired()},
+	}
+	strength := func(s *policyv1.Strength) shownStrength { return shownStrength{int(s.GetBits()), s.GetLimit()} }
+	for _, p := range page.GetProfiles() {
+		told := shownProfile{Name: p.GetName(), Strength: strength(p.GetStrength())}
+		for _, o := range p.GetOperations() {
+			told.Operations = append(told.Operations, shownOperation{
+				Name: o.GetName(), Algorithm: o.GetAlgorithm(), Refused: o.GetRefused(), Strength: strength(o.GetStrength()),
+				FIPS: shownFIPS{o.GetFips().GetApproved(), o.GetFips().GetReason()},
+			})
+		}
+		if d := p.GetDeprecation(); d != nil {
+			told.Deprecation = &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()}
+		}
+		s.Profiles = append(s.Profiles, told)
+	}
+	return s
+}
+
+// write writes the set as text or as JSON.
+func (s *shown) write(w io.Writer, output format) error {
+	if output == formatJSON {
+		return writeJSON(w, s)
+	}
+	var text strings.Builder
+	if b := s.Broker; b != nil {
+		required := "not required"
+		if b.RequiresFIPS {
+			required = "required"
+		}
+		fmt.Fprintf(&text, "Go Cryptographic Module %s, FIPS 140-3 mode %s, %s\n\n", b.Module, b.Mode, required)
+	}
+	for i, p := range s.Profiles {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "%s: %d bits\n", p.Name, p.Strength.Bits)
+		if p.Deprecation != nil {
+			fmt.Fprintf(&text, "  deprecated%s\n", p.Deprecation)
+		}
+		p.table(&text)
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// table writes an operation a line.
+func (p *shownProfile) table(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, o := range p.Operations {
+		verdict := "FIPS 140-3 approves it"
+		if !o.FIPS.Approved {
+			verdict = "not FIPS 140-3: " + o.FIPS.Reason
+		}
+		if o.Refused {
+			verdict = "refused, " + verdict
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%d bits\t%s\t%s\n", o.Name, o.Algorithm, o.Strength.Bits, o.Strength.Limit, verdict)
+	}
+	_ = table.Flush() // a strings.Builder takes everything
+}
+
+// String continues the sentence that begins with "deprecated".
+func (d *shownDeprecation) String() string {
+	var text string
+	for _, part := range []struct{ before, value string }{
+		{" since ", d.DeprecatedSince}, {", may be removed after ", d.RemoveAfter}, {", use ", d.ReplacedBy}, {": ", d.Reason},
+	} {
+		if part.value != "" {
+			text += part.before + part.value
+		}
+	}
+	return text
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func newValidate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE|DIR|-...",
+		Short: "Check profile files by the compiler of the broker",
+		Long: `Checks profile files by the compiler of the broker: what is valid here is what a
+broker of this version serves. A directory stands for its ` + profile.FileName + `, and - for
+standard input. All problems are told at once, each on a line with file, line,
+column and field.`,
+		Example: `  crypto-broker profiles validate Profiles.yaml
+  kubectl get configmap crypto-broker-profiles -o jsonpath='{.data.Profiles\.yaml}' | crypto-broker profiles validate -`,
+		Args: arguments(1, -1, "at least one file, directory or -"),
+	}
+	output, requireFIPS := outputFlag(cmd), fipsFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var verdicts []verdict
+		valid := true
+		for _, argument := range args {
+			s, err := read(argument, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			v := judge(s, *requireFIPS)
+			valid = valid && v.Valid
+			verdicts = append(verdicts, v)
+		}
+		if err := writeVerdicts(cmd.OutOrStdout(), *output, verdicts); err != nil {
+			return err
+		}
+		if !valid {
+			return errFound
+		}
+		return nil
+	}
+	return cmd
+}
+
+// verdict is what is said of a file.
+type verdict struct {
+	File  string `json:"file"`
+	Valid bool   `json:"valid"`
+	// Digest is that of the set, as brokers tell it.
+	Digest string `json:"digest"`
+	// Served is how many profiles a broker serves of it.
+	Served   int       `json:"served"`
+	Problems []problem `json:"problems"`
+}
+
+// problem is one thing that is wrong with a file.
+type problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Profile string `json:"profile,omitempty"`
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+
+	text string // as on a line of its own
+}
+
+func judge(s source, requireFIPS bool) verdict {
+	set, problems := s.compile(requireFIPS)
+	v := verdict{File: s.name, Valid: len(problems) == 0, Digest: profile.Digest(s.data), Problems: []problem{}}
+	if set != nil {
+		v.Served = set.Len()
+	}
+	for _, p := range problems {
+		v.Problems = append(v.Problems, problem{p.Line, p.Column, p.Profile, p.Field, p.Message, p.String()})
+	}
+	return v
+}
+
+func writeVerdicts(w io.Writer, output format, verdicts []verdict) error {
+	if output == formatJSON {
+		return writeJSON(w, struct {
+			Files []verdict `json:"files"`
+		}{verdicts})
+	}
+	for _, v := range verdicts {
+		for _, p := range v.Problems {
+			if _, err := fmt.Fprintln(w, p.text); err != nil {
+				return err
+			}
+		}
+		said := "valid"
+		if !v.Valid {
+			said = count(len(v.Problems), "problem")
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s, %s served\n", v.File, said, count(v.Served, "profile")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
