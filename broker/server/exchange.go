@@ -65,11 +65,14 @@ var errLeaving = status.Error(codes.Unavailable,
 type holding struct {
 	calls int
 	bytes int64
+	// shared is how many of the bytes are of the memory of all streams.
+	shared int64
 }
 
 func (h *holding) add(more holding) {
 	h.calls += more.calls
 	h.bytes += more.bytes
+	h.shared += more.shared
 }
 
 // exchange is one stream of Exchange.
@@ -95,6 +98,8 @@ type exchange struct {
 	ids    map[uint64]struct{}
 	held   holding
 	unsent unsent
+	// alone is called when held is empty, where somebody waits for that.
+	alone func()
 	// ended tells that no more messages are served, because of reason.
 	ended  bool
 	reason error

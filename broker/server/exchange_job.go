@@ -23,14 +23,14 @@ type job struct {
 	message  mem.Buffer // that the request is in, nil for its own
 	began    time.Time
 	timeout  time.Duration
-	held     int64 // bytes
+	held     holding
 }
 
 // hand gives a call to the workers, once there is room for it. It returns an error
 // where the stream ends before.
 func (x *exchange) hand(j *job) error {
 	s := x.server
-	j.held = min(s.exchanges.total, int64(2*len(j.request)+callOverhead))
+	j.held = holding{calls: 1, bytes: min(s.exchanges.total, int64(2*len(j.request)+callOverhead))}
 	if err := x.hold(j); err != nil {
 		if j.message != nil {
 			j.message.Free()
@@ -48,35 +48,53 @@ func (x *exchange) hand(j *job) error {
 
 // hold waits until the limits of the stream and of all streams have room.
 func (x *exchange) hold(j *job) error {
-	s := x.server
 	x.mu.Lock()
-	for x.full(j.held) {
+	defer x.mu.Unlock()
+	for x.full(j.held.bytes) {
 		x.submitLocal()
 		x.flush()
 		if err := x.gone(); err != nil {
-			x.mu.Unlock()
 			return err
 		}
-		if x.full(j.held) {
+		if x.full(j.held.bytes) {
 			x.changed.Wait()
 		}
 	}
-	x.mu.Unlock()
-	if !s.exchanges.memory.TryAcquire(j.held) {
-		x.mu.Lock()
-		x.submitLocal()
-		x.flush()
-		x.mu.Unlock()
-		if err := s.exchanges.memory.Acquire(x.ctx, j.held); err != nil {
-			return status.FromContextError(err).Err()
-		}
+	if err := x.share(j); err != nil {
+		return err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	x.active++
 	x.ids[j.id] = struct{}{}
-	x.held.add(holding{1, j.held})
+	x.held.add(j.held)
 	return nil
+}
+
+// share waits for room in what all streams share. A stream whose client has all
+// replies goes without, one call at a time, so that nobody waits for ever for
+// clients that do not read theirs. The caller has the lock.
+func (x *exchange) share(j *job) error {
+	memory := x.server.exchanges.memory
+	if memory.TryAcquire(j.held.bytes) {
+		j.held.shared = j.held.bytes
+		return nil
+	}
+	x.submitLocal()
+	x.flush()
+	if x.held.calls == 0 {
+		return x.gone()
+	}
+	waiting, cancel := context.WithCancel(x.ctx)
+	defer cancel()
+	x.alone = cancel
+	x.mu.Unlock()
+	err := memory.Acquire(waiting, j.held.bytes)
+	x.mu.Lock()
+	x.alone = nil
+	if err == nil {
+		j.held.shared = j.held.bytes
+		return nil
+	}
+	return x.gone()
 }
 
 // full tells whether a call has to wait for others of its stream. The caller has
@@ -105,7 +123,13 @@ func (x *exchange) release(h holding) {
 	}
 	x.held.calls -= h.calls
 	x.held.bytes -= h.bytes
-	x.server.exchanges.memory.Release(h.bytes)
+	x.held.shared -= h.shared
+	if h.shared > 0 {
+		x.server.exchanges.memory.Release(h.shared)
+	}
+	if x.held.calls == 0 && x.alone != nil {
+		x.alone()
+	}
 	x.changed.Broadcast()
 }
 
@@ -121,7 +145,7 @@ func (j *job) run() {
 	message, err := j.serve(c)
 	s.metrics.End(j.method.op, c.counters, status.Code(err), time.Since(j.began))
 	r := newReply(j.id, j.number, message, err)
-	made := replies{held: holding{1, j.held}}
+	made := replies{held: j.held}
 	made.room(r.whole)
 	*made.buffer = r.append(*made.buffer)
 	if j.message != nil {

@@ -10,14 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 // The method and the numbers of its fields, written down a second time.
@@ -356,22 +353,5 @@ func TestAStreamWithBytesThatAreNoMessageEndsAfterItsReplies(t *testing.T) {
 	}
 	if got[1].values[2] != abc {
 		t.Errorf("the call before it: %v", got)
-	}
-}
-
-func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
-	b := startWith(t, sha256Profile, nil, server.WithIdleTime(100*time.Millisecond))
-	e := exchange(t, connect(t, b.socket("")))
-	large := strings.Repeat("x", 1000)
-	var calls []message
-	for id := range uint64(1000) {
-		calls = append(calls, callOf(id, theHash, message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.text(20, large))))
-	}
-	m := batch(calls...)
-	for e.stream.SendMsg([]byte(m)) == nil { // until the broker has ended the stream
-	}
-	_, err := e.ends()
-	if status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("got %v, want DeadlineExceeded", err)
 	}
 }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+func slowCall(id uint64) message {
+	return callOf(id, theSign, message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc"))
+}
+
+// awaitStreams waits until so many streams of Exchange are served.
+func awaitStreams(t testing.TB, want int) {
+	t.Helper()
+	stacks := make([]byte, 4<<20)
+	for deadline := time.Now().Add(waitLimit); ; {
+		found := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "server.(*Server).exchange(")
+		if found == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams are served, want %d", found, want)
+		}
+	}
+}
+
+func TestShutdownFinishesTheCallsOfAStreamAndSaysSo(t *testing.T) {
+	b := start(t, exchangeProfiles)
+	e := exchange(t, connect(t, b.socket("")))
+	const calls = 20
+	for id := range uint64(calls) {
+		e.send(slowCall(id))
+	}
+	// They come in one after the other: with the reply to the last, all are in.
+	e.send(hashCall(calls, "P", "abc"))
+	got := map[uint64]answer{}
+	for got[calls].number == 0 {
+		id, a, err := e.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[id] = a
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- b.Shutdown(ctx) }()
+	rest, err := e.ends()
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v, want Unavailable", err)
+	}
+	if len(got)+len(rest) != calls+1 {
+		t.Errorf("%d replies before and %d after, want %d", len(got), len(rest), calls+1)
+	}
+	for id, a := range rest {
+		if a.number != theSign {
+			t.Errorf("call %d: %v", id, a)
+		}
+	}
+	if want := "Exchange: the broker shuts down; calls without a reply were not served and can be made again"; e.goAway != want {
+		t.Errorf("the last message says %q, want %q", e.goAway, want)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+}
+
+func TestShutdownDoesNotWaitForStreamsWithoutCalls(t *testing.T) {
+	b := start(t, sha256Profile)
+	e := exchange(t, connect(t, b.socket("")))
+	e.send(hashCall(1, "P", "abc"))
+	e.take(1)
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	if err := b.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.ends(); status.Code(err) != codes.Unavailable || e.goAway == "" {
+		t.Errorf("got %v and %q, want Unavailable and a good-bye", err, e.goAway)
+	}
+}
+
+func TestAClientMayGiveUpAStreamOfCalls(t *testing.T) {
+	b := start(t, exchangeProfiles)
+	ctx, cancel := context.WithCancel(t.Context())
+	stream, err := connect(t, b.socket("")).NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, methodExchange, grpc.ForceCodecV2(wire{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 200
+	for id := range uint64(calls) {
+		send(t, stream, slowCall(id))
+	}
+	if _, err := receive(t, stream); err != nil {
+		t.Fatal(err)
+	}
+	awaitStreams(t, 1)
+	cancel()
+	awaitStreams(t, 0)
+	awaitMetrics(t, b, "crypto_broker_requests_in_flight 0")
+	if text := b.metricsText(t); !strings.Contains(text, `code="Canceled",operation="SignData",profile="unknown"`) {
+		t.Errorf("no call was given up:\n%s", text)
+	}
+}
+
+func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
+	b := startWith(t, exchangeProfiles, nil, server.WithIdleTime(100*time.Millisecond))
+	e := exchange(t, connect(t, b.socket("")))
+	var calls []message
+	for id := range uint64(500) {
+		calls = append(calls, callOf(id, theHash, message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.text(20, strings.Repeat("x", 1000)))))
+	}
+	blocked := make(chan struct{})
+	go func() {
+		defer close(blocked)
+		for e.stream.SendMsg([]byte(batch(calls...))) == nil { // until the stream ends
+		}
+	}()
+	awaitStreams(t, 1)
+	awaitStreams(t, 0)
+	if _, err := e.ends(); status.Code(err) != codes.DeadlineExceeded || status.Convert(err).Message() != "Exchange: replies were not read for 100ms" {
+		t.Errorf("got %v", err)
+	}
+	<-blocked
+}
+
+func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
+	const streams, calls, size = 4, 8, 1 << 20
+	// Room for two of them at a time.
+	b := startWith(t, exchangeProfiles, nil, server.WithExchangeMemory(5<<20))
+	conn := connect(t, b.socket(""))
+	plaintext := strings.Repeat("x", size)
+	var all []*exchanger
+	sent := make(chan error, streams)
+	for range streams {
+		e := exchange(t, conn)
+		all = append(all, e)
+		go func() {
+			for id := range uint64(calls) {
+				err := e.stream.SendMsg([]byte(callOf(id, theEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(strings.Repeat("k", 32))).
+					text(dataText, plaintext).bytes(dataCipherMetadata, message{}.text(cipherNonce, strings.Repeat("n", 12))))))
+				if err != nil {
+					sent <- err
+					return
+				}
+			}
+			sent <- e.stream.CloseSend()
+		}()
+	}
+	for _, e := range all {
+		got, err := e.ends()
+		if err != nil || len(got) != calls {
+			t.Fatalf("%d replies and %v, want %d", len(got), err, calls)
+		}
+		for id, a := range got {
+			if a.number != theEncrypt || len(a.values[replyCiphertext]) != size {
+				t.Errorf("call %d: %s", id, a.code())
+			}
+		}
+	}
+	for range streams {
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+	}
+}
