@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// FuzzExchange sends arbitrary bytes as a message. The broker answers or ends the
+// stream with INVALID_ARGUMENT, and serves the next stream.
+func FuzzExchange(f *testing.F) {
+	for _, seed := range []message{
+		{},
+		{0xff},
+		hashCall(1, "P", "abc"),
+		batch(hashCall(1, "P", "abc"), hashCall(1, "P", "abc"), callOf(2, 99, message{})),
+		hashCall(1, "P", "abc")[:9],
+		callOf(1, theSign, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
+		callOf(2, theEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(strings.Repeat("k", 32))).text(dataText, "abc")),
+		callOf(3, theCertificate, message{}.text(1, "P").text(2, "no CSR")),
+		callOf(4, theVerify, message{}.text(signProfile, "Ed")),
+		callOf(5, theDecrypt, message{}.text(dataProfile, "AES")),
+		message{}.bytes(requestCalls, message{}.bytes(theHash, request(nil)).number(theTimeout, 1<<40).number(theID, 1<<63)),
+		callOf(6, theHash, message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.text(metadataID, "\x80"))),
+	} {
+		f.Add([]byte(seed))
+	}
+	b := start(f, exchangeProfiles)
+	conn := connect(f, b.socket(""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e := exchange(t, conn)
+		e.send(data)
+		e.closeSend()
+		got, err := e.ends()
+		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
+			t.Errorf("the stream ended with %v", err)
+		}
+		for id, a := range got {
+			if code := a.code(); code == codes.Internal || code == codes.Unknown {
+				t.Errorf("call %d: %s %q", id, code, a.values[theText])
+			}
+		}
+	})
+}
+
+// FuzzHashStream does the same with a message of HashStream.
+func FuzzHashStream(f *testing.F) {
+	for _, seed := range []message{
+		{},
+		{0xff},
+		startOf(message{}.text(requestProfile, "P")),
+		startOf(message{}.text(requestProfile, "P").number(requestFormat, 9)),
+		startOf(message{}.text(requestProfile, "\x80")),
+		startOf(message{0x0a, 0x7f}),
+		chunk("abc"),
+		startOf(message{}.text(requestProfile, "P")).text(partChunk, "abc"),
+	} {
+		f.Add([]byte(seed))
+	}
+	b := start(f, exchangeProfiles)
+	conn := connect(f, b.socket(""))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := hashStream(t, conn, data, chunk("abc")); err != nil && status.Code(err) != codes.InvalidArgument {
+			t.Errorf("the stream ended with %v", err)
+		}
+	})
+}
