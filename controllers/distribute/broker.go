@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -132,10 +133,10 @@ func (b *broker) next(now time.Time) (action, time.Duration) {
 			return annote, 0
 		}
 		return at(ask, b.asked.Add(b.pause), now)
-	case b.answer.Digest == b.target.Digest:
+	case b.answer.Digest == b.target.Digest && !b.misplaced():
 		return at(ask, b.answered.Add(b.recheck), now)
 	}
-	// It is behind.
+	// It is behind, or would be after a restart.
 	switch {
 	case annotate && b.tries == 0:
 		return annote, 0
@@ -164,6 +165,14 @@ func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Du
 		return annote, 0
 	}
 	return at(annote, latest(b.pod.running, b.tried).Add(RetryAfter), now)
+}
+
+// misplaced is true when the broker kept the target in memory while its
+// directory holds something else, which it refused: a set that was damaged and
+// put right again. It serves what it should, and could not start with what the
+// kubelet left there.
+func (b *broker) misplaced() bool {
+	return b.answer.Reason == string(profile.SetRejected) || b.answer.Reason == string(profile.Missing)
 }
 
 // brought is true when the set was written by this process and came to the

@@ -109,6 +109,22 @@ func TestABrokerThatServesTheSetIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestABrokerThatServesTheSetOverADamagedFileIsWokenUntilTheFileIsRight(t *testing.T) {
+	for _, reason := range []profile.Reason{profile.SetRejected, profile.Missing} {
+		t.Run(string(reason), func(t *testing.T) {
+			s := simulate(func(now time.Time) (confirm.Answer, error) {
+				if now.Sub(epoch) < 2*time.Second {
+					return confirm.Answer{Digest: "same", Reason: string(reason)}, nil
+				}
+				return serves("same")(now)
+			})
+			s.aim(Target{Digest: "same", Written: epoch})
+			s.run(time.Minute)
+			expect(t, s, updated, "same.1", "same.2")
+		})
+	}
+}
+
 func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
 	s := simulate(becomes("old", "new", 650*time.Millisecond))
 	s.aim(Target{Digest: "old"})
