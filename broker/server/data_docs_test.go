@@ -141,6 +141,17 @@ func fill(fields any, value func(string) string) any {
 	return fields
 }
 
+func TestTheExampleInTheDocumentationOfHashDataWorks(t *testing.T) {
+	d := document(t, map[string]int{"sh": 1, "yaml": 1, "json": 1}, "operations", "hash-data.md")
+	want := strings.TrimSpace(d.run(d.blocks["sh"][0]))
+	conn := connect(t, startWith(t, d.blocks["yaml"][0], nil).socket(""))
+	var hashed v1.HashDataResponse
+	d.ask(conn, methodHashDataV1, d.blocks["json"][0], d.read, &v1.HashDataRequest{}, &hashed)
+	if got := hashed.GetHashValueHex(); got != want {
+		t.Errorf("the digest is %s, another program computes %s", got, want)
+	}
+}
+
 func TestTheExampleInTheDocumentationOfEncryptDataWorks(t *testing.T) {
 	d := document(t, map[string]int{"sh": 1, "yaml": 1, "json": 2, "text": 1}, "operations", "encrypt-data.md")
 	d.run(d.blocks["sh"][0])
