@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -94,8 +95,10 @@ type exchange struct {
 	// active counts what may still make replies: the reader while it has a
 	// message, and the calls of the workers.
 	active int
-	// ids are those of the calls of the workers.
+	// ids are those of the calls of the workers, handed how many there are, to be
+	// seen without the lock.
 	ids    map[uint64]struct{}
+	handed atomic.Int64
 	held   holding
 	unsent unsent
 	// alone is called when held is empty, where somebody waits for that.
@@ -109,7 +112,11 @@ type exchange struct {
 	wake    chan struct{}
 	writing bool // the reader's own
 
-	local replies // the reader's own, of the message that it is busy with
+	// local, quick and broken are the reader's own: replies to the message that it
+	// is busy with, the call that it serves itself, and why it cannot go on.
+	local  replies
+	quick  call
+	broken error
 }
 
 // exchange serves Exchange.

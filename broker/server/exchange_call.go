@@ -107,8 +107,8 @@ func (x *exchange) serve(message mem.Buffer) error {
 			}
 			now = time.Now()
 		}
-		if err := x.sent(); err != nil {
-			return err
+		if x.broken != nil {
+			return x.broken
 		}
 	}
 	return nil
@@ -127,6 +127,9 @@ func (x *exchange) judge(call *exchangeCall) error {
 	default:
 		return status.Errorf(codes.InvalidArgument, "Exchange: the call has %d requests, expected one", call.requests)
 	}
+	if x.handed.Load() == 0 {
+		return nil
+	}
 	x.mu.Lock()
 	_, twice := x.ids[call.id]
 	x.mu.Unlock()
@@ -139,7 +142,8 @@ func (x *exchange) judge(call *exchangeCall) error {
 // serveNow serves a quick call. It returns the time at the end.
 func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began time.Time) time.Time {
 	s := x.server
-	c := &call{op: method.op, ctx: x.ctx}
+	c := &x.quick
+	*c = call{op: method.op, ctx: x.ctx}
 	s.metrics.Begin()
 	message, err := s.run(method, c, wire.request)
 	ended := time.Now()
@@ -158,13 +162,11 @@ func (s *Server) run(method *exchangeMethod, c *call, request []byte) (reply pro
 	return method.run(c, request)
 }
 
-// reply keeps a reply until the reader is done with the message, or there are
-// many.
+// reply keeps a reply until the reader is done with the message, or has a buffer
+// full of them.
 func (x *exchange) reply(r encodedReply) {
 	if !x.local.room(r.whole) {
-		x.mu.Lock()
-		x.submitLocal()
-		x.mu.Unlock()
+		x.broken = x.sendLocal()
 		x.local.room(r.whole)
 	}
 	*x.local.buffer = r.append(*x.local.buffer)
@@ -178,15 +180,17 @@ func (x *exchange) submitLocal() {
 	}
 }
 
-// sent waits while there are many replies that the client has not read. It tells
-// why the stream cannot go on.
-func (x *exchange) sent() error {
+// sendLocal sends the reader's own replies, and waits while there are many that
+// the client has not read. It tells why the stream cannot go on.
+func (x *exchange) sendLocal() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.unsent.bytes > maxUnsent && x.unsent.err == nil && !x.unsent.closed {
+	x.submitLocal()
+	x.flush()
+	for x.unsent.bytes > maxUnsent && x.gone() == nil {
 		if x.flush(); x.unsent.sending {
 			x.changed.Wait()
 		}
 	}
-	return x.unsent.err
+	return x.gone()
 }

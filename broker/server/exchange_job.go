@@ -65,6 +65,7 @@ func (x *exchange) hold(j *job) error {
 	}
 	x.active++
 	x.ids[j.id] = struct{}{}
+	x.handed.Add(1)
 	x.held.add(j.held)
 	return nil
 }
@@ -154,6 +155,7 @@ func (j *job) run() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.ids, j.id)
+	x.handed.Add(-1)
 	x.put(made)
 	x.leave()
 	if !x.unsent.closed {

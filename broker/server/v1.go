@@ -55,15 +55,22 @@ func rawHashV1(c *call, format v1.HashOutputFormat) (bool, error) {
 	}
 }
 
-// hashReplyV1 is the reply with a digest.
+// hashReplyV1 is the reply with a digest. What it is made of is one allocation.
 func hashReplyV1(c *call, name, algorithm string, digest []byte, raw bool) *v1.HashDataResponse {
-	reply := &v1.HashDataResponse{
-		Descriptor_: &v1.CryptoDescriptor{Profile: name, Operation: c.op.String(), Algorithm: algorithm},
-	}
+	made := &struct {
+		reply      v1.HashDataResponse
+		descriptor v1.CryptoDescriptor
+		hex        v1.HashDataResponse_HashValueHex
+		raw        v1.HashDataResponse_HashValueRaw
+	}{}
+	made.descriptor.Profile, made.descriptor.Operation, made.descriptor.Algorithm = name, c.op.String(), algorithm
+	made.reply.Descriptor_ = &made.descriptor
 	if raw {
-		reply.HashValue = &v1.HashDataResponse_HashValueRaw{HashValueRaw: bytes.Clone(digest)}
+		made.raw.HashValueRaw = bytes.Clone(digest)
+		made.reply.HashValue = &made.raw
 	} else {
-		reply.HashValue = &v1.HashDataResponse_HashValueHex{HashValueHex: hexadecimal(digest)}
+		made.hex.HashValueHex = hexadecimal(digest)
+		made.reply.HashValue = &made.hex
 	}
-	return reply
+	return &made.reply
 }
