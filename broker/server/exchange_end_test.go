@@ -36,34 +36,34 @@ func awaitStreams(t testing.TB, want int) {
 }
 
 func TestShutdownFinishesTheCallsOfAStreamAndSaysSo(t *testing.T) {
-	b := start(t, exchangeProfiles)
+	g := newGate()
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(g))
 	e := exchange(t, connect(t, b.socket("")))
 	const calls = 20
 	for id := range uint64(calls) {
-		e.send(slowCall(id))
+		e.send(callOf(id, theSign, gated()))
 	}
 	// They come in one after the other: with the reply to the last, all are in.
 	e.send(hashCall(calls, "P", "abc"))
-	got := map[uint64]answer{}
-	for got[calls].number == 0 {
-		id, a, err := e.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got[id] = a
-	}
+	e.take(1)
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- b.Shutdown(ctx) }()
-	rest, err := e.ends()
+	for deadline := time.Now().Add(waitLimit); dial(t, b.socket("")) == nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("the socket still takes connections")
+		}
+	}
+	close(g.open)
+	got, err := e.ends()
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v, want Unavailable", err)
 	}
-	if len(got)+len(rest) != calls+1 {
-		t.Errorf("%d replies before and %d after, want %d", len(got), len(rest), calls+1)
+	if len(got) != calls {
+		t.Errorf("%d replies, want %d", len(got), calls)
 	}
-	for id, a := range rest {
+	for id, a := range got {
 		if a.number != theSign {
 			t.Errorf("call %d: %v", id, a)
 		}
@@ -92,30 +92,26 @@ func TestShutdownDoesNotWaitForStreamsWithoutCalls(t *testing.T) {
 }
 
 func TestAClientMayGiveUpAStreamOfCalls(t *testing.T) {
-	b := start(t, exchangeProfiles)
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(newGate()))
 	ctx, cancel := context.WithCancel(t.Context())
 	stream, err := connect(t, b.socket("")).NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, methodExchange, grpc.ForceCodecV2(wire{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	const calls = 200
-	for id := range uint64(calls) {
-		send(t, stream, slowCall(id))
+	for id := range uint64(200) {
+		send(t, stream, callOf(id, theSign, gated()))
 	}
-	if _, err := receive(t, stream); err != nil {
-		t.Fatal(err)
-	}
-	awaitStreams(t, 1)
+	awaitMetrics(t, b, "crypto_broker_requests_in_flight 200")
 	cancel()
 	awaitStreams(t, 0)
 	awaitMetrics(t, b, "crypto_broker_requests_in_flight 0")
-	if text := b.metricsText(t); !strings.Contains(text, `code="Canceled",operation="SignData",profile="unknown"`) {
-		t.Errorf("no call was given up:\n%s", text)
+	if text := b.metricsText(t); !strings.Contains(text, `code="Canceled",operation="SignData"`) || strings.Contains(text, `code="OK",operation="SignData",profile="Ed"} 1`) {
+		t.Errorf("not all calls were given up:\n%s", text)
 	}
 }
 
 func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
-	b := startWith(t, exchangeProfiles, nil, server.WithIdleTime(100*time.Millisecond))
+	b := startWith(t, exchangeProfiles, nil, server.WithIdleTime(500*time.Millisecond))
 	e := exchange(t, connect(t, b.socket("")))
 	var calls []message
 	for id := range uint64(500) {
@@ -129,7 +125,7 @@ func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
 	}()
 	awaitStreams(t, 1)
 	awaitStreams(t, 0)
-	if _, err := e.ends(); status.Code(err) != codes.DeadlineExceeded || status.Convert(err).Message() != "Exchange: replies were not read for 100ms" {
+	if _, err := e.ends(); status.Code(err) != codes.DeadlineExceeded || status.Convert(err).Message() != "Exchange: replies were not read for 500ms" {
 		t.Errorf("got %v", err)
 	}
 	<-blocked

@@ -3,18 +3,24 @@
 package server_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 // The method and the numbers of its fields, written down a second time.
@@ -238,14 +244,11 @@ func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
 		`crypto_broker_requests_in_flight 0`)
 }
 
-func TestASlowSignatureDoesNotHoldUpHashes(t *testing.T) {
+func TestHashesAndSlowSignaturesAllComeBack(t *testing.T) {
 	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
-	slow := func(id uint64) message {
-		return callOf(id, theSign, message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc"))
-	}
-	const signatures, hashes = 100, 3000
+	const signatures, hashes = 50, 3000
 	for id := range uint64(signatures) {
-		e.send(slow(1_000_000 + id))
+		e.send(slowCall(1_000_000 + id))
 	}
 	for id := range uint64(hashes / 10) {
 		var calls []message
@@ -254,50 +257,73 @@ func TestASlowSignatureDoesNotHoldUpHashes(t *testing.T) {
 		}
 		e.send(calls...)
 	}
-	quick, slowBefore := 0, 0
-	for quick < hashes {
-		id, a, err := e.next()
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case a.code() != codes.OK:
-			t.Fatalf("call %d: %v", id, a)
-		case id >= 1_000_000:
-			slowBefore++
-		default:
-			quick++
+	for id, a := range e.take(signatures + hashes) {
+		if a.code() != codes.OK || (a.number == theSign) != (id >= 1_000_000) {
+			t.Errorf("call %d: %v", id, a)
 		}
 	}
-	if slowBefore == signatures {
-		t.Error("all signatures were there before the last hash")
-	}
-	e.take(signatures - slowBefore)
 	e.closeSend()
 	if _, err := e.ends(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAnIDInFlightIsRefused(t *testing.T) {
-	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
-	slow := message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc")
-	e.send(callOf(7, theSign, slow), hashCall(7, "P", "abc"), hashCall(8, "P", "abc"))
-	refusals, signatures := 0, 0
-	for range 3 {
-		id, a, err := e.next()
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case id == 7 && a.code() == codes.InvalidArgument && a.values[theText] == "Exchange: a call with the id 7 is being served, expected an id that is free":
-			refusals++
-		case id == 7 && a.number == theSign:
-			signatures++
-		case id != 8 || a.code() != codes.OK:
-			t.Errorf("call %d: %v", id, a)
+// gate has one key, and only once it is open.
+type gate struct {
+	key  *keys.Key
+	open chan struct{}
+}
+
+func newGate() gate {
+	return gate{must(keys.NewSigning("ed", edKey, nil)), make(chan struct{})}
+}
+
+// Key implements keys.Provider.
+func (g gate) Key(ctx context.Context, _ string) (*keys.Key, error) {
+	select {
+	case <-g.open:
+		return g.key, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// gated is the request for a signature that waits at the gate.
+func gated() message {
+	return message{}.text(signProfile, "Ed").bytes(signKey, one(byID("ed"))).text(signInput, "abc")
+}
+
+func TestHashesOvertakeASignature(t *testing.T) {
+	g := newGate()
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(g))
+	e := exchange(t, connect(t, b.socket("")))
+	e.send(callOf(1, theSign, gated()))
+	const hashes = 5000
+	for id := range uint64(hashes) {
+		e.send(hashCall(2+id, "P", "abc"))
+	}
+	for id, a := range e.take(hashes) {
+		if a.values[2] != abc {
+			t.Fatalf("call %d: %v", id, a)
 		}
 	}
-	if refusals != 1 || signatures != 1 {
-		t.Errorf("%d refusals and %d signatures, want one each", refusals, signatures)
+	close(g.open)
+	if a := e.take(1)[1]; a.number != theSign {
+		t.Errorf("the signature: %v", a)
+	}
+}
+
+func TestAnIDInFlightIsRefused(t *testing.T) {
+	g := newGate()
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(g))
+	e := exchange(t, connect(t, b.socket("")))
+	e.send(callOf(7, theSign, gated()), hashCall(7, "P", "abc"))
+	if a := e.take(1)[7]; a.code() != codes.InvalidArgument || a.values[theText] != "Exchange: a call with the id 7 is being served, expected an id that is free" {
+		t.Errorf("while the first is served: %v", a)
+	}
+	close(g.open)
+	if a := e.take(1)[7]; a.number != theSign {
+		t.Errorf("the first: %v", a)
 	}
 	e.send(hashCall(7, "P", "abc"))
 	if a := e.take(1)[7]; a.values[2] != abc {
@@ -306,17 +332,29 @@ func TestAnIDInFlightIsRefused(t *testing.T) {
 }
 
 func TestATurnThatComesTooLateIsNotServed(t *testing.T) {
-	e := exchange(t, connect(t, start(t, exchangeProfiles).socket("")))
-	slow := message{}.text(signProfile, "RSA").bytes(signKey, one(raw(slowKey()))).text(signInput, "abc")
-	var calls []message
-	for id := range uint64(30) {
-		calls = append(calls, callOf(id, theSign, slow))
+	g := newGate()
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(g))
+	e := exchange(t, connect(t, b.socket("")))
+	workers := uint64(runtime.GOMAXPROCS(0)) // or fewer
+	for id := range workers {
+		e.send(callOf(id, theSign, gated()))
 	}
-	calls = append(calls, message{}.bytes(requestCalls, message{}.number(theID, 99).number(theTimeout, 1).bytes(theSign, slow)))
-	e.send(calls...)
-	got := e.take(31)
-	if a := got[99]; a.code() != codes.DeadlineExceeded || a.values[theText] != "SignData: its turn did not come within the timeout of 1ms" {
-		t.Errorf("got %v", a)
+	e.send(
+		message{}.bytes(requestCalls, message{}.number(theID, 98).number(theTimeout, 1).bytes(theSign, gated())),
+		message{}.bytes(requestCalls, message{}.number(theID, 99).number(theTimeout, 60_000).bytes(theSign, gated())),
+		hashCall(100, "P", "abc"),
+	)
+	e.take(1)
+	for came := time.Now(); time.Since(came) < 2*time.Millisecond; {
+		runtime.Gosched() // until the turn of 98 is over
+	}
+	close(g.open)
+	got := e.take(int(workers) + 2)
+	if a := got[98]; a.code() != codes.DeadlineExceeded || a.values[theText] != "SignData: its turn did not come within the timeout of 1ms" {
+		t.Errorf("too late: %v", a)
+	}
+	if a := got[99]; a.number != theSign {
+		t.Errorf("in time: %v", a)
 	}
 }
 
