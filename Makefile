@@ -28,11 +28,11 @@ demo-prometheus: ## Run Prometheus against the demo until Ctrl-C.
 
 .PHONY: cluster-up
 cluster-up: ## Start a real Kubernetes on this machine (Linux, root; the first time builds it from source).
-	hack/cluster/cluster up --name $(CLUSTER)
+	hack/cluster/cluster --name $(CLUSTER) up
 
 .PHONY: cluster-down
 cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, routes, cgroups.
-	hack/cluster/cluster down --name $(CLUSTER)
+	hack/cluster/cluster --name $(CLUSTER) down
 
 ##@ Build it
 

@@ -21,6 +21,9 @@ source "$here/lib/image.sh"
 
 on() { "$here/cluster" --name "$@"; }
 
+# by_make TARGET NAME does what people type.
+by_make() { make -C "$repository" --no-print-directory "$1" CLUSTER="$2"; }
+
 # it SENTENCE says what is proven next.
 it() { printf -- '--- [%3ss] %s\n' $((SECONDS - began)) "$*"; }
 
@@ -189,8 +192,8 @@ must_fail_with "needs root" setpriv --reuid=65534 --regid=65534 --clear-groups b
 
 before="$(host_state)"
 
-it "up brings a cluster up"
-on "$first" up
+it "make cluster-up brings a cluster up"
+by_make cluster-up "$first"
 remember "$first"
 KUBECONFIG="$(on "$first" kubeconfig)"
 export KUBECONFIG PATH="${states%/state}/bin:$PATH"
@@ -269,9 +272,9 @@ on "$second" up
 remember "$second"
 on "$second" status
 
-it "down leaves nothing behind, and can be repeated"
+it "make cluster-down leaves nothing behind, and can be repeated"
 on "$second" down
-on "$first" down
+by_make cluster-down "$first"
 must_be_gone "$first"
 must_be_gone "$second"
 on "$first" down
