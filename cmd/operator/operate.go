@@ -156,7 +156,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 }
 
 // setLogger makes one structured log of what the operator and its libraries
-// say.
+// say, the standard library's HTTP servers among them.
 func setLogger(c *config, to io.Writer) {
 	options := &slog.HandlerOptions{Level: c.level}
 	var handler slog.Handler = slog.NewJSONHandler(to, options)
@@ -166,4 +166,5 @@ func setLogger(c *config, to io.Writer) {
 	logger := logr.FromSlogHandler(handler)
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
+	slog.SetDefault(slog.New(handler)) // which the package log writes to from now on
 }
