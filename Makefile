@@ -39,7 +39,7 @@ cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, 
 .PHONY: build
 build: ## Build the broker and the operator as static binaries into .cache/bin.
 	mkdir -p $(BIN)
-	CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -o $(BIN)/ ./cmd/...
 
 .PHONY: images
 images: ## Build the container images as tar files into .cache/images, without a registry or a base image.
@@ -55,6 +55,7 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
 	$(MAKE) verify
 	$(MAKE) test-unit
+	$(MAKE) test-clients
 	$(MAKE) test-apiserver
 	$(MAKE) test-cluster
 	$(MAKE) test-e2e
@@ -76,6 +77,10 @@ test-unit: ## Run the tests that need neither root nor a cluster.
 	go test -race ./...
 	cd test/certificates && go test ./...
 	cd hack/image && go test ./...
+
+.PHONY: test-clients
+test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
+	go test -tags clients -count=1 ./test/clients/...
 
 .PHONY: test-apiserver
 test-apiserver: ## Run the tests against a real API server and etcd.
