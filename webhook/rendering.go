@@ -119,6 +119,9 @@ func (r rendering) container() corev1.Container {
 	if r.template.LogLevel != "" {
 		container.Args = append(container.Args, "--log-level="+r.template.LogLevel)
 	}
+	if r.template.RequireFIPS {
+		container.Args = append(container.Args, "--require-fips")
+	}
 	if !r.podResources {
 		container.Resources = *r.template.Resources.DeepCopy()
 	}

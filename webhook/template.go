@@ -36,6 +36,10 @@ type Template struct {
 	// LogLevel of the broker; the broker's default if empty.
 	LogLevel string
 
+	// RequireFIPS makes brokers that refuse what FIPS 140-3 does not approve,
+	// and refuse to start without the validated cryptographic module.
+	RequireFIPS bool
+
 	// Version is the operator's, for the stamp.
 	Version string
 

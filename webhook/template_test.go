@@ -20,6 +20,7 @@ func TestTheStampChangesWithEverythingThatGoesIntoPods(t *testing.T) {
 			t.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
 		},
 		"the log level": func(t *Template) { t.LogLevel = "debug" },
+		"FIPS 140-3":    func(t *Template) { t.RequireFIPS = true },
 	}
 	stamps := map[string]string{"nothing": testTemplate().stamp()}
 	for name, change := range changes {

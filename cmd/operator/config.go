@@ -46,6 +46,7 @@ type config struct {
 	brokerMemoryRequest string
 	brokerMemoryLimit   string
 	brokerLogLevel      string
+	brokerRequireFIPS   bool
 	socketGroup         int64
 
 	logLevel  string
@@ -82,6 +83,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU that a broker requests, as a `quantity`; 0 leaves it out")
 	f.StringVar(&c.brokerMemoryRequest, "broker-memory-request", "32Mi", "memory that a broker requests, as a `quantity`; 0 leaves it out")
 	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory that a broker may use, as a `quantity`; 0 leaves it out")
+	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse what FIPS 140-3 does not approve")
 	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "`level` from which brokers log: debug, info, warn or error")
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
 

@@ -140,6 +140,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 			StatusPort:  c.brokerStatusPort,
 			Resources:   c.brokerResources,
 			LogLevel:    c.brokerLogLevel,
+			RequireFIPS: c.brokerRequireFIPS,
 			Version:     programVersion(),
 		},
 	})

@@ -94,6 +94,7 @@ func TestAValueReachesTheOperator(t *testing.T) {
 		"the broker's pull policy":        {"broker.image.pullPolicy=Never", argument("--broker-image-pull-policy=Never")},
 		"the socket group":                {"broker.socketGroup=65535", argument("--socket-group=65535")},
 		"the status port":                 {"broker.statusPort=9999", argument("--broker-status-port=9999")},
+		"brokers that require FIPS 140-3": {"broker.requireFIPS=true", argument("--broker-require-fips")},
 		"the broker's log level":          {"broker.logLevel=debug", argument("--broker-log-level=debug")},
 		"the broker's CPU request":        {"broker.resources.requests.cpu=100m", argument("--broker-cpu-request=100m")},
 		"the broker's memory request":     {"broker.resources.requests.memory=1Gi", argument("--broker-memory-request=1Gi")},
