@@ -52,8 +52,7 @@ func parsePrivate(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// isMLDSA tells whether a PEM text is the PKCS #8 of an ML-DSA key: the last
-// arc of 2.16.840.1.101.3.4.3.17 to 19 says which.
+// isMLDSA tells whether a PEM text is the PKCS #8 of an ML-DSA key.
 func isMLDSA(text []byte) bool {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -68,9 +67,7 @@ func isMLDSA(text []byte) bool {
 	if !decodesAs(block.Bytes, &outer) {
 		return false
 	}
-	oid := outer.Algorithm.Algorithm
-	last := len(oid) - 1
-	return last == 8 && oid[:last].Equal(asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 3}) && oid[last] >= 17 && oid[last] <= 19
+	return isMLDSAKeyOID(outer.Algorithm.Algorithm)
 }
 
 // labelsOf lists the labels of all PEM blocks but those that may stand before a
@@ -92,8 +89,12 @@ func labelsOf(text []byte) []string {
 // nothing of the key and are not read.
 func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
 	if isDER(data) {
-		if public, err := parsePublicDER(data); err == nil {
+		public, err := parsePublicDER(data)
+		if err == nil {
 			return public, nil, nil
+		}
+		if explained := explainPublicKey(data); explained != nil {
+			return nil, nil, err
 		}
 		signer, err := ParseSigner(data)
 		if err != nil {
@@ -140,6 +141,9 @@ func parsePublic(data []byte) (crypto.PublicKey, error) {
 func parsePublicDER(der []byte) (crypto.PublicKey, error) {
 	public, err := mldsax509.ParsePKIXPublicKey(der)
 	if err != nil {
+		if explained := explainPublicKey(der); explained != nil {
+			return nil, explained
+		}
 		return nil, errors.New("has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key")
 	}
 	return usablePublic(public)

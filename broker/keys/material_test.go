@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -42,6 +43,21 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 	}
 }
 
+// publicInfo is a SubjectPublicKeyInfo of four bytes of key. The content of the
+// algorithm's identifier and the parameters are in hexadecimal.
+func publicInfo(oid, parameters string) string {
+	var algorithm struct {
+		OID        asn1.RawValue
+		Parameters asn1.RawValue `asn1:"optional"`
+	}
+	algorithm.OID = asn1.RawValue{Tag: asn1.TagOID, Bytes: must(hex.DecodeString(oid))}
+	algorithm.Parameters.FullBytes = must(hex.DecodeString(parameters))
+	return string(must(asn1.Marshal(struct {
+		Algorithm any
+		Key       asn1.BitString
+	}{algorithm, asn1.BitString{Bytes: []byte{4, 1, 2, 3}, BitLength: 32}})))
+}
+
 func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 	expanded := must(asn1.Marshal(struct {
 		Version   int
@@ -49,10 +65,19 @@ func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 		Key       []byte
 	}{0, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 3, 18}}, append([]byte{4, 130, 15, 192}, make([]byte, 4032)...)}))
 	for name, c := range map[string]struct{ text, want string }{
-		"is empty":                       {"", "has no key, expected PEM with a public key, a certificate or a private key"},
-		"is no PEM":                      {"hunter2", "has no key, expected PEM with a public key, a certificate or a private key"},
-		"is the DER of something else":   {"0\x03\x02\x01\x07", "has no key that can be read, expected the DER of a public or private key"},
-		"is a public key with rubbish":   {block("PUBLIC KEY", []byte("hunter2")), "has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key"},
+		"is empty":                     {"", "has no key, expected PEM with a public key, a certificate or a private key"},
+		"is no PEM":                    {"hunter2", "has no key, expected PEM with a public key, a certificate or a private key"},
+		"is the DER of something else": {"0\x03\x02\x01\x07", "has no key that can be read, expected the DER of a public or private key"},
+		"is a public key with rubbish": {block("PUBLIC KEY", []byte("hunter2")), "has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key"},
+		"is on another curve":          {publicInfo("2a8648ce3d0201", "06052b8104000a"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
+		"has a curve's parameters":     {publicInfo("2a8648ce3d0201", "3000"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
+		"is no point of its curve":     {publicInfo("2a8648ce3d0201", "06082a8648ce3d030107"), "is damaged: its parts do not fit together"},
+		"is for RSASSA-PSS only":       {publicInfo("2a864886f70d01010a", "3000"), "is an RSA key restricted to RSASSA-PSS, expected the ordinary kind (rsaEncryption); a profile chooses PSS by SignAlg rsa-pss"},
+		"is a short key of ML-DSA":     {publicInfo("608648016503040312", ""), "is damaged: its parts do not fit together"},
+		"is of another algorithm":      {publicInfo("2b6571", ""), "has a public key of the algorithm 1.3.101.113, expected RSA, ECDSA, Ed25519 or ML-DSA"},
+		"is of an algorithm with a name that is long": {publicInfo(strings.Repeat("7f", 20000), ""),
+			"has a public key of the algorithm 2.47" + strings.Repeat(".127", 15) + "…, expected RSA, ECDSA, Ed25519 or ML-DSA"},
+		"is of another algorithm in PEM": {block("PUBLIC KEY", []byte(publicInfo("2b6571", ""))), "has a public key of the algorithm 1.3.101.113, expected RSA, ECDSA, Ed25519 or ML-DSA"},
 		"is two public keys":             {publicPEM(ecKey) + publicPEM(ecKey), "has more than one PEM block, expected one public key"},
 		"is a certificate with rubbish":  {block("CERTIFICATE", []byte("hunter2")), "has a certificate, number 1, that cannot be read: x509: malformed certificate"},
 		"has an expanded ML-DSA key":     {block("PRIVATE KEY", expanded), "is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone"},

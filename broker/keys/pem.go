@@ -94,8 +94,33 @@ var (
 	ecdsaKeyOID   = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
 	ed25519KeyOID = asn1.ObjectIdentifier{1, 3, 101, 112}
 
+	// mldsaKeyOIDs is the arc of ML-DSA-44 to ML-DSA-87, whose last number is 17 to 19.
+	mldsaKeyOIDs = asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 3}
+
 	nistCurves = []asn1.ObjectIdentifier{{1, 3, 132, 0, 33}, {1, 2, 840, 10045, 3, 1, 7}, {1, 3, 132, 0, 34}, {1, 3, 132, 0, 35}}
 )
+
+// What keys of either kind are refused for.
+var (
+	errDamaged         = errors.New("is damaged: its parts do not fit together")
+	errRestrictedToPSS = errors.New("is an RSA key restricted to RSASSA-PSS, expected the ordinary kind (rsaEncryption); a profile chooses PSS by SignAlg rsa-pss")
+)
+
+// shortOID writes an object identifier for a message, which has to stay short
+// whatever a key claims to be.
+func shortOID(oid asn1.ObjectIdentifier) string {
+	const longest = 64
+	text := oid.String()
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return text
+}
+
+func isMLDSAKeyOID(oid asn1.ObjectIdentifier) bool {
+	last := len(mldsaKeyOIDs)
+	return len(oid) == last+1 && oid[:last].Equal(mldsaKeyOIDs) && oid[last] >= 17 && oid[last] <= 19
+}
 
 // explainPrivateKey tells why no parser takes a private key. The parsers' own words are
 // for programmers, and each knows only its own form.
@@ -117,14 +142,14 @@ func explainPrivateKey(der []byte) error {
 		defer clear(pkcs8.Key)
 		switch algorithm := pkcs8.Algorithm.Algorithm; {
 		case algorithm.Equal(rsaPSSKeyOID):
-			return errors.New("is an RSA key restricted to RSASSA-PSS, expected the ordinary kind (rsaEncryption); a profile chooses PSS by SignAlg rsa-pss")
+			return errRestrictedToPSS
 		case algorithm.Equal(ecdsaKeyOID):
 			// What are no parameters of a named curve is on an unknown one.
 			_, _ = asn1.Unmarshal(pkcs8.Algorithm.Parameters.FullBytes, &curve)
 		case algorithm.Equal(rsaKeyOID), algorithm.Equal(ed25519KeyOID):
-			return errors.New("is damaged: its parts do not fit together")
+			return errDamaged
 		default:
-			return fmt.Errorf("has a key of the algorithm %s, expected RSA, ECDSA or Ed25519", algorithm)
+			return fmt.Errorf("has a key of the algorithm %s, expected RSA, ECDSA or Ed25519", shortOID(algorithm))
 		}
 	case decodesAs(der, &sec1):
 		defer clear(sec1.Key)
@@ -134,12 +159,42 @@ func explainPrivateKey(der []byte) error {
 	default:
 		return errors.New("is damaged: the content of its PEM block is no DER")
 	}
+	return explainCurve(curve)
+}
+
+// explainCurve tells why a key with the parameters of a named curve is not taken.
+func explainCurve(curve asn1.ObjectIdentifier) error {
 	for _, known := range nistCurves {
 		if curve.Equal(known) {
-			return errors.New("is damaged: its parts do not fit together")
+			return errDamaged
 		}
 	}
 	return errors.New("is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name")
+}
+
+// explainPublicKey tells why the DER of a public key is not taken, or returns nil
+// where it is no SubjectPublicKeyInfo at all.
+func explainPublicKey(der []byte) error {
+	var info struct {
+		Algorithm pkix.AlgorithmIdentifier
+		Key       asn1.BitString
+	}
+	if !decodesAs(der, &info) {
+		return nil
+	}
+	switch algorithm := info.Algorithm.Algorithm; {
+	case algorithm.Equal(rsaPSSKeyOID):
+		return errRestrictedToPSS
+	case algorithm.Equal(ecdsaKeyOID):
+		curve := asn1.ObjectIdentifier{}
+		// What are no parameters of a named curve is on an unknown one.
+		_, _ = asn1.Unmarshal(info.Algorithm.Parameters.FullBytes, &curve)
+		return explainCurve(curve)
+	case algorithm.Equal(rsaKeyOID), algorithm.Equal(ed25519KeyOID), isMLDSAKeyOID(algorithm):
+		return errDamaged
+	default:
+		return fmt.Errorf("has a public key of the algorithm %s, expected RSA, ECDSA, Ed25519 or ML-DSA", shortOID(algorithm))
+	}
 }
 
 func decodesAs(der []byte, into any) bool {
