@@ -55,6 +55,7 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
 	$(MAKE) verify
 	$(MAKE) test-unit
+	$(MAKE) test-conformance
 	$(MAKE) test-clients
 	$(MAKE) test-apiserver
 	$(MAKE) test-cluster
@@ -70,17 +71,25 @@ verify-generated: ## Check that what is committed is what `make generate` makes.
 .PHONY: lint
 lint: ## Run the linters, the rule that the broker imports nothing from Kubernetes among them.
 	$$(hack/tools/build golangci-lint) run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/conformance && "$$linter" run ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster.
 	hack/tools/build helm kustomize >/dev/null
 	go test -race ./...
-	cd test/certificates && go test ./...
 	cd hack/image && go test ./...
 
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
 	go test -tags clients -count=1 ./test/clients/...
+
+.PHONY: test-conformance
+test-conformance: ## Run a part of the published test vectors through the broker's socket (needs pip and OpenSSL).
+	cd test/conformance && go test ./... && go run . --quick
+
+.PHONY: conformance
+conformance: ## Run all published test vectors through the broker's socket and write docs/conformance.md.
+	cd test/conformance && go run . --report ../../docs/conformance.md
 
 .PHONY: test-apiserver
 test-apiserver: ## Run the tests against a real API server and etcd.

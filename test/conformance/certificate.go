@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	zx509 "github.com/zmap/zcrypto/x509"
+	"github.com/zmap/zlint/v3"
+	"github.com/zmap/zlint/v3/lint"
+	"go.yaml.in/yaml/v3"
+)
+
+const zlintModule = "github.com/zmap/zlint/v3"
+
+func zlintSource() source {
+	return source{zlintModule, moduleVersion(zlintModule), "rules of RFC 3279, 5280, 5480, 5891, 6962, 8813 and of the community, for certificates"}
+}
+
+// rules are those that are about any certificate of the Internet. Those of the
+// web's browsers and of mail are for public authorities.
+var rules = lint.SourceList{lint.RFC3279, lint.RFC5280, lint.RFC5480, lint.RFC5891, lint.RFC6962, lint.RFC8813, lint.Community}
+
+// ofTheCatalogue are findings about what the profiles of the catalogue say: they
+// allow digitalSignature and keyEncipherment to clients, whatever their keys.
+// Released brokers make such certificates, so they stay.
+var ofTheCatalogue = []string{"e_key_usage_and_extended_key_usage_inconsistent", "e_ecdsa_allowed_ku"}
+
+// ownProfiles have what those of the catalogue do not.
+const ownProfiles = `
+- Name: names
+  API:
+    SignCertificate:
+      SignAlg: ecdsa
+      HashAlg: sha-256
+      SKIHashAlg: sha-256
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 2160h}
+      KeyConstraints: &keys
+        Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 521}, Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
+        Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 521}, Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
+      KeyUsage: [digitalSignature]
+      ExtendedKeyUsage: [serverAuth, clientAuth]
+      SubjectAltNames: {Rule: copy}
+- Name: authority
+  API:
+    SignCertificate:
+      SignAlg: ecdsa
+      HashAlg: sha-384
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 43800h}
+      KeyConstraints: *keys
+      KeyUsage: [keyCertSign, cRLSign]
+      BasicConstraints: {CA: true, PathLenConstraint: 0}
+- Name: pss
+  API:
+    SignCertificate:
+      SignAlg: rsa-pss
+      HashAlg: sha-256
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 2160h}
+      KeyConstraints: *keys
+      KeyUsage: [digitalSignature]
+- Name: ed25519-issuer
+  API:
+    SignCertificate:
+      SignAlg: ed25519
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 2160h}
+      KeyConstraints: *keys
+      KeyUsage: [digitalSignature]
+`
+
+// keyNotAllowed is what the broker says of keys that are not a profile's.
+var keyNotAllowed = []refusal{
+	{"a key of a size that the profile does not allow", " bits, expected "},
+	{"a key of an algorithm that the profile does not allow", " key, expected "},
+	{"a key of an algorithm that the profile does not allow", "KeyConstraints do not list"},
+}
+
+// keySizes are bounds in bits by the algorithm of a key.
+type keySizes map[string]struct {
+	Min int `yaml:"MinKeySize"`
+	Max int `yaml:"MaxKeySize"`
+}
+
+func (k keySizes) allow(p party) bool {
+	size, listed := k[p.algorithm]
+	return listed && size.Min <= p.bits && p.bits <= size.Max
+}
+
+// certificateProfile is what a profile says of keys. It is read here a second
+// time, so that a key that the profile allows but the broker refuses is noticed.
+type certificateProfile struct {
+	Name string `yaml:"Name"`
+	API  struct {
+		SignCertificate struct {
+			SignAlg        string `yaml:"SignAlg"`
+			KeyConstraints struct {
+				Subject keySizes `yaml:"Subject"`
+				Issuer  keySizes `yaml:"Issuer"`
+			} `yaml:"KeyConstraints"`
+		} `yaml:"SignCertificate"`
+	} `yaml:"API"`
+}
+
+// allows tells whether an issuer may sign for a subject.
+func (c certificateProfile) allows(issuer, subject party) bool {
+	policy := c.API.SignCertificate
+	signer := map[string]string{"rsa": "RSA", "rsa-pss": "RSA", "ecdsa": "ECDSA", "ed25519": "Ed25519"}[policy.SignAlg]
+	return issuer.algorithm == signer && policy.KeyConstraints.Issuer.allow(issuer) && policy.KeyConstraints.Subject.allow(subject)
+}
+
+// variants are how a request can be, but for its keys.
+var variants = map[string]certificateRequest{
+	"as it is": {},
+	"with all fields": {
+		subject:               `CN=web.shop.example.com,OU=Web+OU=Shop,O=Example\, Inc.,C=DE,DC=example,emailAddress=ops@example.com`,
+		crlDistributionPoints: []string{"http://crl.example.com/1.crl", "https://crl.example.com/2.crl"},
+	},
+}
+
+// addCertificates adds every combination of a profile, an issuer's kind of key
+// and a subject's.
+func (p *plan) addCertificates(root string) error {
+	catalogue, err := os.ReadFile(filepath.Join(root, "broker", "profile", "catalogue", "Profiles.yaml"))
+	if err != nil {
+		return err
+	}
+	registry, err := lint.GlobalRegistry().Filter(lint.FilterOptions{IncludeSources: rules})
+	if err != nil {
+		return fmt.Errorf("choose the rules of the linter: %w", err)
+	}
+	parties, err := newParties()
+	if err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		text  string
+		judge certificateJudge
+	}{
+		{string(catalogue), certificateJudge{p, registry, ofTheCatalogue}},
+		{ownProfiles, certificateJudge{p, registry, nil}},
+	} {
+		p.profiles.further += part.text
+		var profiles []certificateProfile
+		if err := yaml.Unmarshal([]byte(part.text), &profiles); err != nil {
+			return fmt.Errorf("read the profiles: %w", err)
+		}
+		for _, profile := range profiles {
+			if profile.API.SignCertificate.SignAlg == "" {
+				return fmt.Errorf("the profile %q does not sign certificates", profile.Name)
+			}
+			p.profiles.expect++
+			for _, issuer := range parties {
+				for _, subject := range parties {
+					for variant, request := range variants {
+						request.csr, request.caKey, request.caCertificate = subject.csr, issuer.key, issuer.certificate
+						p.add(row{"SignCertificate", profile.Name, fromCertificates},
+							fmt.Sprintf("issuer %s, subject %s, %s", issuer.kind, subject.kind, variant),
+							part.judge.issuing(profile, issuer, subject, request))
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+const fromCertificates = "zlint and OpenSSL"
+
+// certificateJudge decides on certificates.
+type certificateJudge struct {
+	plan     *plan
+	registry lint.Registry
+	exempt   []string // rules that are counted only
+}
+
+// issuing asks for a certificate and has it judged.
+func (j certificateJudge) issuing(profile certificateProfile, issuer, subject party, request certificateRequest) func(context.Context, *client) verdict {
+	return func(ctx context.Context, c *client) verdict {
+		der, err := c.certificate(ctx, profile.Name, request)
+		switch {
+		case !profile.allows(issuer, subject):
+			return judgeRefusal(err, keyNotAllowed)
+		case err != nil:
+			return failed("%v", err)
+		}
+		return first(j.lint(der), verifyByOpenSSL(ctx, der, issuer.certificate))
+	}
+}
+
+func (j certificateJudge) lint(der []byte) verdict {
+	certificate, err := zx509.ParseCertificate(der)
+	if err != nil {
+		return failed("the linter cannot read it: %v", err)
+	}
+	for name, result := range zlint.LintCertificateEx(certificate, j.registry).Results {
+		switch {
+		case result.Status < lint.Warn:
+		case slices.Contains(j.exempt, name):
+			j.plan.found(name)
+		default:
+			return failed("%s: %s %s", name, result.Status, result.Details)
+		}
+	}
+	return passed()
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+)
+
+// nonceSize is the only size of nonces, in bytes, that the broker takes.
+const nonceSize = 12
+
+// What the broker says of a ciphertext that does not authenticate, and of nonces
+// that it does not take.
+const (
+	sayingForged = "ciphertext does not authenticate with this key, nonce, aad and tag"
+	reasonNonce  = "a nonce of another size than 12 bytes"
+	sayingNonce  = "nonce has "
+	cipherStride = 6 // one of this many of CAVS goes into a quick run
+)
+
+// aead is a vector of authenticated encryption.
+type aead struct {
+	key, plaintext []byte
+	sealed
+}
+
+// profileFor notes the profile of a vector and the refusals that are due.
+func (a aead) profileFor(p *plan) (string, []refusal) {
+	profile, due := p.profiles.cipher(8*len(a.key), 8*len(a.tag))
+	if len(a.nonce) != nonceSize {
+		due = append(due, refusal{reasonNonce, sayingNonce})
+	}
+	return profile, due
+}
+
+func (a aead) encrypts(ctx context.Context, c *client, profile string, due []refusal) verdict {
+	got, err := c.encrypt(ctx, profile, a.key, a.nonce, a.additional, a.plaintext)
+	switch {
+	case len(due) > 0:
+		return judgeRefusal(err, due)
+	case err != nil:
+		return failed("%v", err)
+	}
+	return first(
+		judgeEqual("the ciphertext", got.ciphertext, a.ciphertext),
+		judgeEqual("the tag", got.tag, a.tag),
+		judgeEqual("the nonce", got.nonce, a.nonce),
+	)
+}
+
+func (a aead) decrypts(ctx context.Context, c *client, profile string, due []refusal, forged bool) verdict {
+	plaintext, err := c.decrypt(ctx, profile, a.key, a.sealed)
+	switch {
+	case len(due) > 0:
+		return judgeRefusal(err, due)
+	case forged:
+		if v := judgeRefusal(err, []refusal{{"a forgery", sayingForged}}); v.failed != "" {
+			return v
+		}
+		return passed()
+	case err != nil:
+		return failed("%v", err)
+	}
+	return judgeEqual("the plaintext", plaintext, a.plaintext)
+}
+
+func (p *plan) addCiphers(vectors *nist) error {
+	for _, size := range []int{128, 192, 256} {
+		for _, operation := range []string{"EncryptData", "DecryptData"} {
+			kind := map[string]string{"EncryptData": "EncryptExtIV", "DecryptData": "Decrypt"}[operation]
+			path := fmt.Sprintf("ciphers/AES/GCM/gcm%s%d.rsp", kind, size)
+			records, err := vectors.records(path)
+			if err != nil {
+				return err
+			}
+			at := row{operation, fmt.Sprintf("aes-gcm-%d", size), fromCAVS}
+			for _, r := range records {
+				if _, vector := r["Key"]; !vector {
+					continue // the section's own lines
+				}
+				a, err := aeadOf(r)
+				if err != nil {
+					return fmt.Errorf("%s: %w", path, err)
+				}
+				_, forged := r["FAIL"]
+				profile, due := a.profileFor(p)
+				name := fmt.Sprintf("%s, IVlen %s, PTlen %s, AADlen %s, Taglen %s, Count %s", path, r["IVlen"], r["PTlen"], r["AADlen"], r["Taglen"], r["Count"])
+				send := encrypting(a, profile, due)
+				if operation == "DecryptData" {
+					send = decrypting(a, profile, due, forged)
+				}
+				p.addSome(cipherStride, at, name, send)
+			}
+		}
+	}
+	return nil
+}
+
+// aeadOf reads a vector and checks it against the sizes that its section has.
+func aeadOf(r record) (aead, error) {
+	var a aead
+	for field, to := range map[string]*[]byte{"Key": &a.key, "IV": &a.nonce, "AAD": &a.additional, "PT": &a.plaintext, "CT": &a.ciphertext, "Tag": &a.tag} {
+		data, err := r.bytes(field)
+		if err != nil {
+			return a, err
+		}
+		*to = data
+	}
+	for field, found := range map[string]int{"Keylen": len(a.key), "IVlen": len(a.nonce), "AADlen": len(a.additional), "PTlen": len(a.ciphertext), "Taglen": len(a.tag)} {
+		if want, err := strconv.Atoi(r[field]); err != nil || want != 8*found {
+			return a, fmt.Errorf("found %d bits where the section says %s is %q", 8*found, field, r[field])
+		}
+	}
+	return a, nil
+}
+
+func encrypting(a aead, profile string, due []refusal) func(context.Context, *client) verdict {
+	return func(ctx context.Context, c *client) verdict { return a.encrypts(ctx, c, profile, due) }
+}
+
+func decrypting(a aead, profile string, due []refusal, forged bool) func(context.Context, *client) verdict {
+	return func(ctx context.Context, c *client) verdict { return a.decrypts(ctx, c, profile, due, forged) }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// document renders the results as docs/conformance.md.
+func (r *results) document(now time.Time, machine string) []byte {
+	var d bytes.Buffer
+	total := r.sum()
+	fmt.Fprintf(&d, `# Conformance
+
+Test vectors that others published, sent through the socket to the broker as images have it: a client with an encoding of the
+protocol of its own, and a broker in a process of its own. What the broker refuses on purpose has to be refused with the code
+INVALID_ARGUMENT and the sentence that says why, or, where a signature only has other parameters than profiles have, to be
+called not valid. Every other difference is a failure. This page is what the command wrote:
+
+`+"```sh\nmake conformance\n```"+`
+
+%s vectors in %s: **%s passed, %s refused on purpose, %d failed.** On %s, %s; broker: %s.
+
+| vectors | version | what of them |
+|---|---|---|
+`, thousands(total.ran), r.took.Round(time.Second), thousands(total.passed), thousands(total.ran-total.passed-total.failed), r.failures(), machine, now.UTC().Format("2 January 2006"), r.broker)
+	for _, s := range r.plan.sources {
+		fmt.Fprintf(&d, "| %s | %s | %s |\n", s.name, s.version, s.about)
+	}
+	d.WriteString(`
+` + "`make test`" + ` runs a part of it: all of the smaller sets, one of every few of the larger ones.
+
+## By operation and algorithm
+
+A vector of HashData passes if both generations of the protocol give the digest, in hexadecimal and raw. Where SHAKE has
+another length than profiles have, the part that both have is compared. A Monte Carlo vector is a chain of 1000 digests.
+A signature of ML-DSA is never the same twice, so a vector of SignData passes if what was signed with the published seed
+verifies under the published public key.
+
+| operation | algorithm | vectors of | ran | passed | refused | failed | left out |
+|---|---|---|---|---|---|---|---|
+`)
+	for _, at := range r.sorted() {
+		c := r.rows[at]
+		fmt.Fprintf(&d, "| %s | %s | %s | %d | %d | %d | %d | %d |\n", at.operation, at.algorithm, at.source, c.ran, c.passed, sumOf(c.refused), c.failed, sumOf(c.leftOut))
+	}
+	d.WriteString("\n## Refused on purpose\n\n| vectors | because of |\n|---|---|\n")
+	writeReasons(&d, r.reasons(refusedOf))
+	d.WriteString("\n## Left out\n\nThese vectors cannot be sent: no field of the protocol has what they are about.\n\n| vectors | because of |\n|---|---|\n")
+	writeReasons(&d, r.reasons(leftOutOf))
+	d.WriteString(`
+## Certificates
+
+For SignCertificate the rows are profiles: those of the catalogue, and some with what the catalogue does not have. A vector is
+a combination of the issuer's key and the subject's (RSA 3072, P-256, P-384, P-521, Ed25519), with the fields of the request
+set or not. It passes if zlint has no error and no warning, and ` + "`openssl verify -x509_strict`" + ` accepts the certificate;
+combinations that the profile's KeyConstraints exclude are refused.
+
+Rules that certificates of the catalogue's profiles are exempt from, with the number of findings. These profiles allow
+keyEncipherment to clients with whatever key, as in every release; a profile of yours need not:
+
+| findings | rule |
+|---|---|
+`)
+	writeReasons(&d, r.plan.findings)
+	return d.Bytes()
+}
+
+func writeReasons(d *bytes.Buffer, reasons map[string]int) {
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(d, "| %d | %s |\n", reasons[reason], reason)
+	}
+}
+
+// thousands writes a number of up to nine digits with commas between thousands.
+func thousands(n int) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%d,%03d,%03d", n/1_000_000, n/1000%1000, n%1000)
+	case n >= 1000:
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	default:
+		return fmt.Sprint(n)
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// profileSet collects the profiles that vectors need, by name. Some are made on
+// purpose with what the format of profiles does not have, so that the broker
+// serves none of that name.
+type profileSet struct {
+	served   map[string]string // text by name
+	unserved map[string]string
+	further  string // entries that were written elsewhere
+	expect   int    // how many those are
+}
+
+func newProfileSet() *profileSet {
+	return &profileSet{served: map[string]string{}, unserved: map[string]string{}}
+}
+
+// file is the content of Profiles.yaml.
+func (p *profileSet) file() string {
+	var text strings.Builder
+	for _, profiles := range []map[string]string{p.served, p.unserved} {
+		for _, name := range slices.Sorted(maps.Keys(profiles)) {
+			fmt.Fprintf(&text, "- Name: %s\n  API: {%s}\n", name, profiles[name])
+		}
+	}
+	return text.String() + p.further
+}
+
+// add notes a profile. Where the format of profiles does not have the value, it
+// returns the refusal that its calls have to meet.
+func (p *profileSet) add(name, api, value string, known bool) (string, []refusal) {
+	if known {
+		p.served[name] = api
+		return name, nil
+	}
+	p.unserved[name] = api
+	return name, []refusal{{"profiles do not have " + value, "no profile of this name is served"}}
+}
+
+var (
+	hashAlgorithms      = []string{"sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128", "shake-256"}
+	signatureHashes     = []string{"sha-256", "sha-384", "sha-512", "sha3-256", "sha3-384", "sha3-512"}
+	tagSizes            = []int{96, 104, 112, 120, 128}
+	postQuantumSigning  = []string{"ml-dsa-44", "ml-dsa-65", "ml-dsa-87"}
+	signingWithNoDigest = append([]string{"ed25519"}, postQuantumSigning...)
+)
+
+func (p *profileSet) hash(algorithm string) (string, []refusal) {
+	return p.add("hash-"+algorithm, "HashData: {HashAlg: "+algorithm+"}",
+		"HashAlg "+algorithm+" for HashData", slices.Contains(hashAlgorithms, algorithm))
+}
+
+func (p *profileSet) cipher(keySize, tagSize int) (string, []refusal) {
+	return p.add(fmt.Sprintf("aes-gcm-%d-%d", keySize, tagSize),
+		fmt.Sprintf("EncryptData: {EncryptAlg: aes-gcm, KeySize: %d, TagLength: %d}", keySize, tagSize),
+		fmt.Sprintf("TagLength %d", tagSize), slices.Contains(tagSizes, tagSize))
+}
+
+// signature notes a profile without limits on the size of keys, so that those of
+// the broker count.
+func (p *profileSet) signature(algorithm, hash string) (string, []refusal) {
+	if slices.Contains(postQuantumSigning, algorithm) {
+		return p.add(algorithm, "SignData: {SigningMode: post-quantum, SignAlg: "+algorithm+"}", "", true)
+	}
+	if slices.Contains(signingWithNoDigest, algorithm) {
+		return p.add(algorithm, "SignData: {SignAlg: "+algorithm+"}", "", true)
+	}
+	return p.add(algorithm+"-with-"+hash, "SignData: {SignAlg: "+algorithm+", HashAlg: "+hash+"}",
+		"HashAlg "+hash+" for SignData", slices.Contains(signatureHashes, hash))
+}

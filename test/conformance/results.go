@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// maxShown is how many failures of a row are told in full.
+const maxShown = 10
+
+// count is what came of the vectors of a row.
+type count struct {
+	ran, passed, failed int
+	refused, leftOut    map[string]int // by reason
+	failures            []string       // the first of them
+}
+
+// results is what came of all vectors.
+type results struct {
+	plan   *plan
+	rows   map[row]*count
+	broker string // its version
+	took   time.Duration
+}
+
+func newResults(p *plan) *results {
+	r := &results{plan: p, rows: map[row]*count{}}
+	for at, reasons := range p.leftOut {
+		r.at(at).leftOut = reasons
+	}
+	return r
+}
+
+func (r *results) at(at row) *count {
+	if r.rows[at] == nil {
+		r.rows[at] = &count{refused: map[string]int{}}
+	}
+	return r.rows[at]
+}
+
+func (r *results) count(v vector, verdict verdict) {
+	c := r.at(v.row)
+	c.ran++
+	switch {
+	case verdict.failed != "":
+		c.failed++
+		if len(c.failures) < maxShown {
+			c.failures = append(c.failures, v.name+": "+verdict.failed)
+		}
+	case verdict.refused != "":
+		c.refused[verdict.refused]++
+	default:
+		c.passed++
+	}
+}
+
+func (r *results) sorted() []row {
+	return slices.SortedFunc(maps.Keys(r.rows), func(a, b row) int {
+		return cmp.Or(
+			slices.Index(operations, a.operation)-slices.Index(operations, b.operation),
+			strings.Compare(a.algorithm, b.algorithm),
+			strings.Compare(a.source, b.source))
+	})
+}
+
+// operations are in the order of the documentation.
+var operations = []string{"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData"}
+
+func (r *results) sum() (total count) {
+	for _, c := range r.rows {
+		total.ran, total.passed, total.failed = total.ran+c.ran, total.passed+c.passed, total.failed+c.failed
+	}
+	return total
+}
+
+func (r *results) failures() int { return r.sum().failed + len(r.uncertified()) }
+
+// uncertified lists the profiles of which no certificate passed: nothing is
+// known of them.
+func (r *results) uncertified() []string {
+	var none []string
+	for at, c := range r.rows {
+		if at.operation == "SignCertificate" && c.passed == 0 {
+			none = append(none, at.algorithm)
+		}
+	}
+	slices.Sort(none)
+	return none
+}
+
+func sumOf(counts map[string]int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// reasons sums counts of the rows up by reason.
+func (r *results) reasons(of func(*count) map[string]int) map[string]int {
+	total := map[string]int{}
+	for _, c := range r.rows {
+		for reason, n := range of(c) {
+			total[reason] += n
+		}
+	}
+	return total
+}
+
+func refusedOf(c *count) map[string]int { return c.refused }
+func leftOutOf(c *count) map[string]int { return c.leftOut }
+
+// print writes the results for people to read.
+func (r *results) print(to io.Writer) {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "operation\talgorithm or profile\tvectors of\tran\tpassed\trefused on purpose\tfailed\tleft out")
+	for _, at := range r.sorted() {
+		c := r.rows[at]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\n", at.operation, at.algorithm, at.source, c.ran, c.passed, sumOf(c.refused), c.failed, sumOf(c.leftOut))
+	}
+	_ = table.Flush() // the writer below it is the program's output
+	for _, part := range []struct {
+		title string
+		of    func(*count) map[string]int
+	}{{"refused on purpose", refusedOf}, {"left out", leftOutOf}} {
+		fmt.Fprintf(to, "\n%s:\n", part.title)
+		reasons := r.reasons(part.of)
+		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+			fmt.Fprintf(to, "%8d  %s\n", reasons[reason], reason)
+		}
+	}
+	fmt.Fprintln(to)
+	for _, at := range r.sorted() {
+		for _, failure := range r.rows[at].failures {
+			fmt.Fprintf(to, "FAILED %s %s, %s: %s\n", at.operation, at.algorithm, at.source, failure)
+		}
+	}
+	for _, profile := range r.uncertified() {
+		fmt.Fprintf(to, "FAILED SignCertificate %s: made no certificate\n", profile)
+	}
+	total := r.sum()
+	fmt.Fprintf(to, "%d vectors in %s: %d passed, %d refused on purpose, %d failed\n", total.ran, r.took.Round(time.Second),
+		total.passed, total.ran-total.passed-total.failed, r.failures())
+}

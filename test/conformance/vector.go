@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// row is what is counted together.
+type row struct{ operation, algorithm, source string }
+
+// vector is one published example of what goes in and what has to come out.
+type vector struct {
+	row
+	name string // where it is in its source
+	run  func(context.Context, *client) verdict
+}
+
+// verdict is passed, unless it has a reason to be otherwise.
+type verdict struct {
+	refused string // why the broker refuses on purpose
+	failed  string // what was wrong
+}
+
+func passed() verdict                   { return verdict{} }
+func refused(reason string) verdict     { return verdict{refused: reason} }
+func failed(f string, a ...any) verdict { return verdict{failed: fmt.Sprintf(f, a...)} }
+
+// refusal is what the broker does not take on purpose, with words of the
+// sentence that says so.
+type refusal struct{ reason, saying string }
+
+// judgeRefusal decides on an answer where at least one of the refusals is due.
+// They all have the code INVALID_ARGUMENT: clients repeat none of them.
+func judgeRefusal(err error, due []refusal) verdict {
+	if err == nil {
+		return failed("was not refused, expected: %s", due[0].reason)
+	}
+	if v, wrong := wrongCode(err); wrong {
+		return v
+	}
+	for _, r := range due {
+		if strings.Contains(status.Convert(err).Message(), r.saying) {
+			return refused(r.reason)
+		}
+	}
+	return failed("refused for another reason (%v), expected: %s", err, due[0].reason)
+}
+
+func wrongCode(err error) (verdict, bool) {
+	if code := status.Code(err); code != codes.InvalidArgument {
+		return failed("code %s (%v), expected %s", code, err, codes.InvalidArgument), true
+	}
+	return verdict{}, false
+}
+
+// judgeEqual compares what came out with what had to.
+func judgeEqual(what string, got, want []byte) verdict {
+	if !bytes.Equal(got, want) {
+		return failed("%s is %s, expected %s", what, short(got), short(want))
+	}
+	return passed()
+}
+
+func short(data []byte) string {
+	const most = 40
+	if len(data) > most {
+		return fmt.Sprintf("%s… (%d bytes)", hex.EncodeToString(data[:most]), len(data))
+	}
+	return hex.EncodeToString(data)
+}
+
+// first returns the first verdict that is a failure, else the last one.
+func first(verdicts ...verdict) verdict {
+	for _, v := range verdicts {
+		if v.failed != "" {
+			return v
+		}
+	}
+	return verdicts[len(verdicts)-1]
+}
