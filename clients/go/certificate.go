@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"time"
+)
+
+// SignCertificateRequest asks for a certificate.
+type SignCertificateRequest struct {
+	// Profile is the name of the profile; empty for that of WithProfile.
+	Profile string
+	// CSR is the certificate request (PKCS #10) in PEM, at most 64 KiB.
+	CSR []byte
+	// CAPrivateKey is the issuer's private key in PEM, at most 64 KiB; empty where
+	// the profile names the key, which is better.
+	CAPrivateKey []byte
+	// CACertificate is the issuer's certificate in PEM, at most 64 KiB; may be empty
+	// where the profile names the key.
+	CACertificate []byte
+	// NotBefore and NotAfter are when the certificate is valid, by the second. Zero
+	// is as early, or as late, as profile and issuer allow.
+	NotBefore, NotAfter time.Time
+	// Subject replaces that of the request: text as in RFC 4514, at most 1 KiB, the
+	// components in the order that the certificate has them.
+	Subject string
+	// CRLDistributionPoints are URLs, at most 16 of 2048 bytes each.
+	CRLDistributionPoints []string
+}
+
+// SignCertificateResult is a certificate.
+type SignCertificateResult struct {
+	// Certificate is the certificate in DER.
+	Certificate []byte
+	// Algorithm is what the profile chose, such as "ecdsa".
+	Algorithm string
+	// Deprecation is the warning of a deprecated profile, else nil.
+	Deprecation *Deprecation
+}
+
+// PEM returns the certificate in PEM.
+func (r SignCertificateResult) PEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate})
+}
+
+// SignCertificate issues a certificate by the rules of a profile.
+func (c *Client) SignCertificate(ctx context.Context, r SignCertificateRequest) (SignCertificateResult, error) {
+	size := len(r.CSR) + len(r.CAPrivateKey) + len(r.CACertificate) + len(r.Subject)
+	for _, url := range r.CRLDistributionPoints {
+		size += len(url) + 8
+	}
+	p, err := c.begin(ctx, signCertificate, r.Profile, size)
+	if err != nil {
+		return SignCertificateResult{}, err
+	}
+	defer c.end(p)
+	for name, t := range map[string]time.Time{"NotBefore": r.NotBefore, "NotAfter": r.NotAfter} {
+		if !t.IsZero() && t.Unix() < 0 {
+			return SignCertificateResult{}, failure{code: CodeInvalidArgument, message: said(p.op, p.profile, "%s is %s, expected no time before 1970", name, t)}.error(p.op, p.profile)
+		}
+	}
+	b := appendBytes(*p.request, certCSR, r.CSR)
+	b = appendBytes(b, certCAKey, r.CAPrivateKey)
+	b = appendBytes(b, certCA, r.CACertificate)
+	b = p.trace.appendMetadata(b, certMetadata)
+	if !r.NotBefore.IsZero() {
+		b = appendUint(b, certNotBefore, uint64(r.NotBefore.Unix()))
+	}
+	if !r.NotAfter.IsZero() {
+		b = appendUint(b, certNotAfter, uint64(r.NotAfter.Unix()))
+	}
+	b = appendString(b, certSubject, r.Subject)
+	for _, url := range r.CRLDistributionPoints {
+		b = appendAlways(b, certCRLs, []byte(url))
+	}
+	*p.request = appendUint(b, certFormat, certificateFormatDER)
+	if err := c.do(ctx, p); err != nil {
+		return SignCertificateResult{}, err
+	}
+	var result SignCertificateResult
+	f := fields{wire: p.reply}
+	for f.next() && err == nil {
+		switch f.number {
+		case issuedDER:
+			result.Certificate = bytes.Clone(f.bytes)
+		case issuedDescriptor:
+			result.Algorithm, err = c.algorithm(f.bytes)
+		case issuedMetadata:
+			result.Deprecation, err = c.deprecation(f.bytes)
+		}
+	}
+	switch {
+	case err != nil:
+		return SignCertificateResult{}, p.unreadable(err)
+	case f.err != nil:
+		return SignCertificateResult{}, p.unreadable(f.err)
+	case result.Certificate == nil:
+		return SignCertificateResult{}, p.missing("certificate")
+	}
+	return result, nil
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const (
+	hashStreamMethod = "/cryptobroker.stream.v1.StreamService/HashStream"
+	// chunkSize is how many bytes of an input go into a message. A broker takes up
+	// to 1 MiB.
+	chunkSize = 256 << 10
+)
+
+var hashStreamDescription = grpc.StreamDesc{StreamName: "HashStream", ClientStreams: true}
+
+// HashReader computes the digest of all that is read from input, of any size, by
+// the algorithm of a profile; without a name, by that of WithProfile.
+//
+// It is tried again, as other calls are, while no more than 256 KiB were read.
+// After that only if the input is an io.Seeker: then it begins anew where it began.
+// An error of the input is found by errors.Is.
+func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader) (HashDataResult, error) {
+	if profile == "" {
+		profile = c.profile
+	}
+	h := &hashReading{client: c, profile: profile, input: input}
+	seeker, seekable := input.(io.Seeker)
+	if seekable {
+		if start, err := seeker.Seek(0, io.SeekCurrent); err == nil {
+			h.seeker, h.start = seeker, start
+		}
+	}
+	first, err := h.chunk(chunkSize)
+	defer first.Free()
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return c.HashData(ctx, HashDataRequest{Profile: profile, Input: first.ReadOnlyData()})
+	case err != nil:
+		return HashDataResult{}, h.unread(err).error(hashData, profile)
+	}
+	if !c.enter() {
+		return HashDataResult{}, errClosed(hashData, profile)
+	}
+	defer c.leave()
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	h.first = first
+	began := time.Now()
+	result := h.try(ctx)
+	if result.transient() {
+		result = c.retry(ctx, hashData, profile, began, result, func() failure { return h.try(ctx) })
+	}
+	if result.failed() {
+		return HashDataResult{}, result.error(hashData, profile)
+	}
+	return h.result, nil
+}
+
+// hashReading is one call of HashReader.
+type hashReading struct {
+	client  *Client
+	profile string
+	input   io.Reader
+	// seeker is the input, where that can go back to start; else nil.
+	seeker io.Seeker
+	start  int64
+	// first is the first chunk; beyond tells that more than that was read.
+	first  mem.Buffer
+	beyond bool
+	result HashDataResult
+}
+
+// chunk reads the next part of the input: at least so many bytes, unless there is
+// an error.
+func (h *hashReading) chunk(least int) (mem.Buffer, error) {
+	buffer := buffers.Get(chunkSize)
+	n, err := io.ReadAtLeast(h.input, *buffer, least)
+	*buffer = (*buffer)[:n]
+	return mem.NewBuffer(buffer, buffers), err
+}
+
+// unread is the failure of an input.
+func (h *hashReading) unread(err error) failure {
+	return failure{code: CodeUnknown, message: said(hashData, h.profile, "the input cannot be read: %v", err), cause: err}
+}
+
+// try sends the whole input once.
+func (h *hashReading) try(ctx context.Context) failure {
+	if h.beyond {
+		if _, err := h.seeker.Seek(h.start+int64(h.first.Len()), io.SeekStart); err != nil {
+			return h.unread(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	result := h.send(ctx)
+	if result.transient() && h.beyond && h.seeker == nil {
+		result.final = true
+		result.message += "; the input cannot be read again"
+	}
+	return result
+}
+
+func (h *hashReading) send(ctx context.Context) failure {
+	c := h.client
+	stream, err := c.conn.NewStream(ctx, &hashStreamDescription, hashStreamMethod)
+	if err != nil {
+		return c.failed(ctx, hashData, h.profile, err)
+	}
+	if err = stream.SendMsg(&outgoing{buffer: mem.SliceBuffer(h.begin(ctx))}); err == nil {
+		err = sendChunk(stream, h.first)
+	}
+	for err == nil {
+		h.beyond = true
+		chunk, failed := h.chunk(1)
+		if chunk.Len() > 0 {
+			err = sendChunk(stream, chunk)
+		}
+		chunk.Free()
+		if errors.Is(failed, io.EOF) {
+			break
+		} else if failed != nil {
+			return h.unread(failed)
+		}
+	}
+	if err == nil {
+		err = stream.CloseSend()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return c.failed(ctx, hashData, h.profile, err)
+	}
+	// An end while sending has its reason here.
+	var reply incoming
+	defer reply.free()
+	if err := stream.RecvMsg(&reply); err != nil {
+		return c.failed(ctx, hashData, h.profile, err)
+	}
+	h.result, err = c.hashed(reply.buffer.ReadOnlyData())
+	if err == nil && h.result.Digest == nil {
+		err = errors.New("it has no digest")
+	}
+	if err != nil {
+		return failure{code: CodeInternal, message: said(hashData, h.profile, "the reply cannot be read: %v", err), cause: err}
+	}
+	return failure{}
+}
+
+// begin is the first message.
+func (h *hashReading) begin(ctx context.Context) []byte {
+	b := appendString(nil, requestProfile, h.profile)
+	if h.client.trace != nil {
+		trace := h.client.trace(ctx)
+		b = trace.appendMetadata(b, startMetadata)
+	}
+	b = appendUint(b, startFormat, hashFormatRaw)
+	return nest(b, 0, streamStart)
+}
+
+func sendChunk(stream grpc.ClientStream, chunk mem.Buffer) error {
+	head := protowire.AppendVarint(protowire.AppendTag(nil, streamChunk, protowire.BytesType), uint64(chunk.Len()))
+	return stream.SendMsg(&outgoing{head: head, buffer: chunk})
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker
+
+// Key is a key of a request: one that the broker has, by its id, or the key itself.
+// Its zero value is none.
+type Key struct {
+	id  string
+	raw []byte
+}
+
+// KeyID is the key that the broker has under an id, at most 64 bytes of printable
+// ASCII without spaces.
+func KeyID(id string) Key { return Key{id: id} }
+
+// RawKey is the key itself: the 16, 24 or 32 bytes of an AES key, or the key of a
+// key pair in PEM or DER, at most 64 KiB. Profiles may refuse it.
+func RawKey(key []byte) Key { return Key{raw: key} }
+
+func (k Key) isZero() bool { return k.id == "" && k.raw == nil }
+
+// append appends the key as the field of a request.
+func (k Key) append(b []byte, n number) []byte {
+	if k.isZero() {
+		return b
+	}
+	start := len(b)
+	if k.raw != nil {
+		// A key that is there and empty is for the broker to refuse.
+		b = appendAlways(b, keyRaw, k.raw)
+	} else {
+		b = appendString(b, keyID, k.id)
+	}
+	return nest(b, start, n)
+}
+
+func (k Key) size() int { return len(k.id) + len(k.raw) + 16 }
+
+// appendSigning appends the key, or the keys of a hybrid, as the field of a request.
+func appendSigning(b []byte, n number, key, postQuantum Key) []byte {
+	start := len(b)
+	if postQuantum.isZero() {
+		b = key.append(b, signSingle)
+	} else {
+		b = key.append(b, componentKeys)
+		b = postQuantum.append(b, componentKeys)
+		b = nest(b, start, signMultiple)
+	}
+	return nest(b, start, n)
+}

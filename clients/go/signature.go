@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker
+
+import (
+	"bytes"
+	"context"
+)
+
+// SignatureFormat is how a signature is written.
+type SignatureFormat uint8
+
+// The formats of signatures.
+const (
+	// SignatureFormatDefault is that of the profile, or else as SignatureFormatRaw.
+	SignatureFormatDefault SignatureFormat = 0
+	// SignatureFormatRaw is r and s of ECDSA, joined, or what the algorithm yields.
+	SignatureFormatRaw SignatureFormat = 1
+	// SignatureFormatDER is an ECDSA-Sig-Value (RFC 3279), or as SignatureFormatRaw.
+	SignatureFormatDER SignatureFormat = 2
+	// SignatureFormatPEM is as SignatureFormatDER, in PEM with the label SIGNATURE.
+	SignatureFormatPEM SignatureFormat = 3
+	// SignatureFormatCMS is a detached SignedData (RFC 5652).
+	SignatureFormatCMS SignatureFormat = 4
+)
+
+// SignDataRequest asks for a signature.
+type SignDataRequest struct {
+	// Profile is the name of the profile; empty for that of WithProfile.
+	Profile string
+	// Key is the private key; of a hybrid, that of the classical algorithm.
+	Key Key
+	// PostQuantumKey is the second key of a hybrid, else none.
+	PostQuantumKey Key
+	// Input is what to sign, at most 1 MiB.
+	Input []byte
+	// Format is how the signature is written.
+	Format SignatureFormat
+}
+
+// SignDataResult is a signature.
+type SignDataResult struct {
+	// Signature is in the format that was asked for.
+	Signature []byte
+	// Algorithm is what the profile chose, such as "ed25519".
+	Algorithm string
+	// Deprecation is the warning of a deprecated profile, else nil.
+	Deprecation *Deprecation
+}
+
+// SignData signs by the algorithm of a profile.
+func (c *Client) SignData(ctx context.Context, r SignDataRequest) (SignDataResult, error) {
+	p, err := c.begin(ctx, signData, r.Profile, r.Key.size()+r.PostQuantumKey.size()+len(r.Input))
+	if err != nil {
+		return SignDataResult{}, err
+	}
+	defer c.end(p)
+	b := appendSigning(*p.request, signKey, r.Key, r.PostQuantumKey)
+	b = appendBytes(b, signInput, r.Input)
+	b = appendUint(b, signFormat, uint64(r.Format))
+	*p.request = p.trace.appendMetadata(b, signMetadata)
+	if err := c.do(ctx, p); err != nil {
+		return SignDataResult{}, err
+	}
+	var result SignDataResult
+	f := fields{wire: p.reply}
+	for f.next() && err == nil {
+		switch f.number {
+		case signedSignature:
+			result.Signature = bytes.Clone(f.bytes)
+		case signedDescriptor:
+			result.Algorithm, err = c.algorithm(f.bytes)
+		case signedMetadata:
+			result.Deprecation, err = c.deprecation(f.bytes)
+		}
+	}
+	switch {
+	case err != nil:
+		return SignDataResult{}, p.unreadable(err)
+	case f.err != nil:
+		return SignDataResult{}, p.unreadable(f.err)
+	case result.Signature == nil:
+		return SignDataResult{}, p.missing("signature")
+	}
+	return result, nil
+}
+
+// VerifyDataRequest asks whether a signature is that of the input.
+type VerifyDataRequest struct {
+	// Profile is the name of the profile; empty for that of WithProfile.
+	Profile string
+	// Key is a public key, a certificate or a private key; of a hybrid, that of the
+	// classical algorithm.
+	Key Key
+	// PostQuantumKey is the second key of a hybrid, else none.
+	PostQuantumKey Key
+	// Input is what was signed, at most 1 MiB.
+	Input []byte
+	// Signature is at most 64 KiB.
+	Signature []byte
+	// Format is how the signature is written.
+	Format SignatureFormat
+}
+
+// VerifyDataResult tells whether a signature is valid.
+type VerifyDataResult struct {
+	// Valid is false for a signature that is not that of the input.
+	Valid bool
+	// Deprecation is the warning of a deprecated profile, else nil.
+	Deprecation *Deprecation
+}
+
+// VerifyData checks a signature. What is no signature of the format at all is
+// ErrInvalidArgument, so that a mistake is not taken for a forgery.
+func (c *Client) VerifyData(ctx context.Context, r VerifyDataRequest) (VerifyDataResult, error) {
+	p, err := c.begin(ctx, verifyData, r.Profile, r.Key.size()+r.PostQuantumKey.size()+len(r.Input)+len(r.Signature))
+	if err != nil {
+		return VerifyDataResult{}, err
+	}
+	defer c.end(p)
+	b := appendSigning(*p.request, verifyKey, r.Key, r.PostQuantumKey)
+	b = appendBytes(b, verifyInput, r.Input)
+	b = appendBytes(b, verifySignature, r.Signature)
+	b = appendUint(b, verifyFormat, uint64(r.Format))
+	*p.request = p.trace.appendMetadata(b, verifyMetadata)
+	if err := c.do(ctx, p); err != nil {
+		return VerifyDataResult{}, err
+	}
+	var result VerifyDataResult
+	f := fields{wire: p.reply}
+	for f.next() && err == nil {
+		switch f.number {
+		case verifiedValid:
+			result.Valid = f.uint != 0
+		case verifiedMetadata:
+			result.Deprecation, err = c.deprecation(f.bytes)
+		}
+	}
+	if err == nil {
+		err = f.err
+	}
+	if err != nil {
+		return VerifyDataResult{}, p.unreadable(err)
+	}
+	return result, nil
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+type number = protowire.Number
+
+// The numbers of the fields of cryptobroker.v1 and cryptobroker.stream.v1. A test
+// holds them against the stubs that are generated from the descriptions.
+const (
+	metadataDeprecation, metadataTrace number = 2, 3
+
+	traceID, traceSpanID, traceFlags, traceState, traceCorrelationID number = 1, 2, 3, 4, 5
+
+	deprecationProfile, deprecationReplacedBy, deprecationSince number = 1, 2, 3
+	deprecationRemoveAfter, deprecationReason                   number = 4, 5
+
+	descriptorAlgorithm number = 3
+
+	keyID, keyRaw            number = 1, 2
+	signSingle, signMultiple number = 1, 2
+	componentKeys            number = 1
+
+	requestProfile number = 1 // of every request
+
+	hashInput, hashMetadata, hashFormat                            number = 2, 3, 4
+	hashedMetadata, hashedHex, hashedRaw, hashedDescriptor         number = 1, 2, 3, 4
+	certCSR, certCAKey, certCA, certMetadata                       number = 2, 3, 4, 5
+	certNotBefore, certNotAfter, certSubject, certCRLs, certFormat number = 6, 7, 8, 9, 10
+	issuedMetadata, issuedPEM, issuedDER, issuedDescriptor         number = 1, 2, 3, 4
+
+	encryptKey, encryptPlaintext, encryptParameters, encryptMetadata   number = 2, 3, 4, 5
+	parameterNonce, parameterAAD, parameterTag                         number = 1, 2, 3
+	sealedCiphertext, sealedParameters, sealedMetadata, sealedDescribe number = 1, 2, 3, 4
+	sealedKeyID, sealedNonce, sealedAAD, sealedTag                     number = 1, 2, 3, 4
+	decryptKey, decryptCiphertext, decryptParameters, decryptMetadata  number = 2, 3, 4, 5
+	openedPlaintext, openedMetadata                                    number = 1, 2
+
+	signKey, signInput, signFormat, signMetadata                           number = 2, 3, 4, 5
+	signedSignature, signedDescriptor, signedMetadata                      number = 1, 2, 3
+	verifyKey, verifyInput, verifySignature, verifyFormat, verifyMetadata  number = 2, 3, 4, 5, 6
+	verifiedValid, verifiedMetadata                                        number = 1, 2
+	healthStatus                                                           number = 1
+	streamStart, streamChunk                                               number = 1, 2
+	startMetadata, startFormat                                             number = 3, 4
+	exchangeCalls, exchangeReplies, exchangeGoAway                         number = 1, 1, 2
+	callID, callTimeout, replyID, replyStatus, statusCode, messageOfStatus number = 1, 2, 1, 2, 1, 2
+	messageOfGoAway                                                        number = 1
+)
+
+// The values of HashOutputFormat and SignOutputFormat that are used.
+const (
+	hashFormatRaw        = 2
+	certificateFormatDER = 1
+)
+
+func appendString(b []byte, n number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+}
+
+func appendBytes(b []byte, n number, v []byte) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
+}
+
+func appendUint(b []byte, n number, v uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
+}
+
+// nest makes what was appended since start the message of a field.
+func nest(b []byte, start int, n number) []byte {
+	var space [2 * 10]byte
+	head := protowire.AppendVarint(protowire.AppendTag(space[:0], n, protowire.BytesType), uint64(len(b)-start))
+	return slices.Insert(b, start, head...)
+}
+
+// fields reads a message field by field. Values refer to the wire.
+type fields struct {
+	wire   []byte
+	number number
+	bytes  []byte // the value, for the wire type of strings, bytes and messages
+	uint   uint64 // the value, for that of integers
+	err    error
+}
+
+// next reads a field; false is the end, or an error.
+func (f *fields) next() bool {
+	for len(f.wire) > 0 {
+		n, kind, size := protowire.ConsumeTag(f.wire)
+		if size < 0 {
+			f.err = protowire.ParseError(size)
+			return false
+		}
+		rest := f.wire[size:]
+		f.number, f.bytes, f.uint = n, nil, 0
+		switch kind {
+		case protowire.BytesType:
+			f.bytes, size = protowire.ConsumeBytes(rest)
+		case protowire.VarintType:
+			f.uint, size = protowire.ConsumeVarint(rest)
+		default:
+			size = protowire.ConsumeFieldValue(n, kind, rest)
+		}
+		if size < 0 {
+			f.err = protowire.ParseError(size)
+			return false
+		}
+		f.wire = rest[size:]
+		if kind == protowire.BytesType || kind == protowire.VarintType {
+			return true
+		}
+	}
+	return false
+}
+
+// appendAlways appends a field of bytes though it may be empty.
+func appendAlways(b []byte, n number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
+}
