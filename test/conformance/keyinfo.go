@@ -12,6 +12,8 @@ import (
 // the wire: SubjectPublicKeyInfo (RFC 5280) and PKCS #8 (RFC 5958).
 
 var (
+	rsaOID     = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}
+	ecdsaOID   = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
 	ed25519OID = asn1.ObjectIdentifier{1, 3, 101, 112}
 	mldsaOIDs  = map[string]asn1.ObjectIdentifier{
 		"ml-dsa-44": {2, 16, 840, 1, 101, 3, 4, 3, 17},
@@ -25,6 +27,22 @@ func publicKeyInfo(algorithm asn1.ObjectIdentifier, key []byte) ([]byte, error) 
 		Algorithm pkix.AlgorithmIdentifier
 		Key       asn1.BitString
 	}{pkix.AlgorithmIdentifier{Algorithm: algorithm}, asn1.BitString{Bytes: key, BitLength: 8 * len(key)}})
+	if err != nil {
+		return nil, fmt.Errorf("encode a public key: %w", err)
+	}
+	return der, nil
+}
+
+// publicKeyInfoWith has parameters of the algorithm.
+func publicKeyInfoWith(algorithm asn1.ObjectIdentifier, parameters any, key []byte) ([]byte, error) {
+	type identifier struct {
+		Algorithm  asn1.ObjectIdentifier
+		Parameters any
+	}
+	der, err := asn1.Marshal(struct {
+		Algorithm identifier
+		Key       asn1.BitString
+	}{identifier{algorithm, parameters}, asn1.BitString{Bytes: key, BitLength: 8 * len(key)}})
 	if err != nil {
 		return nil, fmt.Errorf("encode a public key: %w", err)
 	}

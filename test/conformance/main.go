@@ -37,7 +37,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "conformance: found the argument %q, expected flags only\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Whatever ends this program, the broker is not left behind.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, o)
 	stop()
 	if err != nil {

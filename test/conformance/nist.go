@@ -75,7 +75,7 @@ func checkSum(file, want string) error {
 }
 
 func (n *nist) source() source {
-	return source{nistPackage, nistVersion, "NIST CAVS for SHA-2, SHA-3, SHAKE and AES-GCM; the authors' vectors of Ed25519"}
+	return source{nistPackage, nistVersion, "NIST CAVS for SHA-2, SHA-3, SHAKE, AES-GCM, ECDSA and RSA PKCS #1 v1.5; the authors' vectors of Ed25519"}
 }
 
 func (n *nist) open(path string) (io.ReadCloser, error) {

@@ -66,6 +66,7 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 		func() error { return p.addHashes(nist) },
 		func() error { return p.addCiphers(nist) },
 		func() error { return p.addEd25519Signing(nist) },
+		func() error { return p.addSignatures(nist) },
 		p.addWycheproof,
 		func() error { return p.addCertificates(o.root) },
 	} {

@@ -110,7 +110,7 @@ func addECDSA(format uint64) set {
 		}
 		v := verification{key: group.PublicKeyDER, format: format}
 		if !slices.Contains(curves, key.Curve) {
-			v.due = []refusal{{"an ECDSA key on another curve than P-224, P-256, P-384 or P-521", sayingCurve}}
+			v.due = []refusal{{reasonCurve, sayingCurve}}
 		}
 		return p.addVerification("ecdsa", hashName(group.SHA), file, test, v)
 	}
@@ -177,7 +177,11 @@ func addMLDSA(p *plan, file string, group wycheproofGroup, test wycheproofTest) 
 	return p.addVerification(algorithm, "", file, test, v)
 }
 
-const reasonContext = "a context string of ML-DSA; the protocol has none"
+// Reasons of refusals that vectors of several kinds meet.
+const (
+	reasonCurve   = "an ECDSA key on another curve than P-224, P-256, P-384 or P-521"
+	reasonContext = "a context string of ML-DSA; the protocol has none"
+)
 
 // mldsaOf returns the algorithm that a file is named for.
 func mldsaOf(file string) (string, error) {
