@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // has is what a status is expected to have; the zero value of a field that is a
@@ -144,22 +145,20 @@ func TestASelectorThatCannotBeReadIsInvalid(t *testing.T) {
 	expectStatus(t, p, has{accepted: "False Invalid", propagated: "False NotAccepted", says: "spec.namespaceSelector.matchExpressions[0].operator"})
 }
 
-func TestASetThatDoesNotFitLeavesTheOneBefore(t *testing.T) {
+func TestAProfileThatDoesNotFitIsLeftOut(t *testing.T) {
 	start(t)
 	ns := namespace(t, nil)
 	first := hashing(ns, "first", "sha3-512")
 	create(t, first)
 	expectFile(t, ns, fileOf("first", "sha3-512"))
 	large := hashing(ns, "large", "sha3-512")
-	large.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)}}}
+	large.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", render.MaxSetSize) + `"`)}}}
 	create(t, large)
-	expectStatus(t, large, has{accepted: "False TooLarge", says: "brokers keep what they have"})
-	expectStatus(t, first, has{accepted: "False TooLarge"})
-	expectFile(t, ns, fileOf("first", "sha3-512"))
-	if err := apiServer.Delete(t.Context(), large); err != nil {
-		t.Fatal(err)
-	}
+	expectStatus(t, large, has{accepted: "False TooLarge", says: "this one is left out"})
 	expectStatus(t, first, has{accepted: "True Valid"})
+	policy := clusterHashing("policy", "sha-384", map[string]string{corev1.LabelMetadataName: ns})
+	create(t, policy)
+	expectFile(t, ns, fileOf("first", "sha3-512", "policy", "sha-384"))
 }
 
 func TestASetThatCannotBeWrittenIsNotAccepted(t *testing.T) {

@@ -5,6 +5,8 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,11 +47,25 @@ func (c *conflicts) ofNamespaced(ctx context.Context, object *v1alpha1.CryptoPro
 			objects = append(objects, other)
 		}
 	}
-	verdict := render.Effective(objects, cluster.Items, namespace).Namespaced[object.Name]
-	if verdict.Accepted {
-		return nil, nil
+	verdicts := render.Effective(objects, cluster.Items, namespace).Namespaced
+	var found []string
+	if verdict := verdicts[object.Name]; !verdict.Accepted {
+		found = append(found, "the profile is valid and will not be served: "+verdict.Message)
 	}
-	return []string{"the profile is valid and will not be served: " + verdict.Message}, nil
+	for _, other := range slices.Sorted(maps.Keys(verdicts)) {
+		if other != object.Name && verdicts[other].Reason == v1alpha1.ReasonTooLarge {
+			found = append(found, fmt.Sprintf("there is no room for CryptoProfile %q, which will not be served: %s", other, verdicts[other].Message))
+		}
+	}
+	return first(found), nil
+}
+
+// first leaves of many sentences the first, and says how many there are more.
+func first(found []string) []string {
+	if more := len(found) - maxConflicts; more > 0 {
+		return append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object tells", more))
+	}
+	return found
 }
 
 // ofCluster compares names only. To render every namespace that the object
@@ -102,10 +118,7 @@ func (c *conflicts) ofCluster(ctx context.Context, object *v1alpha1.ClusterCrypt
 			found = append(found, fmt.Sprintf("CryptoProfile %q of namespace %q has the profile name %q too and will not be served: a ClusterCryptoProfile counts before it", other.Name, other.Namespace, name))
 		}
 	}
-	if more := len(found) - maxConflicts; more > 0 {
-		found = append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object tells", more))
-	}
-	return found, nil
+	return first(found), nil
 }
 
 // asCreated gives an object that is not stored yet the time at which it will

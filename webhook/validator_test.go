@@ -8,12 +8,14 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	admissionv1 "k8s.io/api/admission/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 var dayOne = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -232,6 +235,28 @@ func TestAProfileThatWillNotCountIsAdmittedWithAWarning(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, response.Warnings); diff != "" {
 				t.Errorf("other warnings than expected (-want +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAProfileThatTakesTheRoomOfAnotherIsAdmittedWithAWarning(t *testing.T) {
+	large := func(p *v1alpha1.CryptoProfile) {
+		p.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", render.MaxSetSize*2/3) + `"`)}}}
+	}
+	younger := func(p *v1alpha1.CryptoProfile) { p.CreationTimestamp = metav1.Time{} }
+	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil), profileNamed("b", large)))
+	for sentence, test := range map[string]struct {
+		object *v1alpha1.CryptoProfile
+		begins string
+	}{
+		"for which there is no room": {profileNamed("c", large, younger), "the profile is valid and will not be served: The 2 profiles of the namespace take"},
+		"that takes it from another": {profileNamed("a", large), `there is no room for CryptoProfile "b", which will not be served: The 2 profiles of the namespace take`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			response := namespaced.Handle(t.Context(), change(t, nil, test.object))
+			if !response.Allowed || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], test.begins) {
+				t.Errorf("answered %v with the warnings %q, expected allowed with %q", response.Result, response.Warnings, test.begins)
 			}
 		})
 	}

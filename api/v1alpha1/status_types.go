@@ -70,7 +70,8 @@ const (
 	ReasonInvalid = "Invalid"
 	// ReasonConflict: another object defines the same profile name and counts.
 	ReasonConflict = "Conflict"
-	// ReasonTooLarge: the namespace's set does not fit into one ConfigMap.
+	// ReasonTooLarge: there is no room for the profile in the namespace's set,
+	// which has to fit into one ConfigMap.
 	ReasonTooLarge = "TooLarge"
 	// ReasonNamespaceExcluded: the namespace never gets profiles.
 	ReasonNamespaceExcluded = "NamespaceExcluded"

@@ -58,14 +58,15 @@ type Result struct {
 // and not part of the set, even where the object that has the name is invalid:
 // a policy never gives way to another because it is broken.
 //
-// The profiles are sorted by name, the invalid ones left out. Without any, the
-// file is an empty list, which brokers serve as such: they refuse every call.
+// The profiles are sorted by name, the invalid ones left out, and so are
+// CryptoProfiles for which there is no room (see fitting). Without any, the file
+// is an empty list, which brokers serve as such: they refuse every call.
 func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) Result {
 	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
 	candidates := settle(collect(namespaced, cluster, ns), &result)
 
 	data, names, err := compile(candidates)
-	if err != nil { // at least one is invalid: find out which
+	if err != nil || len(data) > MaxSetSize { // find out which are invalid; a file that is too large was not compiled
 		candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
 			errs := Validate(c.object, c.spec)
 			if len(errs) == 0 {
@@ -76,13 +77,18 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 		})
 		data, names, err = compile(candidates)
 	}
+	if err == nil && len(data) > MaxSetSize {
+		if candidates, err = fitting(candidates, len(data), &result); err == nil {
+			data, names, err = compile(candidates)
+		}
+	}
 	verdict := Verdict{Accepted: true, Reason: v1alpha1.ReasonValid, Message: "The profile is part of the namespace's set."}
 	switch {
 	case err != nil:
 		result.Refusal = "The broker's compiler refuses the set of all profiles of the namespace: " + err.Error()
 		verdict = Verdict{Reason: v1alpha1.ReasonInvalid, Message: result.Refusal}
 	case len(data) > MaxSetSize:
-		result.Refusal = fmt.Sprintf("The %d profiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep what they have.", len(candidates), len(data), MaxSetSize)
+		result.Refusal = fmt.Sprintf("The %d ClusterCryptoProfiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep what they have.", len(candidates), len(data), MaxSetSize)
 		verdict = Verdict{Reason: v1alpha1.ReasonTooLarge, Message: result.Refusal}
 	default:
 		result.Data, result.Digest, result.Names = data, profile.Digest(data), names

@@ -14,9 +14,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kyaml "sigs.k8s.io/yaml"
@@ -143,23 +146,96 @@ func golden(t *testing.T, file string, found []byte) {
 	}
 }
 
-func TestASetThatDoesNotFitIsRefusedAsAWhole(t *testing.T) {
-	var many []v1alpha1.CryptoProfile
-	for i := range 1100 {
+func TestCryptoProfilesForWhichThereIsNoRoomAreLeftOut(t *testing.T) {
+	day := func(n int) metav1.Time { return metav1.NewTime(time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC)) }
+	own := func(name string, created metav1.Time, size int) v1alpha1.CryptoProfile {
 		p := v1alpha1.CryptoProfile{}
-		p.Name = fmt.Sprintf("profile-%d", i)
-		p.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha3-512"}
-		p.Spec.Deprecation = &v1alpha1.Deprecation{Reason: strings.Repeat("x", 1024)}
-		many = append(many, p)
+		p.Name, p.CreationTimestamp = name, created
+		p.Spec = sized(size)
+		return p
 	}
-	result := Effective(many, nil, &corev1.Namespace{})
+	ofCluster := func(name string, size int) v1alpha1.ClusterCryptoProfile {
+		p := v1alpha1.ClusterCryptoProfile{}
+		p.Name, p.CreationTimestamp = name, day(9)
+		p.Spec.ProfileSpec = sized(size)
+		return p
+	}
+	invalid := own("invalid", day(1), 10)
+	invalid.Spec.API.HashData.HashAlg = "md5"
+	restricting := own("restricting", day(1), 10)
+	restricting.Spec.Callers = &v1alpha1.Callers{Containers: []string{"web"}}
+	tests := map[string]struct {
+		own     []v1alpha1.CryptoProfile
+		cluster []v1alpha1.ClusterCryptoProfile
+		served  []string
+	}{
+		"one that is too large for any set":        {own: []v1alpha1.CryptoProfile{own("large", day(1), MaxSetSize), own("small", day(2), 10)}, served: []string{"small"}},
+		"the younger of two":                       {own: []v1alpha1.CryptoProfile{own("a-younger", day(2), MaxSetSize/2), own("older", day(1), MaxSetSize/2)}, served: []string{"older"}},
+		"one of the namespace, not of the cluster": {own: []v1alpha1.CryptoProfile{own("filling", day(1), MaxSetSize-1000)}, cluster: []v1alpha1.ClusterCryptoProfile{ofCluster("policy", 1000)}, served: []string{"policy"}},
+		"a large one, while a younger small one still fits": {
+			own:    []v1alpha1.CryptoProfile{own("first", day(1), MaxSetSize/2), own("second", day(2), MaxSetSize/2), own("third", day(3), 10)},
+			served: []string{"first", "third"},
+		},
+		"one beside an invalid one": {
+			own: []v1alpha1.CryptoProfile{own("large", day(1), MaxSetSize), invalid},
+		},
+		"one beside a profile that needs the map form": {
+			own:    []v1alpha1.CryptoProfile{restricting, own("large", day(2), MaxSetSize)},
+			served: []string{"restricting"},
+		},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			result := Effective(test.own, test.cluster, &corev1.Namespace{})
+			if result.Refusal != "" || len(result.Data) > MaxSetSize {
+				t.Fatalf("found %d bytes and the refusal %q", len(result.Data), result.Refusal)
+			}
+			if diff := cmp.Diff(test.served, result.Names); diff != "" {
+				t.Errorf("other profiles in the set than expected (-want +found):\n%s", diff)
+			}
+			for name, verdict := range result.Namespaced {
+				if name == invalid.Name {
+					if verdict.Reason != v1alpha1.ReasonInvalid {
+						t.Errorf("%s: %+v", name, verdict)
+					}
+					continue
+				}
+				if verdict.Accepted != slices.Contains(test.served, name) || !verdict.Accepted && (verdict.Reason != v1alpha1.ReasonTooLarge || !strings.Contains(verdict.Message, "this one is left out")) {
+					t.Errorf("%s: %+v", name, verdict)
+				}
+			}
+			for name, verdict := range result.Cluster {
+				if !verdict.Accepted {
+					t.Errorf("%s: %+v", name, verdict)
+				}
+			}
+		})
+	}
+}
+
+func TestASetThatTheClustersProfilesFillIsRefusedAsAWhole(t *testing.T) {
+	large := v1alpha1.ClusterCryptoProfile{}
+	large.Name = "large"
+	large.Spec.ProfileSpec = sized(MaxSetSize)
+	small := v1alpha1.CryptoProfile{}
+	small.Name = "small"
+	small.Spec = sized(10)
+	result := Effective([]v1alpha1.CryptoProfile{small}, []v1alpha1.ClusterCryptoProfile{large}, &corev1.Namespace{})
 	if result.Data != nil || result.Digest != "" || !strings.Contains(result.Refusal, "brokers keep what they have") {
 		t.Fatalf("expected nothing to write and a sentence, found %d bytes and %q", len(result.Data), result.Refusal)
 	}
-	for name, verdict := range result.Namespaced {
+	for name, verdict := range map[string]Verdict{"large": result.Cluster["large"], "small": result.Namespaced["small"]} {
 		if verdict.Accepted || verdict.Reason != v1alpha1.ReasonTooLarge {
-			t.Fatalf("%s: %+v", name, verdict)
+			t.Errorf("%s: %+v", name, verdict)
 		}
+	}
+}
+
+// sized is a profile that takes a little more than this many bytes.
+func sized(size int) v1alpha1.ProfileSpec {
+	return v1alpha1.ProfileSpec{
+		API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: "sha3-512"}},
+		KMS: &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", size) + `"`)}}},
 	}
 }
 
