@@ -42,9 +42,10 @@ func TestABrokerWithoutTheStreamIsAskedForItOnceAConnection(t *testing.T) {
 	if calls, streams := old.seen(); calls != 5 || streams != 1 {
 		t.Errorf("%d calls and %d streams, want 5 and 1", calls, streams)
 	}
-	// Its successor has the stream.
+	// Its successor has the stream. The first call finds out that it is another one.
 	stop()
 	serveAt(t, current, socket)
+	hash(t, client)
 	if got := hash(t, client); got != "stream" {
 		t.Errorf("served by %s, want the stream", got)
 	}

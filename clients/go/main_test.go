@@ -5,6 +5,7 @@ package cryptobroker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		code := m.Run()
-		if err := examples.stop(syscall.SIGTERM); err != nil {
+		if err := errors.Join(examples.await(), examples.stop(syscall.SIGTERM)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -156,6 +157,18 @@ func (p *process) stop(signal syscall.Signal) error {
 	return nil
 }
 
+// await returns once the broker serves.
+func (p *process) await() error {
+	client, err := cryptobroker.New(cryptobroker.WithSocket(p.socket))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	defer cancel()
+	_, err = client.HashData(ctx, cryptobroker.HashDataRequest{Profile: "Default"})
+	return errors.Join(err, client.Close(ctx))
+}
+
 // startBroker starts a broker for a test.
 func startBroker(t testing.TB) *process {
 	t.Helper()
@@ -167,7 +180,8 @@ func startBroker(t testing.TB) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.stop(syscall.SIGTERM); err != nil {
+		// A broker that has just begun to start does not know the signal yet.
+		if err := errors.Join(p.await(), p.stop(syscall.SIGTERM)); err != nil {
 			t.Error(err)
 		}
 	})

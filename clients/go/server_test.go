@@ -89,14 +89,19 @@ func serve(t testing.TB, f *faulty) (socket string, stop func()) {
 
 func serveAt(t testing.TB, f *faulty, socket string) (stop func()) {
 	t.Helper()
+	return serveServices(t, f, f, socket)
+}
+
+func serveServices(t testing.TB, crypto cryptobrokerv1.CryptoServiceServer, stream streamv1.StreamServiceServer, socket string) (stop func()) {
+	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	cryptobrokerv1.RegisterCryptoServiceServer(server, f)
-	streamv1.RegisterStreamServiceServer(server, f)
+	cryptobrokerv1.RegisterCryptoServiceServer(server, crypto)
+	streamv1.RegisterStreamServiceServer(server, stream)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	stop = sync.OnceFunc(func() {
