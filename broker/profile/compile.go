@@ -91,7 +91,10 @@ func (h *HashPolicy) Algorithm() HashAlgorithm { return h.algorithm }
 // CompileOption changes what Compile accepts.
 type CompileOption func(*compileOptions)
 
-type compileOptions struct{ requireFIPS bool }
+type compileOptions struct {
+	requireFIPS bool
+	manager     *KMS // of the profile at hand, nil where it has none
+}
 
 // RequireFIPS is for brokers that serve nothing but what FIPS 140-3 approves:
 // operations that are not approved are marked as refused, and a profile with
@@ -128,6 +131,7 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
 	for i := range doc.Profiles {
 		if !r.invalid[i] {
+			o.manager = managerOf(&doc.Profiles[i], doc)
 			p := compile(&doc.Profiles[i], o)
 			set.profiles[p.name] = p
 			set.names = append(set.names, p.name)
@@ -153,7 +157,7 @@ func compile(p *Profile, o compileOptions) *Compiled {
 		c.hash = &HashPolicy{algorithm: algorithm}
 	}
 	c.certificate = compileCertificate(p.API.SignCertificate, o)
-	c.cipher = compileCipher(p.API.EncryptData)
+	c.cipher = compileCipher(p.API.EncryptData, o)
 	c.signature = compileSignature(p.API.SignData, o)
 	if d := p.Deprecation; d != nil {
 		c.deprecation = &Deprecation{

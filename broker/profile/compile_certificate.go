@@ -152,7 +152,7 @@ func compileCertificate(s *SignCertificate, o compileOptions) *CertificatePolicy
 		pathLen:       -1,
 		requireFIPS:   o.requireFIPS,
 		names:         compileNames(s.SubjectAltNames),
-		keys:          compileKeyIDs(s.KeyIDs),
+		keys:          compileKeyIDs(s.KeyIDs, o.manager),
 	}
 	for _, key := range s.KeyIDs {
 		p.keyIDs = append(p.keyIDs, strings.Clone(key.ID))

@@ -32,7 +32,7 @@ func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 // Keys says which keys may be used, nil where any may.
 func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
 
-func compileCipher(e *EncryptData) *CipherPolicy {
+func compileCipher(e *EncryptData, o compileOptions) *CipherPolicy {
 	if e == nil {
 		return nil
 	}
@@ -44,6 +44,6 @@ func compileCipher(e *EncryptData) *CipherPolicy {
 		keySize:     e.KeySize / 8,
 		tagSize:     tagLength / 8,
 		randomNonce: strings.EqualFold(e.NonceStrategy, "random"),
-		keys:        compileKeyIDs(e.KeyIDs),
+		keys:        compileKeyIDs(e.KeyIDs, o.manager),
 	}
 }

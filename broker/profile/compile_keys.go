@@ -8,18 +8,34 @@ import (
 	"strings"
 )
 
-// KeyPolicy says which keys an operation may use. A nil KeyPolicy allows any.
+// KeyPolicy says which keys an operation may use, and who has them. A nil
+// KeyPolicy allows any that the broker has.
 type KeyPolicy struct {
-	pins map[string]*[sha256.Size]byte // nil where the key is not pinned
+	// pins are those of the listed keys, nil where a key is not pinned. The map is
+	// nil where any key is allowed.
+	pins map[string]*[sha256.Size]byte
+	// manager is the Client of the KMS that has the keys, external whether there
+	// is one.
+	manager  string
+	external bool
+}
+
+// Manager is the external key manager that the profile takes keys from, by the
+// Client of its KMS; false where keys are the broker's own.
+func (p *KeyPolicy) Manager() (client string, external bool) {
+	if p == nil {
+		return "", false
+	}
+	return p.manager, p.external
 }
 
 // Restricts tells that only listed keys may be used. A key that comes with the
 // request is in no list, so it may not.
-func (p *KeyPolicy) Restricts() bool { return p != nil }
+func (p *KeyPolicy) Restricts() bool { return p != nil && p.pins != nil }
 
 // Allows tells whether the operation may use the key of this id.
 func (p *KeyPolicy) Allows(id string) bool {
-	if p == nil {
+	if !p.Restricts() {
 		return true
 	}
 	_, ok := p.pins[id]
@@ -35,11 +51,17 @@ func (p *KeyPolicy) Pin(id string) ([sha256.Size]byte, bool) {
 	return *p.pins[id], true
 }
 
-func compileKeyIDs(keys []KeyID) *KeyPolicy {
-	if len(keys) == 0 {
+func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
+	if len(keys) == 0 && manager == nil {
 		return nil
 	}
-	p := &KeyPolicy{pins: make(map[string]*[sha256.Size]byte, len(keys))}
+	p := &KeyPolicy{external: manager != nil}
+	if manager != nil {
+		p.manager = strings.Clone(manager.Client)
+	}
+	if len(keys) > 0 {
+		p.pins = make(map[string]*[sha256.Size]byte, len(keys))
+	}
 	for _, key := range keys {
 		var pin *[sha256.Size]byte
 		if key.SPKISHA256 != "" {
@@ -51,4 +73,18 @@ func compileKeyIDs(keys []KeyID) *KeyPolicy {
 		p.pins[strings.Clone(key.ID)] = pin
 	}
 	return p
+}
+
+// managerOf is the key manager of a profile: its own, else that of the file. One
+// without a word in it is none.
+func managerOf(p *Profile, doc *Document) *KMS {
+	for _, k := range []*KMS{p.KMS, doc.KMS} {
+		if k != nil {
+			if k.Client == "" && len(k.Config) == 0 && len(k.Cache) == 0 {
+				return nil
+			}
+			return k
+		}
+	}
+	return nil
 }

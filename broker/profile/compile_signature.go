@@ -143,7 +143,7 @@ func compileSignature(s *SignData, o compileOptions) *SignaturePolicy {
 	p := &SignaturePolicy{
 		signs:  keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject),
 		checks: keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer),
-		keys:   compileKeyIDs(s.KeyIDs),
+		keys:   compileKeyIDs(s.KeyIDs, o.manager),
 
 		requireFIPS: o.requireFIPS,
 	}

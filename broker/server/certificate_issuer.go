@@ -39,6 +39,9 @@ func (s *Server) issuer(c *call, policy *profile.CertificatePolicy, request cert
 	case len(ids) > 1 && issuer.OwnCertificate:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caCert is empty, expected the issuer's certificate in PEM, since the profile lists %d keys in KeyIds and the certificate tells which of them signs", len(ids))
 	}
+	if err := checkManager(c, name, policy.Keys()); err != nil {
+		return engine.Issuer{}, err
+	}
 	if s.keys == nil {
 		return engine.Issuer{}, refused(codes.FailedPrecondition, c.op, name, "the profile names the issuer's key in KeyIds, but this broker was given no keys; start it with --keys-dir")
 	}

@@ -207,6 +207,43 @@ func TestWithoutKeysARequestThatNamesOneIsRefused(t *testing.T) {
 		`EncryptData with profile "P": the key "small" cannot be found, since this broker was given no keys; start it with --keys-dir`)
 }
 
+func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
+	issuer := newIssuing(t)
+	profiles := "FormatVersion: 1\nKMS: {Client: vault}\nProfiles:\n" +
+		"- {Name: Listed, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}]}}}\n" +
+		"- {Name: Any, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Elsewhere, KMS: {Client: hsm}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Own, KMS: {}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Sign, API: {SignData: {SignAlg: ed25519}}}\n" +
+		"- Name: Certify\n  API:\n    SignCertificate:\n      SignAlg: ecdsa\n      HashAlg: sha-256\n" +
+		"      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}\n" +
+		"      KeyConstraints: {Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 256}}, Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}}\n" +
+		"      KeyIds: [{Id: ca}, {Id: next}]\n"
+	conn := connect(t, startWithKeys(t, profiles, cipherKeys).socket(""))
+	nonce := strings.Repeat("n", 12)
+	const vault = `the profile takes keys from the external key manager "vault" (KMS.Client), which this broker has no access to`
+	for sentence, test := range map[string]struct {
+		method  string
+		request message
+		want    string
+	}{
+		"an id that is listed":       {methodEncrypt, encryption("Listed", byID("small"), nonce, ""), `EncryptData with profile "Listed": ` + vault},
+		"any id":                     {methodDecrypt, encryption("Any", byID("small"), nonce, ""), `DecryptData with profile "Any": ` + vault},
+		"a manager of the profile's": {methodEncrypt, encryption("Elsewhere", byID("small"), nonce, ""), `EncryptData with profile "Elsewhere": the profile takes keys from the external key manager "hsm" (KMS.Client), which this broker has no access to`},
+		"a key that signs":           {methodSignData, message{}.text(signProfile, "Sign").bytes(signKey, one(byID("pair"))), `SignData with profile "Sign": ` + vault},
+		"a key of an issuer": {methodSignCertificateV1, message{}.text(certProfile, "Certify").text(certCSR, issuer.csr).text(certIssuer, issuer.certificate),
+			`SignCertificate with profile "Certify": ` + vault},
+	} {
+		t.Run(sentence, func(t *testing.T) { refuses(t, conn, test.method, test.request, codes.FailedPrecondition, test.want) })
+	}
+	for sentence, request := range map[string]message{
+		"a key of the request": encryption("Any", raw(gcmKey), nonce, ""),
+		"no manager after all": encryption("Own", byID("small"), nonce, ""),
+	} {
+		t.Run(sentence, func(t *testing.T) { ask(t, conn, methodEncrypt, request) })
+	}
+}
+
 // failing is a provider that has a fault.
 type failing struct{ err error }
 

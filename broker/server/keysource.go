@@ -59,6 +59,9 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 	if !policy.Allows(id) {
 		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not list the key %q in KeyIds", id)
 	}
+	if err := checkManager(c, name, policy); err != nil {
+		return nil, err
+	}
 	if s.keys == nil {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be found, since this broker was given no keys; start it with --keys-dir", id)
 	}
@@ -82,6 +85,15 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 		}
 	}
 	return key, nil
+}
+
+// checkManager refuses keys of an external key manager: another key that happens
+// to have the same id here is not the one that the profile means.
+func checkManager(c *call, name string, policy *profile.KeyPolicy) error {
+	if client, external := policy.Manager(); external {
+		return refused(codes.FailedPrecondition, c.op, name, "the profile takes keys from the external key manager %q (KMS.Client), which this broker has no access to", client)
+	}
+	return nil
 }
 
 // engineError turns an error of the engine into one of the wire.
