@@ -86,6 +86,7 @@ func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
 	}
 
 	r.statusPort, warnings = r.statusPortFree(pod)
+	warnings = append(warnings, sharedProcesses(pod)...)
 	each(pod, func(_ string, container *corev1.Container) {
 		r.callers = append(r.callers, container.Name)
 		container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
@@ -115,6 +116,22 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	}
 	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified",
 		declares, r.template.StatusPort)}
+}
+
+// sharedProcesses warns where other processes see the broker's. That is the
+// choice of whoever makes the pod, who may not know what it means here: /proc
+// leads to the memory and the files of every process of the same user.
+func sharedProcesses(pod *corev1.Pod) []string {
+	var field string
+	switch {
+	case pod.Spec.HostPID:
+		field = "spec.hostPID"
+	case pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace:
+		field = "spec.shareProcessNamespace"
+	default:
+		return nil
+	}
+	return []string{field + " lets other containers see the broker's process: those that run as root or as the broker's user can read its memory and files"}
 }
 
 // each calls f for every init container and every container, with its place in
