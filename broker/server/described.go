@@ -39,7 +39,7 @@ func described[Request, Reply any, PRequest message[Request], PReply message[Rep
 				if err != nil {
 					return nil, err
 				}
-				echo(e, reply)
+				identify(reply, replyField, e.metadata, nil)
 				return reply, nil
 			})
 		},

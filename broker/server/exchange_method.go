@@ -3,8 +3,6 @@
 package server
 
 import (
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -51,10 +49,12 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
 		request := PRequest(new(Request))
 		if err := unmarshalAliased(wire, request); err != nil {
-			return nil, status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
-				op, request.ProtoReflect().Descriptor().FullName(), err)
+			return nil, unreadable(op, request, err)
 		}
 		metadata := retag(wire, requestField, replyField)
+		if err := checkMetadataSize(op, metadata); err != nil {
+			return nil, err
+		}
 		reply, err := adapt(c, request)
 		if err != nil {
 			return nil, err

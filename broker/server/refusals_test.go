@@ -50,6 +50,7 @@ func TestARequestThatIsRefusedLearnsWhy(t *testing.T) {
 		"an id with a line break":           {of("P").bytes(requestMetadata, message{}.text(metadataID, "a\nb")), codes.InvalidArgument, "HashData: metadata.id has the byte 0x0a, expected printable ASCII only"},
 		"an id that is not ASCII":           {of("P").bytes(requestMetadata, message{}.text(metadataID, "ü")), codes.InvalidArgument, "HashData: metadata.id has the byte 0xc3, expected printable ASCII only"},
 		"a correlation id above the limit":  {of("P").bytes(requestMetadata, message{}.bytes(metadataTrace, message{}.text(traceCorrelationID, strings.Repeat("c", 129)))), codes.InvalidArgument, "HashData: metadata.traceContext.correlationId has 129 bytes, expected at most 128"},
+		"metadata above the limit":          {of("P").bytes(requestMetadata, message{}.bytes(77, make([]byte, mebibyte))), codes.InvalidArgument, "HashData: metadata has 1048585 bytes, expected at most 1048576"},
 		"a profile that is not UTF-8":       {of("\xff"), codes.InvalidArgument, "HashData: the request is not a "},
 		"a field of another type":           {message{}.number(requestProfile, 1).number(requestInput, 1), codes.InvalidArgument, "HashData: profile is empty, expected the name of a profile"},
 		"bytes that are no message":         {message{0xff, 0xff, 0xff}, codes.InvalidArgument, "HashData: the request is not a "},

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 )
@@ -42,17 +39,4 @@ func requestStream(stream grpc.ServerStream) grpc.ServerStream {
 		return bounded.ServerStream
 	}
 	return stream
-}
-
-// identify gives a reply the metadata of its request, which is as retag returned it,
-// and a warning, where there is one.
-func identify(reply proto.Message, number protowire.Number, metadata, warning []byte) {
-	if warning != nil {
-		metadata = withWarning(metadata, number, warning)
-	}
-	if metadata != nil {
-		// Unknown fields are written as they are, and to the client this is its
-		// metadata.
-		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(metadata))
-	}
 }

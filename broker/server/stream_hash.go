@@ -164,7 +164,11 @@ func (h *hashing) begin(wire []byte) error {
 	if err := checkMetadata(c.op, h.start.GetMetadata(), h.start.GetMetadata().GetTraceContext()); err != nil {
 		return err
 	}
-	var err error
+	h.metadata = retag(wire, hashStreamMetadata, hashStreamRepliedMetadata)
+	err := checkMetadataSize(c.op, h.metadata)
+	if err != nil {
+		return err
+	}
 	if h.raw, err = rawHashV1(c, h.start.GetOutputFormat()); err != nil {
 		return err
 	}
@@ -172,7 +176,6 @@ func (h *hashing) begin(wire []byte) error {
 	if err != nil {
 		return err
 	}
-	h.metadata = retag(wire, hashStreamMetadata, hashStreamRepliedMetadata)
 	h.digest, h.name = engine.NewDigest(policy), policy.Algorithm().String()
 	return nil
 }

@@ -144,6 +144,10 @@ func TestAStreamOfChunksIsRefusedWithASentence(t *testing.T) {
 		"a chunk that is too large": {
 			[]message{begin, chunk(strings.Repeat("x", 1<<20+1))}, codes.InvalidArgument, "HashData: chunk has 1048577 bytes, expected at most 1048576",
 		},
+		"metadata that is too large": {
+			[]message{startOf(message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.bytes(77, make([]byte, 1<<20))))},
+			codes.InvalidArgument, "HashData: metadata has 1048585 bytes, expected at most 1048576",
+		},
 		"a profile that is not served": {
 			[]message{startOf(message{}.text(requestProfile, "nope"))}, codes.InvalidArgument,
 			`HashData with profile "nope": no profile of this name is served`,

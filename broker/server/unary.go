@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -64,10 +63,10 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		if reply, err = adapt(&c, request); err != nil {
 			return nil, err
 		}
-		if warns && c.warning != nil {
-			e.metadata = withWarning(e.metadata, replyField, c.warning)
+		if !warns {
+			c.warning = nil
 		}
-		echo(e, reply)
+		identify(reply, replyField, e.metadata, c.warning)
 		return reply, nil
 	}
 	return grpc.MethodDesc{
@@ -90,18 +89,9 @@ func receive(what fmt.Stringer, e *envelope, decode func(any) error) error {
 		return err
 	}
 	if e.err != nil {
-		return status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %v",
-			what, e.message.ProtoReflect().Descriptor().FullName(), e.err)
+		return unreadable(what, e.message, e.err)
 	}
-	return nil
-}
-
-// echo puts the metadata of a request into its reply. Unknown fields are written
-// as they are, and to the client this is its metadata.
-func echo(e *envelope, reply proto.Message) {
-	if e.metadata != nil {
-		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(e.metadata))
-	}
+	return checkMetadataSize(what, e.metadata)
 }
 
 func metadataField(m proto.Message) protowire.Number {

@@ -5,6 +5,7 @@ package server_test
 import (
 	"encoding/hex"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -206,6 +207,20 @@ func TestWhatIsInFieldTwoOfLaterMetadataIsLeftAlone(t *testing.T) {
 		}
 		if got := fields(t, reply); !slices.Contains(got, field{3, string(metadata)}) {
 			t.Errorf("got %q, want the metadata %q", got, metadata)
+		}
+	}
+}
+
+// The reply has the input in it and the metadata; that it is too large for a message
+// would be answered with a code that clients take as a reason to try again.
+func TestMetadataAtTheLimitComesBackBesideALargeInput(t *testing.T) {
+	const mebibyte = 1 << 20
+	metadata := message{}.bytes(77, make([]byte, mebibyte-9))
+	conn := connect(t, start(t, cipherProfiles).socket(""))
+	for _, method := range []string{methodEncrypt, methodEncryptV1} {
+		request := encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("p", mebibyte-256)).bytes(dataMetadata, metadata)
+		if got := ask(t, conn, method, request); got[3] != string(metadata) || len(got[replyCiphertext]) != mebibyte-256 {
+			t.Errorf("%s: got %d bytes of metadata and %d of ciphertext", method, len(got[3]), len(got[replyCiphertext]))
 		}
 	}
 }
