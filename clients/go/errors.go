@@ -19,7 +19,8 @@ const (
 	CodeUnknown Code = 2
 	// CodeInvalidArgument: something in the request, or a profile that is not there.
 	CodeInvalidArgument Code = 3
-	// CodeDeadlineExceeded: the call took longer than it may.
+	// CodeDeadlineExceeded: the call took longer than it may. It is
+	// context.DeadlineExceeded, too.
 	CodeDeadlineExceeded Code = 4
 	// CodeNotFound: the broker has no key of this id.
 	CodeNotFound Code = 5

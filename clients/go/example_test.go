@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
 )
@@ -24,88 +22,80 @@ func startExamples(dir string) (*process, error) {
 	if err := os.Setenv(cryptobroker.SocketVariable, broker.socket); err != nil {
 		return nil, err
 	}
+	if client, err = cryptobroker.New(); err != nil {
+		return nil, err
+	}
 	return broker, broker.start()
 }
 
+// The examples of the methods share a client, as the parts of a program do.
+var (
+	ctx    = context.Background()
+	client *cryptobroker.Client
+)
+
 func Example() {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
 	client, err := cryptobroker.New(cryptobroker.WithProfile("Default"))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	defer client.Close(ctx)
 	result, err := client.HashData(ctx, cryptobroker.HashDataRequest{Input: []byte("abc")})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Println(result.Algorithm, result.Hex())
+	// At the end of the program; calls under way are waited for until ctx ends.
+	if err := client.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
 	// Output: sha-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad
 }
 
 func ExampleClient_HashData() {
-	ctx := context.Background()
-	client, err := cryptobroker.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
 	result, err := client.HashData(ctx, cryptobroker.HashDataRequest{Profile: "Default", Input: []byte("abc")})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Printf("%s %x\n", result.Algorithm, result.Digest[:4])
 	// Output: sha-256 ba7816bf
 }
 
 func ExampleClient_HashReader() {
-	ctx := context.Background()
-	client, err := cryptobroker.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
 	// A file does as well, of any size.
 	result, err := client.HashReader(ctx, "Default", strings.NewReader(strings.Repeat("long ", 1_000_000)))
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Printf("%s %x\n", result.Algorithm, result.Digest[:4])
 	// Output: sha-256 90c33547
 }
 
 func ExampleClient_EncryptData() {
-	ctx := context.Background()
-	client, err := cryptobroker.New(cryptobroker.WithProfile("Orders"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
 	key, customer := cryptobroker.KeyID("orders"), []byte("customer 12")
 	sealed, err := client.EncryptData(ctx, cryptobroker.EncryptDataRequest{
-		Key: key, Plaintext: []byte("4711 boxes"), AdditionalData: customer,
+		Profile: "Orders", Key: key, Plaintext: []byte("4711 boxes"), AdditionalData: customer,
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	opened, err := client.DecryptData(ctx, cryptobroker.DecryptDataRequest{
-		Key: key, Ciphertext: sealed.Ciphertext, Nonce: sealed.Nonce, Tag: sealed.Tag, AdditionalData: customer,
+		Profile: "Orders", Key: key, Ciphertext: sealed.Ciphertext, Nonce: sealed.Nonce, Tag: sealed.Tag, AdditionalData: customer,
 	})
 	if err != nil {
-		log.Fatal(err)
+		fmt.Println(err)
+		return
 	}
 	fmt.Printf("%s\n", opened.Plaintext)
 	// Output: 4711 boxes
 }
 
 func ExampleError() {
-	ctx := context.Background()
-	client, err := cryptobroker.New()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close(ctx)
-	_, err = client.SignData(ctx, cryptobroker.SignDataRequest{Profile: "Default", Key: cryptobroker.KeyID("orders")})
+	_, err := client.SignData(ctx, cryptobroker.SignDataRequest{Profile: "Default", Key: cryptobroker.KeyID("orders")})
 	if errors.Is(err, cryptobroker.ErrNotServed) {
 		fmt.Println(err)
 	}

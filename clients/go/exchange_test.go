@@ -157,7 +157,7 @@ func TestACallEndsWithItsContextThoughTheBrokerIsSilent(t *testing.T) {
 		exchange: func(s exchangeStream) error {
 			for {
 				if _, err := s.Recv(); err != nil {
-					return nil
+					return err
 				}
 			}
 		},

@@ -27,7 +27,8 @@ var hashStreamDescription = grpc.StreamDesc{StreamName: "HashStream", ClientStre
 //
 // It is tried again, as other calls are, while no more than 256 KiB were read.
 // After that only if the input is an io.Seeker: then it begins anew where it began.
-// An error of the input is found by errors.Is.
+// An error of the input is found by errors.Is. A Read of the input that is under way
+// is waited for, whatever happens to the context and the client.
 func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader) (HashDataResult, error) {
 	if profile == "" {
 		profile = c.profile
@@ -57,6 +58,9 @@ func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader
 		defer cancel()
 	}
 	h.first = first
+	if c.trace != nil {
+		h.trace = c.trace(ctx)
+	}
 	began := time.Now()
 	result := h.try(ctx)
 	if result.transient() {
@@ -76,6 +80,7 @@ type hashReading struct {
 	// seeker is the input, where that can go back to start; else nil.
 	seeker io.Seeker
 	start  int64
+	trace  TraceContext
 	// first is the first chunk; beyond tells that more than that was read.
 	first  mem.Buffer
 	beyond bool
@@ -119,7 +124,7 @@ func (h *hashReading) send(ctx context.Context) failure {
 	if err != nil {
 		return c.failed(ctx, hashData, h.profile, err)
 	}
-	if err = stream.SendMsg(&outgoing{buffer: mem.SliceBuffer(h.begin(ctx))}); err == nil {
+	if err = stream.SendMsg(&outgoing{buffer: mem.SliceBuffer(h.begin())}); err == nil {
 		err = sendChunk(stream, h.first)
 	}
 	for err == nil {
@@ -158,12 +163,9 @@ func (h *hashReading) send(ctx context.Context) failure {
 }
 
 // begin is the first message.
-func (h *hashReading) begin(ctx context.Context) []byte {
+func (h *hashReading) begin() []byte {
 	b := appendString(nil, requestProfile, h.profile)
-	if h.client.trace != nil {
-		trace := h.client.trace(ctx)
-		b = trace.appendMetadata(b, startMetadata)
-	}
+	b = h.trace.appendMetadata(b, startMetadata)
 	b = appendUint(b, startFormat, hashFormatRaw)
 	return nest(b, 0, streamStart)
 }

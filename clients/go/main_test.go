@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		code := m.Run()
-		if err := errors.Join(examples.await(), examples.stop(syscall.SIGTERM)); err != nil {
+		if err := errors.Join(examples.await(), client.Close(ctx), examples.stop(syscall.SIGTERM)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

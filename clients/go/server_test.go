@@ -70,7 +70,7 @@ func answer(stream grpc.BidiStreamingServer[streamv1.ExchangeRequest, streamv1.E
 	for {
 		request, err := stream.Recv()
 		if err != nil {
-			return nil
+			return err
 		}
 		for _, call := range request.GetCalls() {
 			if err := stream.Send(&streamv1.ExchangeResponse{Replies: []*streamv1.Reply{replied(call.GetId(), "stream")}}); err != nil {

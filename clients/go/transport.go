@@ -126,7 +126,11 @@ func (c *Client) refused(op *operation, profile string, code Code, message strin
 	if !strings.HasPrefix(message, op.name) {
 		message = said(op, profile, "%s (socket %s)", message, c.socket)
 	}
-	return failure{code: code, message: message}
+	result := failure{code: code, message: message}
+	if code == CodeDeadlineExceeded {
+		result.cause = context.DeadlineExceeded
+	}
+	return result
 }
 
 func hasDeadline(ctx context.Context) bool {

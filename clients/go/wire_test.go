@@ -101,7 +101,7 @@ func (r *recording) Exchange(stream exchangeStream) error {
 	for {
 		message, err := stream.Recv()
 		if err != nil {
-			return nil
+			return err
 		}
 		for _, call := range message.GetCalls() {
 			reflected := call.ProtoReflect()
