@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -127,6 +129,19 @@ func TestAValueReachesTheOperator(t *testing.T) {
 				t.Errorf("found %d Deployments, expected 1", deployments)
 			}
 		})
+	}
+}
+
+func TestANamespaceWhoseNameYAMLWouldReadAsSomethingElseIsExcluded(t *testing.T) {
+	objects := renderChart(t, "--set-string", "webhook.excludedNamespaces={123,on}")
+	webhooks := find[admissionregistrationv1.MutatingWebhookConfiguration](t, objects, "MutatingWebhookConfiguration", release)
+	want := []string{"kube-system", "kube-node-lease", releaseNamespace, "123", "on"}
+	for _, webhook := range webhooks.Webhooks {
+		for _, requirement := range webhook.NamespaceSelector.MatchExpressions {
+			if requirement.Key == corev1.LabelMetadataName && !slices.Equal(requirement.Values, want) {
+				t.Errorf("%s leaves out the namespaces %q, expected %q", webhook.Name, requirement.Values, want)
+			}
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ among them, so that it can always start.
   operator: NotIn
   values:
     {{- range concat (list "kube-system" "kube-node-lease" .Release.Namespace) .Values.webhook.excludedNamespaces | uniq }}
-    - {{ . }}
+    - {{ . | quote }}
     {{- end }}
 {{- end }}
 
