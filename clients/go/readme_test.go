@@ -19,8 +19,8 @@ func TestTheCodeOfTheReadmeIsThatOfTheExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(blocks) < 2 {
-		t.Errorf("found %d blocks of code, want at least 2", len(blocks))
+	if len(blocks) == 0 {
+		t.Error("found no code: is the pattern still right?")
 	}
 	for _, block := range blocks {
 		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block[1], "\n"), "\n", "\n\t") + "\n"

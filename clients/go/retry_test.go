@@ -99,6 +99,39 @@ func TestNoCallIsLostWhileTheBrokerIsKilledAndRestarted(t *testing.T) {
 	t.Logf("%d calls and %d kills", calls.Load(), kills)
 }
 
+func TestNoCallIsLostWhileTheBrokerIsReplacedInOrder(t *testing.T) {
+	broker := startBroker(t)
+	client := newClient(t, broker.socket)
+	var done atomic.Bool
+	var calls atomic.Int64
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for !done.Load() {
+				if _, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
+					t.Errorf("caller %d: %v", i, err)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for range 5 {
+		for seen := calls.Load(); calls.Load() < seen+100 && !t.Failed(); {
+			hashOne(t, client)
+		}
+		if err := broker.stop(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := broker.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hashOne(t, client)
+	done.Store(true)
+	group.Wait()
+}
+
 func hashOne(t *testing.T, client *cryptobroker.Client) {
 	t.Helper()
 	if _, err := client.HashData(within(t), cryptobroker.HashDataRequest{Profile: "Default"}); err != nil {
