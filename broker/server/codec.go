@@ -3,6 +3,8 @@
 package server
 
 import (
+	"sync"
+
 	"google.golang.org/grpc/encoding"
 	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
@@ -18,6 +20,8 @@ type envelope struct {
 	// metadata is the metadata of the request as it was on the wire, with the
 	// tag that it has in the reply.
 	metadata []byte
+	// size is that of the request in bytes, 0 where it was not received.
+	size int
 	// err says why the message could not be read. It is not the codec's error,
 	// since gRPC answers INTERNAL for that, which blames the broker.
 	err error
@@ -31,16 +35,44 @@ type keptMessage struct{ buffer mem.Buffer }
 type wireMessage mem.BufferSlice
 
 // codec is gRPC's codec for protobuf, save for those above.
-type codec struct{ encoding.CodecV2 }
+type codec struct {
+	encoding.CodecV2
+	// oversized lets requests that take more memory than is set aside for them be
+	// decoded one at a time.
+	oversized *sync.Mutex
+}
 
-func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
+func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name), &sync.Mutex{}} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if message, ok := v.(wireMessage); ok {
+	switch message := v.(type) {
+	case wireMessage:
 		return mem.BufferSlice(message), nil
+	case *heldReply:
+		return c.marshalHeld(message)
 	}
 	return c.CodecV2.Marshal(v)
+}
+
+// marshalHeld gives the memory back that a reply holds, once the client has it.
+func (c codec) marshalHeld(r *heldReply) (mem.BufferSlice, error) {
+	message := r.reply.(proto.Message)
+	size := proto.Size(message)
+	if size <= smallReply {
+		r.memory.Release(r.held)
+		return c.CodecV2.Marshal(message)
+	}
+	buffer := replyBuffers.Get(size)
+	written, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], message)
+	if err != nil {
+		r.memory.Release(r.held)
+		return nil, err
+	}
+	*buffer = written
+	kept := min(r.held, int64(size))
+	r.memory.Release(r.held - kept)
+	return mem.BufferSlice{mem.NewBuffer(buffer, heldBuffer{r.memory, r.memory.unread(r.conn, kept)})}, nil
 }
 
 // Unmarshal implements encoding.CodecV2.
@@ -52,6 +84,11 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 			return nil
 		}
 		return c.CodecV2.Unmarshal(data, v)
+	}
+	if e.size = data.Len(); e.size > maxRequestSize {
+		// It will be refused, with the name of the field that is too large.
+		c.oversized.Lock()
+		defer c.oversized.Unlock()
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()

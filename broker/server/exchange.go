@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
@@ -25,36 +24,22 @@ const (
 	// requests and replies.
 	maxWaitingCalls = 1024
 	maxHeld         = 8 << 20
-	// defaultExchangeMemory is for all streams, in bytes as above.
-	defaultExchangeMemory = 32 << 20
 	// callOverhead is what a call takes beside its request and its reply, and
 	// what a reply may have that no field of the request is as long as.
 	callOverhead = 4 << 10
 )
 
-// WithExchangeMemory changes how many bytes the requests and replies of all calls
-// of Exchange may take that are not served at once. Without it, that is 32 MiB.
-// It should be no less than 4 MiB, which is what the largest call takes.
-func WithExchangeMemory(bytes int64) Option {
-	return func(s *Server) { s.exchanges.total = max(1, bytes) }
-}
-
 // exchanges is what all streams of Exchange share.
 type exchanges struct {
 	methods map[protowire.Number]*exchangeMethod
 	workers *workers
-	// total is how many bytes memory has.
-	total  int64
-	memory *semaphore.Weighted
+	memory  *memory
 }
 
 // shareExchanges makes what is left to make once the options are known.
 func (s *Server) shareExchanges() {
 	e := &s.exchanges
-	if e.total == 0 {
-		e.total = defaultExchangeMemory
-	}
-	e.methods, e.workers, e.memory = s.exchangeMethods(), newWorkers(), semaphore.NewWeighted(e.total)
+	e.methods, e.workers, e.memory = s.exchangeMethods(), newWorkers(), &s.memory
 }
 
 // errLeaving ends a stream at shutdown, with a code that clients take as a reason

@@ -134,7 +134,7 @@ func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
 func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
 	const streams, calls, size = 4, 8, 1 << 20
 	// Room for two of them at a time.
-	b := startWith(t, exchangeProfiles, nil, server.WithExchangeMemory(5<<20))
+	b := startWith(t, exchangeProfiles, nil, server.WithMemory(5<<20))
 	conn := connect(t, b.socket(""))
 	plaintext := strings.Repeat("x", size)
 	var all []*exchanger

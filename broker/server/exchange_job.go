@@ -30,7 +30,7 @@ type job struct {
 // where the stream ends before.
 func (x *exchange) hand(j *job) error {
 	s := x.server
-	j.held = holding{calls: 1, bytes: min(s.exchanges.total, int64(2*len(j.request)+callOverhead))}
+	j.held = holding{calls: 1, bytes: min(s.memory.total, int64(2*len(j.request)+callOverhead))}
 	if err := x.hold(j); err != nil {
 		if j.message != nil {
 			j.message.Free()

@@ -57,7 +57,7 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	}
 	if policy := p.Callers(); policy != nil {
 		if caller := callerOf(c.ctx); !policy.Allows(caller) {
-			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller))
+			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller, policy))
 		}
 	}
 	if p.refusals != nil && p.refusals[c.op] != "" {

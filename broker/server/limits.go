@@ -16,6 +16,10 @@ import (
 // memory; the limits that clients meet are those of the fields.
 const maxMessageSize = 4 << 20
 
+// maxRequestSize is the size in bytes that the wire contract has for requests. It
+// is more than all fields together may have.
+const maxRequestSize = 2 << 20
+
 // The limits of the fields of a request, in bytes.
 const (
 	maxInputSize      = 1 << 20

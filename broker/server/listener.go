@@ -19,6 +19,7 @@ type listener struct {
 	*net.UnixListener
 	path, caller string
 	made         os.FileInfo // the socket file that this listener made
+	memory       *memory     // of the server that it serves
 }
 
 // Accept implements net.Listener; its connections know their caller.
@@ -27,7 +28,9 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return callerConn{conn, l.caller}, nil
+	made := &callerConn{UnixConn: conn, container: l.caller, memory: l.memory}
+	made.changed.L = &l.memory.mu
+	return made, nil
 }
 
 func (o *SocketOptions) bind(dir directory) (*listener, error) {

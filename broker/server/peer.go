@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -19,12 +20,36 @@ import (
 type callerConn struct {
 	*net.UnixConn
 	container string
+	memory    *memory
+
+	// The rest is guarded by memory's lock: whether it is closed, how many of its
+	// requests wait to be read, and how many requests, replies and streams are the
+	// client's turn.
+	gone    bool
+	waiting int64
+	turns   int
+	changed sync.Cond
+}
+
+// Read implements net.Conn.
+func (c *callerConn) Read(b []byte) (int, error) {
+	if c.memory.crowded.Load() {
+		c.memory.pause(c)
+	}
+	return c.UnixConn.Read(b)
+}
+
+// Close implements net.Conn.
+func (c *callerConn) Close() error {
+	c.memory.leave(c)
+	return c.UnixConn.Close()
 }
 
 // callerInfo is what gRPC keeps of a connection: who calls.
 type callerInfo struct {
 	credentials.CommonAuthInfo
 	profile.Caller
+	conn *callerConn
 }
 
 // AuthType implements credentials.AuthInfo.
@@ -36,7 +61,7 @@ type callerCredentials struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (callerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, ok := raw.(callerConn)
+	conn, ok := raw.(*callerConn)
 	if !ok {
 		return nil, nil, errors.New("server: the connection did not come in on a caller's socket")
 	}
@@ -45,7 +70,7 @@ func (callerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 		return nil, nil, err
 	}
 	caller.Container = conn.container
-	return conn, callerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, caller}, nil
+	return conn, callerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, caller, conn}, nil
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -73,6 +98,16 @@ func callerOf(ctx context.Context) profile.Caller {
 		}
 	}
 	return profile.Caller{}
+}
+
+// connOf is the connection that the call came in on, nil where nobody knows.
+func connOf(ctx context.Context) *callerConn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(callerInfo); ok {
+			return info.conn
+		}
+	}
+	return nil
 }
 
 // describe names a caller for the message that refuses it.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,7 @@ type Server struct {
 	serving atomic.Pointer[serving]
 
 	// streams ends the streams that go on for as long as the client likes.
+	memory     memory
 	streams    context.Context
 	endStreams context.CancelFunc
 	// idleTime is how long a client may take to send the next part of a stream.
@@ -63,12 +65,16 @@ type servedProfile struct {
 
 // Sizes and times of connections.
 const (
-	// flowControlWindow is the memory in bytes that a client may fill before it
-	// waits. Fixed ones spare the pings by which gRPC estimates better ones.
-	flowControlWindow = 1 << 20
+	// connectionWindow is what a client may send in bytes before it waits for the
+	// broker to take it from the socket. Fixed windows spare the pings by which gRPC
+	// estimates better ones.
+	connectionWindow = 1 << 20
 	// maxStreams bounds the requests of a connection at one time; a client that
 	// has more of them waits.
 	maxStreams = 256
+	// readBufferSize is what each connection takes from the socket at once, in
+	// bytes. More gains nothing and is there for each idle connection.
+	readBufferSize = 8 << 10
 	// maxHeaderSize bounds the headers of a request in bytes; gRPC's own limit is
 	// 16 MiB.
 	maxHeaderSize = 64 << 10
@@ -92,9 +98,12 @@ func WithKeys(provider keys.Provider) Option {
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime}
+	s.memory.total = defaultMemory
 	for _, option := range options {
 		option(s)
 	}
+	s.memory.patience = s.idleTime
+	s.memory.open()
 	s.shareExchanges()
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
@@ -105,8 +114,9 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		grpc.MaxSendMsgSize(maxMessageSize),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderSize),
-		grpc.StaticStreamWindowSize(flowControlWindow),
-		grpc.StaticConnWindowSize(flowControlWindow),
+		grpc.StaticStreamWindowSize(windowMemory),
+		grpc.StaticConnWindowSize(connectionWindow),
+		grpc.ReadBufferSize(readBufferSize),
 		// Goroutines that live on keep their grown stacks.
 		grpc.NumStreamWorkers(uint32(max(2, runtime.GOMAXPROCS(0)))),
 		grpc.ConnectionTimeout(handshakeTime),
@@ -146,7 +156,15 @@ func (s *Server) Serving() bool { return s.serving.Load() != nil }
 // Serve accepts connections on all sockets until Shutdown, which is no error.
 func (s *Server) Serve(sockets *Sockets) error {
 	var group errgroup.Group
+	watching, done := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watchMemory(watching) })
+	defer func() {
+		done()
+		watch.Wait()
+	}()
 	for _, listener := range sockets.listeners {
+		listener.memory = &s.memory
 		group.Go(func() error {
 			err := s.grpc.Serve(listener)
 			if err == nil || errors.Is(err, grpc.ErrServerStopped) {
@@ -198,6 +216,9 @@ func (s *Server) boundStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 	}()
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
+	conn := connOf(ctx)
+	s.memory.stream(conn, 1)
+	defer s.memory.stream(conn, -1)
 	defer context.AfterFunc(s.streams, cancel)()
 	return handler(srv, boundedStream{stream, ctx})
 }

@@ -28,6 +28,7 @@ type call struct {
 	// deprecated.
 	counters *telemetry.Counters
 	warning  []byte
+	turn     turn
 }
 
 // message is a pointer to T that is a protobuf message.
@@ -45,39 +46,54 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
 	warns := hasWarning(PReply(new(Reply)))
-	handle := func(ctx context.Context, decode func(any) error) (reply PReply, err error) {
+	handle := func(ctx context.Context, decode func(any) error) (reply PReply, held int64, err error) {
 		started := time.Now()
 		c := call{op: op, ctx: ctx}
+		request := PRequest(new(Request))
+		e := &envelope{message: request, requestField: requestField, replyField: replyField}
 		s.metrics.Begin()
 		defer func() {
 			if cause := recover(); cause != nil {
 				reply, err = nil, s.panicked(op.String(), cause)
 			}
+			if c.turn.next != nil {
+				held = s.memory.received(&c.turn, e.size)
+			}
+			if err != nil {
+				s.memory.Release(held)
+				held = 0
+			}
 			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
 		}()
-		request := PRequest(new(Request))
-		e := &envelope{message: request, requestField: requestField, replyField: replyField}
-		if err := receive(op, e, decode); err != nil {
-			return nil, err
+		if err := s.memory.begin(&c, &c.turn, started); err != nil {
+			return nil, 0, err
+		}
+		err = receive(op, e, decode)
+		if held = s.memory.received(&c.turn, e.size); err != nil {
+			return nil, held, err
 		}
 		if reply, err = adapt(&c, request); err != nil {
-			return nil, err
+			return nil, held, err
 		}
 		if !warns {
 			c.warning = nil
 		}
 		identify(reply, replyField, e.metadata, c.warning)
-		return reply, nil
+		return reply, held, nil
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
 		// Interceptors are for the services of gRPC itself: what they do is in
 		// handle, without their allocations.
 		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			reply, err := handle(ctx, decode)
-			if err != nil {
+			reply, held, err := handle(ctx, decode)
+			switch {
+			case err != nil:
 				return nil, err
+			case held > smallReply:
+				return &heldReply{memory: &s.memory, conn: connOf(ctx), reply: reply, held: held}, nil
 			}
+			s.memory.Release(held)
 			return reply, nil
 		},
 	}

@@ -22,6 +22,7 @@ type config struct {
 	logFormat       string
 	logOutput       string
 	shutdownTimeout time.Duration
+	memoryLimit     int64
 	requireFIPS     bool
 	development     bool
 }
@@ -60,6 +61,10 @@ func (c *config) settings() []setting {
 		{
 			name: "shutdown-timeout", env: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", kind: "duration", initial: "10s", set: positiveDuration(&c.shutdownTimeout),
 			usage: "how long requests under way may take to finish after SIGTERM or SIGINT",
+		},
+		{
+			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit),
+			usage: "memory in bytes that the broker may take, such as 128Mi; a quarter of it is for requests in flight, and those beyond wait; without it, the limit of the control group, else GOMEMLIMIT. GOMEMLIMIT is set to seven eighths of it unless it is in the environment",
 		},
 		{
 			name: "require-fips", env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),

@@ -91,7 +91,13 @@ func start(t testing.TB, args ...string) *process {
 
 func startWith(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.CommandContext(context.Background(), binary, args...), exited: make(chan struct{}), more: make(chan struct{})}
+	return startProgram(t, env, binary, args...)
+}
+
+// startProgram runs a program that becomes a broker.
+func startProgram(t testing.TB, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), exited: make(chan struct{}), more: make(chan struct{})}
 	p.cmd.Env = env
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -53,6 +54,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	if c.development {
 		options = append(options, server.WithDevelopmentService())
 	}
+	options = append(options, c.useMemory(os.DirFS("/"), logger)...)
 	broker := server.New(logger, metrics, options...)
 
 	source, err := profile.Watch(watching, c.profilesDir,

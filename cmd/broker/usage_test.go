@@ -34,6 +34,9 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"an empty name of a caller":   {nil, []string{"--profiles-dir", "/p", "--callers", "a,,b"}, `invalid argument "a,,b" for "--callers" flag: expected names separated by single commas`},
 		"a caller that goes up":       {nil, []string{"--profiles-dir", "/p", "--callers", ".."}, `caller "..": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
 		"a socket path too long":      {nil, []string{"--profiles-dir", "/p", "--socket-dir", "/" + strings.Repeat("d", 100)}, "the path of the socket /" + strings.Repeat("d", 100) + "/crypto-broker-server.sock has 127 bytes, and the system allows at most 107: choose a shorter socket directory or caller name"},
+		"memory that is too little":   {nil, []string{"--profiles-dir", "/p", "--memory-limit", "8Mi"}, `invalid argument "8Mi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
+		"memory that is no number":    {[]string{"CRYPTO_BROKER_MEMORY_LIMIT=plenty"}, []string{"--profiles-dir", "/p"}, `invalid value "plenty" of the environment variable CRYPTO_BROKER_MEMORY_LIMIT: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
+		"memory beyond all numbers":   {nil, []string{"--profiles-dir", "/p", "--memory-limit", "9223372036854775807Gi"}, `invalid argument "9223372036854775807Gi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
 		"neither yes nor no":          {nil, []string{"--profiles-dir", "/p", "--require-fips=strictly"}, `invalid argument "strictly" for "--require-fips" flag: expected true or false`},
 		"neither yes nor no, version": {[]string{"CRYPTO_BROKER_REQUIRE_FIPS=strictly"}, []string{"version"}, `invalid value "strictly" of the environment variable CRYPTO_BROKER_REQUIRE_FIPS: expected true or false`},
 		"an argument of version":      {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
@@ -54,7 +57,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "require-fips", "development-service", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {

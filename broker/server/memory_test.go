@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// oneAtATime is the memory in bytes that lets one request in before its size is known.
+const oneAtATime = 3 << 20
+
+// largeEncryption has a reply as large as they may be.
+func largeEncryption() message {
+	return encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 1<<20))
+}
+
+// openCall begins a unary call, of which the test does the rest or nothing.
+func openCall(t *testing.T, conn *grpc.ClientConn, method string) grpc.ClientStream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	t.Cleanup(cancel)
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.ForceCodecV2(wire{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+// slow are clients that keep the memory for a request or a reply.
+var slow = map[string]func(*testing.T, *grpc.ClientConn){
+	"a request that never ends": func(t *testing.T, conn *grpc.ClientConn) {
+		stream := openCall(t, conn, methodEncrypt)
+		if err := stream.SendMsg([]byte(largeEncryption())); err != nil { // but no end of the stream
+			t.Error(err)
+		}
+	},
+	"a request that never begins": func(t *testing.T, conn *grpc.ClientConn) { openCall(t, conn, methodEncrypt) },
+	"a reply that nobody reads": func(t *testing.T, conn *grpc.ClientConn) {
+		stream := openCall(t, conn, methodEncrypt)
+		if err := stream.SendMsg([]byte(largeEncryption())); err != nil {
+			t.Error(err)
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		if _, err := stream.Header(); err != nil { // the reply is on its way
+			t.Error(err)
+		}
+	},
+}
+
+func TestACallWaitsForItsTurnUntilItsDeadline(t *testing.T) {
+	for sentence, hold := range slow {
+		t.Run(sentence, func(t *testing.T) {
+			b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
+			hold(t, connect(t, b.socket("")))
+			conn := connect(t, b.socket(""))
+			const want = "HashData: its turn did not come within the time that the call has, since others fill the memory for requests"
+			for deadline := time.Now().Add(waitLimit); ; {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				var reply []byte
+				err := conn.Invoke(ctx, methodHashData, []byte(message{}.text(requestProfile, "Hash")), &reply, grpc.ForceCodecV2(wire{}))
+				cancel()
+				switch status.Code(err) {
+				case codes.OK: // the slow one has not got so far
+				case codes.DeadlineExceeded:
+					// The client may find that out by itself.
+					if got := status.Convert(err).Message(); got != want && !strings.Contains(got, "context deadline exceeded") {
+						t.Errorf("got %q, want %q", got, want)
+					}
+					return
+				default:
+					t.Fatal(err)
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("no call had to wait")
+				}
+			}
+		})
+	}
+}
+
+func TestAClientThatKeepsTheMemoryLosesItsConnection(t *testing.T) {
+	for sentence, hold := range slow {
+		t.Run(sentence, func(t *testing.T) {
+			b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(100*time.Millisecond))
+			hold(t, connect(t, b.socket("")))
+			conn := connect(t, b.socket(""))
+			for range 3 {
+				ask(t, conn, methodEncrypt, largeEncryption())
+			}
+		})
+	}
+}
+
+// Were anything not given back, there would be no room for the last call.
+func TestAllMemoryIsGivenBackHoweverCallsEnd(t *testing.T) {
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
+	var all sync.WaitGroup
+	for i := range 64 {
+		conn := connect(t, b.socket(""))
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+			request := largeEncryption()
+			switch i % 4 {
+			case 0:
+				request = encryption("P", raw("short"), gcmNonce, strings.Repeat("x", 1<<20))
+			case 1:
+				request = message("no message")
+			case 2:
+				request = encryption("P", raw(gcmKey), gcmNonce, strings.Repeat("x", 3<<20))
+			}
+			var reply []byte
+			err := conn.Invoke(ctx, methodEncrypt, []byte(request), &reply, grpc.ForceCodecV2(wire{}))
+			switch status.Code(err) {
+			case codes.OK, codes.DeadlineExceeded, codes.InvalidArgument:
+			default:
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	ask(t, connect(t, b.socket("")), methodEncrypt, largeEncryption())
+}
+
+// With room for one request at a time, nearly all connections are held back.
+func TestManyConnectionsWithLargeCallsAllGetTheirTurn(t *testing.T) {
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
+	var all sync.WaitGroup
+	for range 64 {
+		conn := connect(t, b.socket(""))
+		for range 4 {
+			all.Go(func() {
+				reply, err := call(t, conn, methodEncrypt, largeEncryption())
+				if err != nil || len(reply) < 1<<20 {
+					t.Errorf("got %d bytes and %v", len(reply), err)
+				}
+			})
+		}
+	}
+	all.Wait()
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// minMemoryLimit is the least memory in bytes that may be given on purpose.
+const minMemoryLimit = 16 << 20
+
+// minInFlight is what the largest call takes in bytes.
+const minInFlight = 4 << 20
+
+// memoryPlan is what is done with the memory that there is, all in bytes; 0 where
+// nothing is known and the defaults stay.
+type memoryPlan struct {
+	limit int64
+	// collector is the limit that Go's garbage collector works by.
+	collector int64
+	// inFlight is for requests and replies.
+	inFlight int64
+}
+
+// planMemory finds out how much memory there is: from the command line, else from
+// the control group, else from what GOMEMLIMIT told Go already (math.MaxInt64 for
+// nothing). GOMEMLIMIT stays where it is set.
+func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
+	plan := memoryPlan{limit: given}
+	if plan.limit == 0 {
+		var err error
+		if plan.limit, err = controlGroupLimit(root); err != nil {
+			return memoryPlan{}, err
+		}
+	}
+	switch {
+	case gomemlimit != math.MaxInt64:
+		plan.collector = gomemlimit
+		if plan.limit == 0 {
+			plan.limit = gomemlimit
+		}
+	default:
+		plan.collector = plan.limit / 8 * 7 // the rest is for what Go does not count
+	}
+	if plan.limit > 0 {
+		plan.inFlight = max(minInFlight, plan.limit/4)
+	}
+	return plan, nil
+}
+
+// useMemory does what the plan says and returns the server's part of it.
+func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
+	plan, err := planMemory(root, c.memoryLimit, debug.SetMemoryLimit(-1))
+	if err != nil {
+		logger.Warn("the memory limit of the control group cannot be read; give it by --memory-limit", "error", err)
+	}
+	if plan.limit == 0 {
+		return nil
+	}
+	debug.SetMemoryLimit(plan.collector)
+	logger.Info("memory is bounded", "limit", plan.limit, "collector", plan.collector, "inFlight", plan.inFlight)
+	return []server.Option{server.WithMemory(plan.inFlight)}
+}
+
+// controlGroups are where systems mount the control groups of memory, version 2
+// and version 1.
+var controlGroups = []struct{ controller, mount, file string }{
+	{"", "sys/fs/cgroup", "memory.max"},
+	{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+}
+
+// controlGroupLimit is the lowest limit of the process's control group and of
+// those above it that can be seen; 0 for none. In a container its own group is
+// the root of the mount, whatever the kernel calls it.
+func controlGroupLimit(root fs.FS) (int64, error) {
+	const list = "proc/self/cgroup"
+	text, err := fs.ReadFile(root, list)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // a system without control groups
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read /%s: %w", list, err)
+	}
+	lowest := int64(0)
+	for line := range strings.Lines(string(text)) {
+		// hierarchy:controllers:path, without controllers in version 2
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			return 0, fmt.Errorf("/%s has the line %q, expected hierarchy:controllers:path", list, strings.TrimSpace(line))
+		}
+		for _, kind := range controlGroups {
+			if !hasController(fields[1], kind.controller) {
+				continue
+			}
+			for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+				limit, err := readLimit(root, path.Join(kind.mount, group, kind.file))
+				if err != nil {
+					return 0, err
+				}
+				if limit > 0 && (lowest == 0 || limit < lowest) {
+					lowest = limit
+				}
+				if group == "/" {
+					break
+				}
+			}
+		}
+	}
+	return lowest, nil
+}
+
+func hasController(list, wanted string) bool {
+	for name := range strings.SplitSeq(list, ",") {
+		if name == wanted {
+			return true
+		}
+	}
+	return false
+}
+
+// readLimit reads one limit, 0 where there is none.
+func readLimit(root fs.FS, name string) (int64, error) {
+	text, err := fs.ReadFile(root, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil // the group is not in sight, or the root, which has no limit
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read /%s: %w", name, err)
+	}
+	value := strings.TrimSpace(string(text))
+	if value == "max" {
+		return 0, nil
+	}
+	limit, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("/%s has %q, expected a number of bytes or max", name, value)
+	}
+	// Version 1 writes the largest number of whole pages for none.
+	if limit >= math.MaxInt64-1<<20 {
+		return 0, nil
+	}
+	return limit, nil
+}
+
+// byteSize reads a number of bytes as Kubernetes and GOMEMLIMIT write it.
+func byteSize(into *int64) func(string) error {
+	return func(text string) error {
+		const want = "expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB"
+		digits, shift := strings.TrimSuffix(text, "B"), 0
+		for suffix, n := range map[string]int{"Ki": 10, "Mi": 20, "Gi": 30} {
+			if rest, found := strings.CutSuffix(digits, suffix); found {
+				digits, shift = rest, n
+				break
+			}
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n > math.MaxInt64>>shift || n<<shift < minMemoryLimit {
+			return errors.New(want)
+		}
+		*into = n << shift
+		return nil
+	}
+}
