@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -163,7 +164,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 // read returns the content of a file and adds it to the digest of its key.
 func read(dir, path string, r role, digest hash.Hash) (data []byte, warning string, err error) {
 	name := filepath.Join(dir, path)
-	// Opening a pipe would block until somebody writes to it.
+	// Opening a device may have effects of its own, so that is looked at first.
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, "", errors.New("cannot be read: " + reason(err))
@@ -174,11 +175,16 @@ func read(dir, path string, r role, digest hash.Hash) (data []byte, warning stri
 	if info.Size() > MaxFileSize {
 		return nil, "", fmt.Errorf("has %d bytes, expected at most %d", info.Size(), MaxFileSize)
 	}
-	file, err := os.Open(name)
+	// Opening a pipe that took the file's place in between would block until
+	// somebody writes to it.
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, "", errors.New("cannot be read: " + reason(err))
 	}
 	defer func() { _ = file.Close() }() // nothing was written
+	if opened, err := file.Stat(); err != nil || !os.SameFile(info, opened) {
+		return nil, "", errBeingWritten
+	}
 	data = make([]byte, info.Size()+1)
 	n, err := io.ReadFull(file, data)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {

@@ -21,6 +21,9 @@ type CallerPolicy struct {
 	uids, gids map[uint32]struct{}
 }
 
+// NamesContainers tells that the container of the caller matters.
+func (p *CallerPolicy) NamesContainers() bool { return p != nil && p.containers != nil }
+
 // Allows tells whether the caller may use the profile. An identity that is not
 // known is in no list.
 func (p *CallerPolicy) Allows(c Caller) bool {

@@ -110,11 +110,14 @@ func connOf(ctx context.Context) *callerConn {
 	return nil
 }
 
-// describe names a caller for the message that refuses it.
-func describe(c profile.Caller) string {
+// describe names a caller for the message that refuses it by a policy.
+func describe(c profile.Caller, policy *profile.CallerPolicy) string {
 	var parts []string
-	if c.Container != "" {
+	switch {
+	case c.Container != "":
 		parts = append(parts, fmt.Sprintf("container %q", c.Container))
+	case policy.NamesContainers():
+		parts = append(parts, "a container that is not known, since this broker has one socket for all (see --callers)")
 	}
 	if c.Known {
 		parts = append(parts, fmt.Sprintf("user %d, group %d", c.UID, c.GID))

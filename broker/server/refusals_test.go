@@ -69,6 +69,12 @@ func TestARequestThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
+func TestAContainerCannotBeToldWhereAllShareOneSocket(t *testing.T) {
+	conn := connect(t, start(t, refusingProfiles).socket(""))
+	refuses(t, conn, methodHashData, message{}.text(requestProfile, "Others"), codes.PermissionDenied,
+		fmt.Sprintf(`HashData with profile "Others": the profile does not allow a container that is not known, since this broker has one socket for all (see --callers), user %d, group %d`, uid, gid))
+}
+
 func TestAFormatThatDoesNotExistIsRefused(t *testing.T) {
 	conn := connect(t, start(t, sha256Profile).socket(""))
 	for method, want := range map[string]string{
