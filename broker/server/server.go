@@ -38,6 +38,9 @@ type Server struct {
 
 	serving atomic.Pointer[serving]
 
+	// maxStreams is for each connection.
+	maxStreams uint32
+
 	// streams ends the streams that go on for as long as the client likes.
 	memory     memory
 	streams    context.Context
@@ -69,9 +72,6 @@ const (
 	// broker to take it from the socket. Fixed windows spare the pings by which gRPC
 	// estimates better ones.
 	connectionWindow = 1 << 20
-	// maxStreams bounds the requests of a connection at one time; a client that
-	// has more of them waits.
-	maxStreams = 256
 	// readBufferSize is what each connection takes from the socket at once, in
 	// bytes. More gains nothing and is there for each idle connection.
 	readBufferSize = 8 << 10
@@ -86,6 +86,10 @@ const (
 	minPingInterval = 5 * time.Second
 )
 
+// DefaultMaxStreams is how many requests and streams a connection may have at one
+// time where nothing else was said.
+const DefaultMaxStreams = 256
+
 // Option changes what a server has.
 type Option func(*Server)
 
@@ -95,10 +99,17 @@ func WithKeys(provider keys.Provider) Option {
 	return func(s *Server) { s.keys = provider }
 }
 
+// WithMaxStreams changes how many requests and streams a connection may have at
+// one time; a client that has more of them waits. Without it, that is
+// DefaultMaxStreams.
+func WithMaxStreams(n uint32) Option {
+	return func(s *Server) { s.maxStreams = max(1, n) }
+}
+
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime}
-	s.memory.total = defaultMemory
+	s.memory.total, s.maxStreams = defaultMemory, DefaultMaxStreams
 	for _, option := range options {
 		option(s)
 	}
@@ -112,7 +123,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageSize),
 		grpc.MaxSendMsgSize(maxMessageSize),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(s.maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderSize),
 		grpc.StaticStreamWindowSize(windowMemory),
 		grpc.StaticConnWindowSize(connectionWindow),

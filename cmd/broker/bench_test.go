@@ -39,6 +39,19 @@ func BenchmarkHashData(b *testing.B) {
 	})
 }
 
+// BenchmarkLargeHash measures calls that take the processor for longer than gRPC
+// takes it.
+func BenchmarkLargeHash(b *testing.B) {
+	at := newPlace(b, "sha3-512")
+	start(b, at.args()...).listening()
+	client := v0.NewCryptoGrpcClient(connect(b, at.socket("")))
+	request := &v0.HashDataRequest{Profile: "Default", Input: make([]byte, 1<<20)}
+	measure(b, 16, func(int) error {
+		_, err := client.HashData(b.Context(), request, grpc.WaitForReady(true))
+		return err
+	})
+}
+
 // BenchmarkStart measures the time from the start of the program to the first
 // reply, and the whole of its short life.
 func BenchmarkStart(b *testing.B) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
@@ -25,6 +26,8 @@ type config struct {
 	memoryLimit     int64
 	requireFIPS     bool
 	development     bool
+	environment     string
+	maxStreams      uint32
 }
 
 func (c *config) settings() []setting {
@@ -73,6 +76,14 @@ func (c *config) settings() []setting {
 		{
 			name: "development-service", env: "CRYPTO_BROKER_DEVELOPMENT_SERVICE", kind: "bool", set: boolean(&c.development),
 			usage: "offer Benchmark and FakeEndpoint, which are for developers of clients",
+		},
+		{
+			name: "app-env", env: "CRYPTO_BROKER_APP_ENV", kind: "environment", initial: "prod", set: oneOf(&c.environment, "prod", "dev"),
+			usage: "prod or dev; dev means --development-service",
+		},
+		{
+			name: "grpc-max-concurrent-streams", env: "CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS", kind: "number", initial: strconv.Itoa(server.DefaultMaxStreams), set: positive(&c.maxStreams),
+			usage: "how many calls and streams a connection may have at one time; those beyond wait",
 		},
 		{
 			name: "log-level", env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),

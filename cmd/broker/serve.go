@@ -39,7 +39,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
-	var options []server.Option
+	options := []server.Option{server.WithMaxStreams(c.maxStreams)}
 	if c.keysDir != "" {
 		directory, err := watchKeys(watching, c.keysDir, metrics, logger)
 		if err != nil {
@@ -51,7 +51,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 		}()
 		options = append(options, server.WithKeys(directory))
 	}
-	if c.development {
+	if c.development || c.environment == "dev" {
 		options = append(options, server.WithDevelopmentService())
 	}
 	options = append(options, c.useMemory(os.DirFS("/"), logger)...)

@@ -151,6 +151,17 @@ func boolean(into *bool) func(string) error {
 	}
 }
 
+func positive(into *uint32) func(string) error {
+	return func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n == 0 {
+			return errors.New("expected a number from 1 to 4294967295")
+		}
+		*into = uint32(n)
+		return nil
+	}
+}
+
 func oneOf(into *string, allowed ...string) func(string) error {
 	return func(text string) error {
 		if !slices.Contains(allowed, text) {

@@ -37,6 +37,11 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"memory that is too little":   {nil, []string{"--profiles-dir", "/p", "--memory-limit", "8Mi"}, `invalid argument "8Mi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
 		"memory that is no number":    {[]string{"CRYPTO_BROKER_MEMORY_LIMIT=plenty"}, []string{"--profiles-dir", "/p"}, `invalid value "plenty" of the environment variable CRYPTO_BROKER_MEMORY_LIMIT: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
 		"memory beyond all numbers":   {nil, []string{"--profiles-dir", "/p", "--memory-limit", "9223372036854775807Gi"}, `invalid argument "9223372036854775807Gi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
+		"an unknown environment":      {[]string{"CRYPTO_BROKER_APP_ENV=test"}, []string{"--profiles-dir", "/p"}, `invalid value "test" of the environment variable CRYPTO_BROKER_APP_ENV: expected one of prod, dev`},
+		"no streams at all":           {[]string{"CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS=0"}, []string{"--profiles-dir", "/p"}, `invalid value "0" of the environment variable CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS: expected a number from 1 to 4294967295`},
+		"more streams than there are": {nil, []string{"--profiles-dir", "/p", "--grpc-max-concurrent-streams", "4294967296"}, `invalid argument "4294967296" for "--grpc-max-concurrent-streams" flag: expected a number from 1 to 4294967295`},
+		"a log level, variable":       {[]string{"CRYPTO_BROKER_LOG_LEVEL=loud"}, []string{"--profiles-dir", "/p"}, `invalid value "loud" of the environment variable CRYPTO_BROKER_LOG_LEVEL: expected one of debug, info, warn, error`},
+		"a log format":                {[]string{"CRYPTO_BROKER_LOG_FORMAT=xml"}, []string{"--profiles-dir", "/p"}, `invalid value "xml" of the environment variable CRYPTO_BROKER_LOG_FORMAT: expected one of json, text`},
 		"neither yes nor no":          {nil, []string{"--profiles-dir", "/p", "--require-fips=strictly"}, `invalid argument "strictly" for "--require-fips" flag: expected true or false`},
 		"neither yes nor no, version": {[]string{"CRYPTO_BROKER_REQUIRE_FIPS=strictly"}, []string{"version"}, `invalid value "strictly" of the environment variable CRYPTO_BROKER_REQUIRE_FIPS: expected true or false`},
 		"an argument of version":      {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
@@ -57,7 +62,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {
