@@ -159,7 +159,11 @@ func said(op *operation, profile, format string, args ...any) string {
 
 // spent is the failure of a call whose retry budget has no time for another try.
 func (f failure) spent(tries int, took time.Duration) failure {
-	f.message = fmt.Sprintf("%s (given up after %d tries in %s)", f.message, tries, took.Round(time.Millisecond))
+	times := "1 try"
+	if tries > 1 {
+		times = fmt.Sprintf("%d tries", tries)
+	}
+	f.message = fmt.Sprintf("%s (given up after %s in %s)", f.message, times, took.Round(time.Millisecond))
 	f.cause = ErrRetryBudgetSpent
 	return f
 }

@@ -56,9 +56,9 @@ type exchange struct {
 	ended   bool
 	lastID  uint64
 	pending map[uint64]*call
-	// unanswered counts the calls that a reply will come to, with those that
-	// nobody waits for any more.
-	unanswered int
+	// unanswered counts the calls that a reply will come to; forgotten those among
+	// them that nobody waits for any more, which still have their slots.
+	unanswered, forgotten int
 
 	wake chan struct{} // for the goroutine that sends
 }
@@ -78,36 +78,38 @@ func (c *Client) exchange(ctx context.Context, p *call) (result failure, served 
 			return ended(p.op, p.profile, ctx.Err()), true
 		}
 	}
-	defer func() { <-c.exchanges.slots }()
 	x := c.exchanges.current.Load()
-	for x == nil || !x.add(ctx, p) {
-		x = c.nextExchange(x)
+	for added := x != nil && x.add(ctx, p); !added; {
+		x, added = c.nextExchange(ctx, x, p)
 	}
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 		if x.forget(p) {
+			// The broker still has the call, and the call its place.
 			return ended(p.op, p.profile, ctx.Err()), true
 		}
 		<-p.done
 	}
+	<-c.exchanges.slots
 	return p.outcome, !p.again
 }
 
-// nextExchange makes the stream that follows one that has ended, unless somebody
-// else has.
-func (c *Client) nextExchange(after *exchange) *exchange {
+// nextExchange puts a call on the stream that follows one that has ended. It makes
+// that one, with the call on it, unless somebody else has.
+func (c *Client) nextExchange(ctx context.Context, after *exchange, p *call) (x *exchange, added bool) {
 	c.exchanges.mu.Lock()
 	defer c.exchanges.mu.Unlock()
 	if x := c.exchanges.current.Load(); x != after {
-		return x
+		return x, x.add(ctx, p)
 	}
-	x := &exchange{client: c, pending: map[uint64]*call{}, wake: make(chan struct{}, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
+	x = &exchange{client: c, pending: map[uint64]*call{}, wake: make(chan struct{}, 1)}
+	streamCtx, cancel := context.WithCancel(context.Background())
 	x.cancel = cancel
-	c.exchanges.running.Go(func() { x.receive(ctx) })
+	added = x.add(ctx, p)
+	c.exchanges.running.Go(func() { x.receive(streamCtx) })
 	c.exchanges.current.Store(x)
-	return x
+	return x, added
 }
 
 // add puts a call on the stream; false if that has ended.
@@ -211,6 +213,7 @@ func (x *exchange) forget(p *call) bool {
 		return false
 	}
 	delete(x.pending, p.id)
+	x.forgotten++
 	return true
 }
 
@@ -289,7 +292,11 @@ func (x *exchange) answer(reply []byte) error {
 	x.unanswered--
 	p := x.pending[id]
 	if p == nil {
-		return nil // nobody waits for it any more
+		if x.forgotten > 0 {
+			x.forgotten--
+			<-x.client.exchanges.slots
+		}
+		return nil
 	}
 	switch result {
 	case p.op.number:
@@ -344,6 +351,9 @@ func (x *exchange) end(err error) {
 		p.done <- struct{}{}
 	}
 	x.pending = nil
+	for ; x.forgotten > 0; x.forgotten-- {
+		<-x.client.exchanges.slots
+	}
 }
 
 // outcome is that of a call without a reply on a stream that has ended. The stream

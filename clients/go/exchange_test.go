@@ -252,3 +252,55 @@ func TestCallsBeyondTheLimitWaitForTheirTurn(t *testing.T) {
 	close(all)
 	group.Wait()
 }
+
+func TestCallsThatWereGivenUpKeepTheirPlaceUntilTheBrokerIsDoneWithThem(t *testing.T) {
+	const limit, callers = 1024, 1200
+	arrived, goOn := make(chan int, callers), make(chan struct{})
+	f := &faulty{exchange: func(s exchangeStream) error {
+		ids := []uint64{}
+		for len(ids) < limit {
+			request, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			for _, call := range request.GetCalls() {
+				ids = append(ids, call.GetId())
+			}
+			arrived <- len(ids)
+		}
+		<-goOn
+		for _, id := range ids {
+			if err := s.Send(&streamv1.ExchangeResponse{Replies: []*streamv1.Reply{replied(id, "late")}}); err != nil {
+				return err
+			}
+		}
+		return answer(s)
+	}}
+	socket, _ := serve(t, f)
+	client := newClient(t, socket)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			if _, err := client.HashData(ctx, cryptobroker.HashDataRequest{Profile: "P"}); !errors.Is(err, context.Canceled) {
+				t.Errorf("given up: %v", err)
+			}
+		})
+	}
+	for n := 0; n < limit; {
+		if n = <-arrived; n > limit {
+			t.Errorf("%d calls under way, want at most %d", n, limit)
+		}
+	}
+	cancel()
+	group.Wait()
+	brief, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := client.HashData(brief, cryptobroker.HashDataRequest{Profile: "P"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the broker has them all: %v, want %v", err, context.DeadlineExceeded)
+	}
+	close(goOn)
+	if got := hash(t, client); got != "stream" {
+		t.Errorf("after that: served by %s, want the stream", got)
+	}
+}
