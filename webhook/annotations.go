@@ -70,6 +70,9 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	// A snapshot that the pod came with is never kept: whoever makes pods
 	// would choose the profiles.
 	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+	// Nor is what was asked of the kubelet for the pod that this is a copy of:
+	// the operator would take it for its own.
+	delete(pod.Annotations, v1alpha1.ProfilesDigestAnnotation)
 	if r.snapshot {
 		pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] = string(profiles)
 	}
