@@ -4,9 +4,11 @@ package server_test
 
 import (
 	"crypto/ed25519"
+	"fmt"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -99,7 +101,7 @@ func TestAProfileThatOnlySaysItIsDeprecatedWarnsToo(t *testing.T) {
 }
 
 func TestWhoStillUsesADeprecatedProfileIsCounted(t *testing.T) {
-	b := start(t, deprecatedProfile, "app", "side")
+	b := start(t, deprecatedProfile+"- Name: Apps\n  API: {HashData: {HashAlg: sha-256}}\n  Callers: {Containers: [app]}\n  Deprecation: {ReplacedBy: P}\n", "app", "side")
 	for caller, calls := range map[string]int{"app": 2, "side": 1} {
 		conn := connect(t, b.socket(caller))
 		for range calls {
@@ -107,6 +109,8 @@ func TestWhoStillUsesADeprecatedProfileIsCounted(t *testing.T) {
 		}
 		ask(t, conn, methodHashData, message{}.text(requestProfile, "Q"))
 	}
+	refuses(t, connect(t, b.socket("side")), methodHashData, message{}.text(requestProfile, "Apps"), codes.PermissionDenied,
+		fmt.Sprintf(`HashData with profile "Apps": the profile does not allow container "side", user %d, group %d`, uid, gid))
 	text := b.metricsText(t)
 	for _, line := range []string{
 		`crypto_broker_deprecated_requests_total{container="app",profile="P"} 2`,
@@ -118,5 +122,8 @@ func TestWhoStillUsesADeprecatedProfileIsCounted(t *testing.T) {
 	}
 	if strings.Contains(text, `crypto_broker_deprecated_requests_total{container="app",profile="Q"}`) {
 		t.Error("a profile that is not deprecated is counted")
+	}
+	if strings.Contains(text, `crypto_broker_deprecated_requests_total{container="side",profile="Apps"}`) {
+		t.Error("a caller that may not use the profile is counted")
 	}
 }

@@ -52,13 +52,13 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 		return nil, refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
 	}
 	c.counters, c.warning = p.counters, p.warning
-	if p.warning != nil {
-		s.metrics.Deprecated(name, callerOf(c.ctx).Container)
-	}
 	if policy := p.Callers(); policy != nil {
 		if caller := callerOf(c.ctx); !policy.Allows(caller) {
 			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller, policy))
 		}
+	}
+	if p.warning != nil {
+		s.metrics.Deprecated(name, callerOf(c.ctx).Container)
 	}
 	if p.refusals != nil && p.refusals[c.op] != "" {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.op])
