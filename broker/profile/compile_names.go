@@ -109,7 +109,7 @@ func (d dnsPattern) matches(name string) bool {
 		return name == d.name
 	}
 	label, rest, found := strings.Cut(name, ".")
-	return found && rest == d.name && (label == "*" || isDNSLabel(label))
+	return found && rest == d.name && (label == "*" || IsDNSLabel(label))
 }
 
 // parseIPPattern reads a valid pattern; an address is the network of itself.

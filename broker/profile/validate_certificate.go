@@ -118,16 +118,16 @@ func isDNSPattern(s string) bool {
 		return false
 	}
 	for label := range strings.SplitSeq(s, ".") {
-		if !isDNSLabel(strings.ToLower(label)) {
+		if !IsDNSLabel(strings.ToLower(label)) {
 			return false
 		}
 	}
 	return true
 }
 
-// isDNSLabel is the rule of RFC 1123 that Kubernetes applies to names of
+// IsDNSLabel is the rule of RFC 1123 that Kubernetes applies to names of
 // containers: at most 63 lower-case letters, digits and inner hyphens.
-func isDNSLabel(s string) bool {
+func IsDNSLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
 	}

@@ -129,7 +129,7 @@ func (v validator) callers(at place, c *Callers) {
 	containers := at.field("Containers")
 	v.notEmpty(containers, len(c.Containers))
 	for i, name := range c.Containers {
-		if where := containers.index(i); !isDNSLabel(name) {
+		if where := containers.index(i); !IsDNSLabel(name) {
 			v.add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", excerpt(name))
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 const (
@@ -45,7 +46,7 @@ func (o *SocketOptions) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, caller := range o.Callers {
-		if !isDNSLabel(caller) {
+		if !profile.IsDNSLabel(caller) {
 			return fmt.Errorf("caller %q: expected the name of a container, at most 63 lower-case letters, digits and inner hyphens", caller)
 		}
 		if seen[caller] {
@@ -182,10 +183,4 @@ func (o *SocketOptions) grant(path string, alone, shared fs.FileMode) error {
 		return fmt.Errorf("give %s to the group %d: %w", path, o.Group, err)
 	}
 	return os.Chmod(path, shared)
-}
-
-// isDNSLabel is the rule of RFC 1123 that Kubernetes has for names of containers.
-func isDNSLabel(s string) bool {
-	return s != "" && len(s) <= 63 && s[0] != '-' && s[len(s)-1] != '-' &&
-		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
