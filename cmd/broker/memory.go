@@ -72,74 +72,29 @@ func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
 	return []server.Option{server.WithMemory(plan.inFlight)}
 }
 
-// controlGroups are where systems mount the control groups of memory, version 2
-// and version 1.
-var controlGroups = []struct{ controller, mount, file string }{
-	{"", "sys/fs/cgroup", "memory.max"},
-	{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes"},
-}
-
-// controlGroupLimit is the lowest limit of the process's control group and of
-// those above it that can be seen; 0 for none. In a container its own group is
-// the root of the mount, whatever the kernel calls it.
+// controlGroupLimit is the lowest memory limit of the process's control group and
+// of those above it that can be seen; 0 for none.
 func controlGroupLimit(root fs.FS) (int64, error) {
-	const list = "proc/self/cgroup"
-	text, err := fs.ReadFile(root, list)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil // a system without control groups
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read /%s: %w", list, err)
-	}
 	lowest := int64(0)
-	for line := range strings.Lines(string(text)) {
-		// hierarchy:controllers:path, without controllers in version 2
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) != 3 {
-			return 0, fmt.Errorf("/%s has the line %q, expected hierarchy:controllers:path", list, strings.TrimSpace(line))
+	err := eachControlGroup(root, "memory", func(dir string, version int) error {
+		name := path.Join(dir, "memory.max")
+		if version == 1 {
+			name = path.Join(dir, "memory.limit_in_bytes")
 		}
-		for _, kind := range controlGroups {
-			if !hasController(fields[1], kind.controller) {
-				continue
-			}
-			for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
-				limit, err := readLimit(root, path.Join(kind.mount, group, kind.file))
-				if err != nil {
-					return 0, err
-				}
-				if limit > 0 && (lowest == 0 || limit < lowest) {
-					lowest = limit
-				}
-				if group == "/" {
-					break
-				}
-			}
+		limit, err := readLimit(root, name)
+		if limit > 0 && (lowest == 0 || limit < lowest) {
+			lowest = limit
 		}
-	}
-	return lowest, nil
-}
-
-func hasController(list, wanted string) bool {
-	for name := range strings.SplitSeq(list, ",") {
-		if name == wanted {
-			return true
-		}
-	}
-	return false
+		return err
+	})
+	return lowest, err
 }
 
 // readLimit reads one limit, 0 where there is none.
 func readLimit(root fs.FS, name string) (int64, error) {
-	text, err := fs.ReadFile(root, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil // the group is not in sight, or the root, which has no limit
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read /%s: %w", name, err)
-	}
-	value := strings.TrimSpace(string(text))
-	if value == "max" {
-		return 0, nil
+	value, err := readControl(root, name)
+	if err != nil || value == "" || value == "max" {
+		return 0, err
 	}
 	limit, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || limit < 0 {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -26,7 +27,9 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	if err := c.read(args, lookup, stdout); err != nil {
 		return err
 	}
-	return serve(ctx, &c, newLogger(&c, stdout, stderr))
+	logger := newLogger(&c, stdout, stderr)
+	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
+	return serve(ctx, &c, logger)
 }
 
 // serve runs a broker until ctx ends, which is no error.
@@ -120,7 +123,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	})
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
-		"fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
+		"processors", runtime.GOMAXPROCS(0), "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {
 		return err
 	}
