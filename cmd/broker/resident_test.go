@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+)
+
+func TestABrokerIsSmall(t *testing.T) {
+	const (
+		// The pages of the program are shared between brokers, and the system takes
+		// them back when it needs memory.
+		idle        = 6 << 20
+		connections = 100
+		busy        = 64 << 20
+	)
+	at := newPlace(t, "sha-256")
+	broker := start(t, at.args()...)
+	broker.listening()
+	if _, err := hashes(t, connect(t, at.socket(""))); err != nil {
+		t.Fatal(err)
+	}
+	own, all := broker.resident("RssAnon:"), broker.resident("VmRSS:")
+	t.Logf("idle: %d bytes, %d with the program", own, all)
+	if own > idle {
+		t.Errorf("idle it holds %d bytes beside the program, expected at most %d", own, idle)
+	}
+
+	var group sync.WaitGroup
+	for range connections {
+		client := v0.NewCryptoGrpcClient(connect(t, at.socket("")))
+		group.Go(func() {
+			request := &v0.HashDataRequest{Profile: "Default", Input: make([]byte, 4<<10)}
+			for range 200 {
+				if _, err := client.HashData(t.Context(), request, grpc.WaitForReady(true)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	most := broker.mostResident()
+	t.Logf("busy: %d bytes with the program", most)
+	if most > busy {
+		t.Errorf("with %d busy connections it held %d bytes, expected at most %d", connections, most, busy)
+	}
+	broker.stop()
+}
