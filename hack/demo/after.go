@@ -46,13 +46,16 @@ func down(ctx context.Context, cluster *environment.Cluster, out *output) error 
 	if cluster.Local() {
 		return cluster.Down(ctx, out)
 	}
+	helm, err := environment.NewHelm(ctx, out, cluster)
+	if err != nil {
+		return err
+	}
+	if err := refuseForeignRelease(ctx, cluster, helm); err != nil {
+		return err
+	}
 	out.step("Removing the demo from the cluster of KUBECONFIG=%s", cluster.Kubeconfig)
 	// The profile is removed while there still is a webhook that would be asked.
 	if err := removeDemo(ctx, cluster); err != nil {
-		return err
-	}
-	helm, err := environment.NewHelm(ctx, out, cluster)
-	if err != nil {
 		return err
 	}
 	if _, err := helm.Uninstall(ctx); err != nil {

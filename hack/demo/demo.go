@@ -68,6 +68,13 @@ func (d *demo) bringUp(ctx context.Context) error {
 		}
 	} else {
 		d.step("Using the cluster of KUBECONFIG=%s", d.cluster.Kubeconfig)
+		helm, err := environment.NewHelm(ctx, d, d.cluster)
+		if err != nil {
+			return err
+		}
+		if err := refuseForeignRelease(ctx, d.cluster, helm); err != nil {
+			return err
+		}
 	}
 	repository, err := environment.Repository()
 	if err != nil {
@@ -130,7 +137,8 @@ func (d *demo) install(ctx context.Context) error {
 		return err
 	}
 	d.step("Installing the operator with helm, until it is ready")
-	if _, err := helm.Install(ctx, environment.Chart(repository), d.images); err != nil {
+	arguments := append(environment.InstallArguments(environment.Chart(repository), d.images), "--labels", ownRelease)
+	if _, err := helm.Run(ctx, arguments...); err != nil {
 		said, more := d.cluster.KubectlRun(ctx, nil, "-n", environment.Namespace, "get", "pods,events")
 		return errors.Join(err, more, errors.New(said))
 	}
