@@ -70,6 +70,7 @@ type broker struct {
 	writing  bool      // an annotation is being written just now
 	wasLate  bool      // it said that it serves another set than the target
 	wokenFor string    // digest for which a broker that can't be asked was woken
+	detour   bool      // it was sent another set since it said that it serves the target
 
 	known     bool // answer counts
 	answer    confirm.Answer
@@ -104,7 +105,17 @@ func (b *broker) see(p pod) {
 
 // aim makes the broker's target this one. The same set written again means that
 // somebody changed it in between: what the broker said before may be outdated.
+//
+// A change that is taken back before it was confirmed makes a target of what the
+// broker said it serves, while the change may still be on its way to it. What it
+// said then confirms nothing, and it is brought the way back as any other change.
 func (b *broker) aim(t Target) {
+	if b.target.Digest != t.Digest {
+		b.detour = b.hurry && b.target.Digest != "" && b.known && b.answer.Digest == t.Digest
+		if !b.hurry && b.known && b.answer.Digest == t.Digest {
+			b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
+		}
+	}
 	if b.target.Digest != t.Digest || !b.target.Written.Equal(t.Written) {
 		b.tries, b.tried, b.wasLate, b.confirmed = 0, time.Time{}, false, time.Time{}
 	}
@@ -133,7 +144,7 @@ func (b *broker) next(now time.Time) (action, time.Duration) {
 			return annote, 0
 		}
 		return at(ask, b.asked.Add(b.pause), now)
-	case b.answer.Digest == b.target.Digest && !b.misplaced():
+	case b.answer.Digest == b.target.Digest && !b.misplaced() && !b.detour:
 		return at(ask, b.answered.Add(b.recheck), now)
 	}
 	// It is behind, or would be after a restart.
@@ -232,6 +243,12 @@ func (b *broker) heard(answer confirm.Answer, now time.Time) bool {
 	if answer.Digest != b.target.Digest {
 		b.wasLate, b.confirmed = true, time.Time{}
 		return false
+	}
+	if b.detour {
+		if b.tries == 0 || now.Sub(b.tried) < RetryAfter {
+			return false
+		}
+		b.detour = false
 	}
 	if !b.confirmed.IsZero() {
 		return false

@@ -125,6 +125,30 @@ func TestABrokerThatServesTheSetOverADamagedFileIsWokenUntilTheFileIsRight(t *te
 	}
 }
 
+func TestAChangeThatIsTakenBackBeforeItWasConfirmedIsBroughtToTheBrokerAgain(t *testing.T) {
+	// The broker gets the change after the operator last asked, and the way back
+	// only when its kubelet is woken for it.
+	s := simulate(nil)
+	s.answers = func(now time.Time) (confirm.Answer, error) {
+		if now.Sub(epoch) >= 300*time.Millisecond && now.Sub(epoch) < 1200*time.Millisecond {
+			return serves("change")(now)
+		}
+		return serves("first")(now)
+	}
+	s.aim(Target{Digest: "first"})
+	s.run(0)
+	s.aim(Target{Digest: "change", Written: s.now})
+	s.run(200 * time.Millisecond)
+	expect(t, s, hurried, "change.1")
+
+	s.aim(Target{Digest: "first", Written: s.now})
+	if found := s.class(s.now); found == updated {
+		t.Error("what the broker said before the change counts as a confirmation of the way back")
+	}
+	s.run(10 * time.Second)
+	expect(t, s, updated, "change.1", "first.1")
+}
+
 func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
 	s := simulate(becomes("old", "new", 650*time.Millisecond))
 	s.aim(Target{Digest: "old"})

@@ -37,6 +37,8 @@ func (b *broker) class(now time.Time) class {
 		return unverified
 	case !b.known:
 		return checking
+	case b.detour && b.answer.Digest == b.target.Digest:
+		return checking
 	case b.answer.Digest == b.target.Digest && b.answer.Reason == string(profile.ProfilesRejected):
 		return partial
 	case b.answer.Digest == b.target.Digest:
