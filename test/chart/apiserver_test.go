@@ -261,6 +261,9 @@ func (s *apiServer) awaitPolicies(ctx context.Context) error {
 		"broker-pods": func(ctx context.Context) error {
 			return admin.Patch(ctx, brokerPod("default", pod.Name), mergePatch(`{"metadata":{"annotations":{"cryptobroker.io/injected":"other"}}}`), client.DryRunAll)
 		},
+		"broker-exec": func(ctx context.Context) error {
+			return s.connect(ctx, "", "exec", "default", pod.Name, "crypto-broker")
+		},
 	}
 	for name, probe := range probes {
 		err := poll(ctx, func(ctx context.Context) error {

@@ -183,23 +183,23 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"the stamp": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/injected":"0.1.0/other"}}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"the stamp, by removing it": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/injected":null}}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"all annotations, by removing them": {
 			call:    patch(`{"metadata":{"annotations":null}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"the snapshot": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"the snapshot, through the status": {
 			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"a snapshot where there was none": {
 			newPod: func(namespace, name string) *corev1.Pod {
@@ -208,7 +208,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 				return pod
 			},
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
-			refusal: "the annotations cryptobroker.io/injected and cryptobroker.io/profiles-snapshot stay as they were",
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"the digest": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
@@ -243,11 +243,26 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"its debug container, which mounts the sockets": {
 			call:    debug(mount(v1alpha1.SocketVolume)),
-			refusal: "an ephemeral container may not mount the volumes crypto-broker-socket and crypto-broker-profiles",
+			refusal: "an ephemeral container may not mount the volumes that begin with crypto-broker-",
 		},
 		"its debug container, which mounts the profiles": {
 			call:    debug(mount(v1alpha1.ProfilesVolume)),
-			refusal: "an ephemeral container may not mount the volumes crypto-broker-socket and crypto-broker-profiles",
+			refusal: "an ephemeral container may not mount the volumes that begin with crypto-broker-",
+		},
+		"its debug container, which mounts another volume of the broker's": {
+			newPod: func(namespace, name string) *corev1.Pod {
+				pod := brokerPod(namespace, name)
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+					Name: "crypto-broker-keys", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+				})
+				return pod
+			},
+			call:    debug(mount("crypto-broker-keys")),
+			refusal: "an ephemeral container may not mount the volumes that begin with crypto-broker-",
+		},
+		"the signature of the snapshot": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot-signature":"{}"}}}`),
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"a plain pod's everything": {
 			newPod: plainPod,
