@@ -25,11 +25,14 @@ type SignCertificate struct {
 
 	// validity bounds the period of a certificate. A request outside of it is
 	// refused, never cut.
+	// Example: {validNotBeforeOffset: -1h, validNotAfterOffset: 8760h}.
 	// +required
 	Validity Validity `json:"validity"`
 
 	// keyConstraints limits the keys of subjects and issuers. An algorithm
 	// that is not listed is refused.
+	// Example: {subject: {rsa: {minKeySize: 3072, maxKeySize: 4096}}, issuer: {rsa:
+	// {minKeySize: 4096, maxKeySize: 4096}}}.
 	// +required
 	KeyConstraints CertificateKeyConstraints `json:"keyConstraints"`
 
@@ -52,16 +55,19 @@ type SignCertificate struct {
 
 	// basicConstraints is the extension BasicConstraints (RFC 5280, section
 	// 4.2.1.9). Absent, no certificate is a certificate authority.
+	// Example: {ca: true, pathLenConstraint: 0}.
 	// +optional
 	BasicConstraints *BasicConstraints `json:"basicConstraints,omitempty"`
 
 	// subjectAltNames says what happens to the alternative names that a
 	// request asks for. Absent, it is as with the rule deny.
+	// Example: {rule: patterns, dns: ["*.shop.example.com"]}.
 	// +optional
 	SubjectAltNames *SubjectAltNames `json:"subjectAltNames,omitempty"`
 
 	// keyIds are the issuer's keys that the operation may use. Absent, the
 	// profile does not restrict them.
+	// Example: [{id: issuer-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
@@ -94,10 +100,12 @@ type Validity struct {
 // CertificateKeyConstraints limits the keys of a certificate.
 type CertificateKeyConstraints struct {
 	// subject limits the key that the certificate is for.
+	// Example: {ecdsa: {minKeySize: 256, maxKeySize: 521}}.
 	// +required
 	Subject KeyAlgorithms `json:"subject"`
 
 	// issuer limits the key that signs the certificate.
+	// Example: {ecdsa: {minKeySize: 384, maxKeySize: 521}}.
 	// +required
 	Issuer KeyAlgorithms `json:"issuer"`
 }
@@ -106,10 +114,12 @@ type CertificateKeyConstraints struct {
 // +kubebuilder:validation:MinProperties=1
 type DataKeyConstraints struct {
 	// subject limits the key whose signature is checked.
+	// Example: {ecdsa: {minKeySize: 256, maxKeySize: 521}}.
 	// +optional
 	Subject *KeyAlgorithms `json:"subject,omitempty"`
 
 	// issuer limits the key that signs.
+	// Example: {ecdsa: {minKeySize: 384, maxKeySize: 521}}.
 	// +optional
 	Issuer *KeyAlgorithms `json:"issuer,omitempty"`
 }
@@ -128,7 +138,8 @@ type KeyAlgorithms struct {
 	// +optional
 	ECDSA *ECDSAKeySize `json:"ecdsa,omitempty"`
 
-	// ed25519 allows Ed25519 keys, which have one size: {} is enough.
+	// ed25519 allows Ed25519 keys, which have one size.
+	// Example: {}.
 	// +optional
 	Ed25519 *Ed25519KeySize `json:"ed25519,omitempty"`
 }
@@ -137,12 +148,14 @@ type KeyAlgorithms struct {
 // +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
 type RSAKeySize struct {
 	// minKeySize is the smallest size allowed, in bits.
+	// Example: 3072.
 	// +required
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16384
 	MinKeySize int32 `json:"minKeySize"`
 
 	// maxKeySize is the greatest size allowed, in bits.
+	// Example: 8192.
 	// +required
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=16384
@@ -153,12 +166,14 @@ type RSAKeySize struct {
 // +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
 type ECDSAKeySize struct {
 	// minKeySize is the smallest size allowed, in bits.
+	// Example: 256, the curve P-256.
 	// +required
 	// +kubebuilder:validation:Minimum=224
 	// +kubebuilder:validation:Maximum=521
 	MinKeySize int32 `json:"minKeySize"`
 
 	// maxKeySize is the greatest size allowed, in bits.
+	// Example: 521, the curve P-521.
 	// +required
 	// +kubebuilder:validation:Minimum=224
 	// +kubebuilder:validation:Maximum=521
@@ -184,11 +199,13 @@ type Ed25519KeySize struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.pathLenConstraint) || (has(self.ca) && self.ca)",message="pathLenConstraint is only allowed with ca: true"
 type BasicConstraints struct {
 	// ca makes certificates that may issue certificates.
+	// Example: true.
 	// +optional
 	CA bool `json:"ca,omitempty"`
 
 	// pathLenConstraint is how many certificate authorities may follow; absent,
 	// any number.
+	// Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=255

@@ -17,12 +17,49 @@ const (
 	LeaderElectionLease = "crypto-broker-operator"
 )
 
-// Annotations on pods.
+// AnnotationPrefix is what the names of all annotations of this project begin
+// with. On a pod that gets a broker, one that is not known is refused.
+const AnnotationPrefix = "cryptobroker.io/"
+
+// Annotations by which a pod says what it wants; docs/pods.md has the values.
 const (
 	// InjectAnnotation asks for a broker ("true") or declines one ("false").
 	// Every other value is refused.
 	InjectAnnotation = "cryptobroker.io/inject"
 
+	// AllowedProfilesAnnotation lists the profiles that the pod may use.
+	AllowedProfilesAnnotation = "cryptobroker.io/profiles"
+
+	// ContainerProfilesPrefix and the name of a container list the profiles
+	// that this container may use.
+	ContainerProfilesPrefix = "cryptobroker.io/profiles."
+
+	// ContainersAnnotation lists the containers that get a socket.
+	ContainersAnnotation = "cryptobroker.io/containers"
+
+	// SocketPathAnnotation is where containers find the directory with their
+	// socket.
+	SocketPathAnnotation = "cryptobroker.io/socket-path"
+
+	// CPURequestAnnotation, CPULimitAnnotation, MemoryRequestAnnotation and
+	// MemoryLimitAnnotation are quantities for the broker's container.
+	CPURequestAnnotation    = "cryptobroker.io/cpu-request"
+	CPULimitAnnotation      = "cryptobroker.io/cpu-limit"
+	MemoryRequestAnnotation = "cryptobroker.io/memory-request"
+	MemoryLimitAnnotation   = "cryptobroker.io/memory-limit"
+
+	// LogLevelAnnotation is what the broker logs.
+	LogLevelAnnotation = "cryptobroker.io/log-level"
+
+	// MetricsPortAnnotation is the broker's status port in this pod.
+	MetricsPortAnnotation = "cryptobroker.io/metrics-port"
+
+	// ImagePullSecretAnnotation is the Secret to pull the broker's image with.
+	ImagePullSecretAnnotation = "cryptobroker.io/image-pull-secret"
+)
+
+// Annotations on pods that are written here, and by nobody else.
+const (
 	// ProfilesDigestAnnotation is written by the operator as
 	// "<digest>.<try>" to make the kubelet sync the pod's volumes at once. It
 	// says what was asked of the kubelet, not what the broker serves.

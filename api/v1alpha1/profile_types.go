@@ -18,11 +18,14 @@ type ProfileSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(bytes(self)) <= 64",message="a profile name has at most 64 bytes"
 	ProfileName string `json:"profileName,omitempty"`
 
-	// settings chooses the implementation of the primitives.
+	// settings chooses the implementation of the primitives. It can be left out.
+	// Example: {cryptoLibrary: native}.
 	// +optional
 	Settings *Settings `json:"settings,omitempty"`
 
-	// kms names an external key manager and how to reach it.
+	// kms names an external key manager and how to reach it. No broker of this
+	// version reaches one; keys by id are then refused.
+	// Example: {client: pkcs11, config: {slot: 1}, cache: {ttl: 10s}}.
 	// +optional
 	KMS *KMS `json:"kms,omitempty"`
 
@@ -33,16 +36,19 @@ type ProfileSpec struct {
 	API Operations `json:"api"`
 
 	// callers restricts who may use the profile. Absent, every container of a
-	// pod that has a broker may.
+	// pod that has a broker may. Each list that is given must match the caller.
+	// Example: {containers: [web]}.
 	// +optional
 	Callers *Callers `json:"callers,omitempty"`
 
 	// audit says which calls are recorded.
+	// Example: {level: sensitive, required: true}.
 	// +optional
 	Audit *Audit `json:"audit,omitempty"`
 
 	// deprecation announces the end of the profile. Clients are told in each
 	// reply; nothing else changes.
+	// Example: {replacedBy: orders-2027, removeAfter: "2027-12-31"}.
 	// +optional
 	Deprecation *Deprecation `json:"deprecation,omitempty"`
 }
@@ -60,17 +66,20 @@ type Settings struct {
 // that every reader of the profile sees: credentials do not belong here.
 type KMS struct {
 	// client names the kind of key manager.
+	// Example: pkcs11.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	Client string `json:"client"`
 
 	// config is the configuration of the client, as the client defines it.
+	// Example: {slot: 1, label: orders}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Config map[string]apiextensionsv1.JSON `json:"config,omitempty"`
 
 	// cache configures how long keys are kept, as the client defines it.
+	// Example: {ttl: 10s}.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Cache map[string]apiextensionsv1.JSON `json:"cache,omitempty"`
@@ -79,20 +88,29 @@ type KMS struct {
 // Operations has one entry for each operation that the profile offers.
 // +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData)",message="a profile offers at least one operation: hashData, signCertificate, encryptData or signData"
 type Operations struct {
-	// hashData offers the operation HashData.
+	// hashData offers the operation HashData: the digest of data.
+	// Example: {hashAlg: sha3-512}.
 	// +optional
 	HashData *HashData `json:"hashData,omitempty"`
 
 	// signCertificate offers the operation SignCertificate: a certificate for
-	// a signing request.
+	// a signing request. This one is for clients of TLS, for a year:
+	// Example: {signAlg: ecdsa, hashAlg: sha-384, validity: {validNotBeforeOffset:
+	// -1h, validNotAfterOffset: 8760h}, keyConstraints: {subject: {ecdsa:
+	// {minKeySize: 256, maxKeySize: 384}}, issuer: {ecdsa: {minKeySize: 384,
+	// maxKeySize: 521}}}, keyUsage: [digitalSignature], extendedKeyUsage:
+	// [clientAuth]}.
 	// +optional
 	SignCertificate *SignCertificate `json:"signCertificate,omitempty"`
 
 	// encryptData offers the operations EncryptData and DecryptData.
+	// Example: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random}.
 	// +optional
 	EncryptData *EncryptData `json:"encryptData,omitempty"`
 
 	// signData offers the operations SignData and VerifyData.
+	// Example: {signAlg: ecdsa, hashAlg: sha-384, signatureFormat: DER,
+	// keyConstraints: {issuer: {ecdsa: {minKeySize: 384, maxKeySize: 384}}}}.
 	// +optional
 	SignData *SignData `json:"signData,omitempty"`
 }
@@ -129,6 +147,7 @@ type EncryptData struct {
 
 	// tagLength is the length of the authentication tag in bits: 96, 104,
 	// 112, 120 or 128.
+	// Example: 128.
 	// +optional
 	// +kubebuilder:default=128
 	// +kubebuilder:validation:Minimum=96
@@ -138,6 +157,7 @@ type EncryptData struct {
 
 	// keyIds are the keys that the operation may use. Absent, the profile does
 	// not restrict them.
+	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
@@ -160,7 +180,8 @@ type SignData struct {
 
 	// signAlg is the signature algorithm: rsa (PKCS #1 v1.5), rsa-pss, ecdsa
 	// or ed25519; with signingMode post-quantum ml-dsa-44, ml-dsa-65 or
-	// ml-dsa-87 (FIPS 204); with hybrid one of each, as in ecdsa+ml-dsa-65.
+	// ml-dsa-87 (FIPS 204); with hybrid one of each.
+	// Example: ecdsa, or for signingMode hybrid ecdsa+ml-dsa-65.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^((rsa|rsa-pss|ecdsa|ed25519)(\+ml-dsa-(44|65|87))?|ml-dsa-(44|65|87))$`
@@ -177,11 +198,13 @@ type SignData struct {
 	SignatureFormat string `json:"signatureFormat,omitempty"`
 
 	// keyConstraints limits the keys that may be used.
+	// Example: {issuer: {ecdsa: {minKeySize: 256, maxKeySize: 521}}}.
 	// +optional
 	KeyConstraints *DataKeyConstraints `json:"keyConstraints,omitempty"`
 
 	// keyIds are the keys that the operation may use. Absent, the profile does
 	// not restrict them.
+	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
@@ -194,6 +217,7 @@ type SignData struct {
 type KeyID struct {
 	// id is the key's id as its provider knows it: printable ASCII without
 	// spaces.
+	// Example: orders-2026.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
@@ -203,6 +227,8 @@ type KeyID struct {
 	// spkiSHA256 pins the key: the SHA-256 of its DER SubjectPublicKeyInfo in
 	// lower-case hexadecimal. A key of this id with another public key is
 	// refused.
+	// Example: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08, as
+	// openssl pkey -pubin -in key.pem -outform DER | sha256sum prints it.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	SPKISHA256 string `json:"spkiSHA256,omitempty"`
@@ -212,6 +238,7 @@ type KeyID struct {
 // +kubebuilder:validation:XValidation:rule="has(self.containers) || has(self.uids) || has(self.gids)",message="callers restricts nothing: give containers, uids or gids, or leave callers out"
 type Callers struct {
 	// containers are names of containers of the pod.
+	// Example: [web, worker].
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -220,7 +247,9 @@ type Callers struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Containers []string `json:"containers,omitempty"`
 
-	// uids are numeric user ids.
+	// uids are numeric user ids; the effective one of the calling process must be
+	// among them.
+	// Example: [1000].
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -229,7 +258,9 @@ type Callers struct {
 	// +kubebuilder:validation:items:Maximum=4294967294
 	UIDs []int64 `json:"uids,omitempty"`
 
-	// gids are numeric group ids.
+	// gids are numeric group ids; the effective one of the calling process must be
+	// among them.
+	// Example: [1000].
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -249,6 +280,7 @@ type Audit struct {
 	Level string `json:"level"`
 
 	// required refuses a call whose record can't be written.
+	// Example: true.
 	// +optional
 	Required bool `json:"required,omitempty"`
 }
@@ -256,6 +288,7 @@ type Audit struct {
 // Deprecation announces the end of a profile.
 type Deprecation struct {
 	// replacedBy is the name of the profile to use instead.
+	// Example: orders-2027.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	ReplacedBy string `json:"replacedBy,omitempty"`
@@ -273,6 +306,7 @@ type Deprecation struct {
 	RemoveAfter string `json:"removeAfter,omitempty"`
 
 	// reason says why, in a sentence for the owners of applications.
+	// Example: Keys of 2048 bits are no longer enough.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`

@@ -9,46 +9,170 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // own broker has said that it serves the set the profile is in.
 type ProfileStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
+	// Example: 3.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// profileName is the name by which applications ask for the profile.
+	// Example: FIPS-140-3-256bit.
 	// +optional
 	ProfileName string `json:"profileName,omitempty"`
+
+	// strength is the security strength of the profile in bits, that of the
+	// weakest thing it allows (NIST SP 800-57 part 1, section 5.6.1): an attack
+	// takes about two to the power of it. 128 and more is what NIST asks for
+	// beyond 2030. Absent while the profile is invalid.
+	// Example: 128.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Strength *int32 `json:"strength,omitempty"`
+
+	// weakest names what limits the strength.
+	// Example: RSA keys of 3072 bits.
+	// +optional
+	Weakest string `json:"weakest,omitempty"`
+
+	// fips tells whether the operations of the profile are approved services of
+	// FIPS 140-3: Approved is all of them, Partly is some, NotApproved is none.
+	// operations tells which, and why not. Absent while the profile is invalid.
+	// +optional
+	// +kubebuilder:validation:Enum=Approved;Partly;NotApproved
+	FIPS string `json:"fips,omitempty"`
+
+	// operations judges each operation that the profile offers.
+	// Example: [{name: HashData, algorithm: sha3-512, strength: 256, weakest:
+	// SHA3-512, fips: Approved}].
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Operations []OperationStatus `json:"operations,omitempty"`
 
 	// digest identifies the set of profiles of the namespace that brokers are
 	// to serve: "sha256:" and 64 hexadecimal digits. It is the digest that
 	// GET /profiles on a broker's status port answers. A
 	// ClusterCryptoProfile, which is in a set of each of its namespaces, has
-	// none.
+	// it in perNamespace.
+	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
 	// pods is the number of running pods with a broker.
+	// Example: 12.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
 	// updatedPods is the number of pods whose broker said that it serves the
 	// set of profiles as it is now.
+	// Example: 12.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UpdatedPods int32 `json:"updatedPods"`
 
 	// unverifiedPods is the number of pods whose broker could not be asked:
 	// its status port is off or not reachable for the operator.
+	// Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnverifiedPods int32 `json:"unverifiedPods"`
 
 	// conditions are Accepted, whether the profile is valid and part of what
-	// brokers get, and Propagated, whether every broker serves it.
+	// brokers get; Propagated, whether every broker serves it; and Degraded,
+	// whether something is wrong that needs a person, who finds in the message
+	// what to do.
+	// Example: [{type: Degraded, status: "True", reason: BrokersTooOld}].
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// OperationStatus judges one operation of a profile.
+type OperationStatus struct {
+	// name is the operation's, as clients call it.
+	// Example: SignData.
+	// +required
+	Name string `json:"name"`
+
+	// algorithm is the one by which the operation works, as replies name it.
+	// Example: ecdsa-with-sha-256.
+	// +optional
+	Algorithm string `json:"algorithm,omitempty"`
+
+	// strength is the security strength of the operation in bits.
+	// Example: 128.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Strength int32 `json:"strength"`
+
+	// weakest names what limits the strength.
+	// Example: ECDSA keys of 256 bits.
+	// +optional
+	Weakest string `json:"weakest,omitempty"`
+
+	// fips tells whether the operation is an approved service of FIPS 140-3.
+	// +required
+	// +kubebuilder:validation:Enum=Approved;NotApproved
+	FIPS string `json:"fips"`
+
+	// fipsReason says why it is not.
+	// Example: SignAlg has ml-dsa-65, which the validated module does not have.
+	// +optional
+	FIPSReason string `json:"fipsReason,omitempty"`
+}
+
+// MaxPerNamespace is how many namespaces the status of a ClusterCryptoProfile
+// tells of.
+const MaxPerNamespace = 50
+
+// NamespaceStatus is what is known of a ClusterCryptoProfile in one namespace.
+type NamespaceStatus struct {
+	// name is the namespace's.
+	// Example: shop.
+	// +required
+	Name string `json:"name"`
+
+	// state is a reason of the condition Accepted where the profile is not part
+	// of the namespace's set, and one of the condition Propagated where it is.
+	// Example: AllUpdated.
+	// +required
+	State string `json:"state"`
+
+	// digest identifies the namespace's set, as in the status of a CryptoProfile.
+	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// pods is the number of running pods with a broker in the namespace.
+	// Example: 4.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Pods int32 `json:"pods"`
+
+	// updatedPods is the number of those whose broker serves the set.
+	// Example: 3.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	UpdatedPods int32 `json:"updatedPods"`
+
+	// unverifiedPods is the number of those whose broker could not be asked.
+	// Example: 1.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	UnverifiedPods int32 `json:"unverifiedPods"`
+}
+
+// Values of the fields named fips.
+const (
+	// FIPSApproved: FIPS 140-3 approves all of it.
+	FIPSApproved = "Approved"
+	// FIPSPartly: FIPS 140-3 approves some of its operations.
+	FIPSPartly = "Partly"
+	// FIPSNotApproved: FIPS 140-3 approves nothing of it.
+	FIPSNotApproved = "NotApproved"
+)
 
 // Types of conditions.
 const (
@@ -60,6 +184,10 @@ const (
 	// current set, False when one is known not to, and Unknown when a broker
 	// could not be asked.
 	ConditionPropagated = "Propagated"
+
+	// ConditionDegraded is True when something is wrong that does not mend
+	// itself, be it with the profile or with the brokers that should serve it.
+	ConditionDegraded = "Degraded"
 )
 
 // Reasons of the condition Accepted.
@@ -99,4 +227,25 @@ const (
 	// ReasonNotAccepted: the profile is not accepted, so there is nothing to
 	// propagate.
 	ReasonNotAccepted = "NotAccepted"
+)
+
+// Reasons of the condition Degraded, the worst first. ReasonNotAccepted and
+// ReasonNotWritten are among them.
+const (
+	// ReasonBrokersTooOld: brokers that were made by another version of the
+	// operator, or with other settings, do not take the set or leave profiles
+	// out of it.
+	ReasonBrokersTooOld = "BrokersTooOld"
+	// ReasonSetRefused: brokers as they are made now do not take the set.
+	ReasonSetRefused = "SetRefused"
+	// ReasonBrokersWithoutSet: brokers have no set at all.
+	ReasonBrokersWithoutSet = "BrokersWithoutSet"
+	// ReasonTriesExhausted: brokers serve an older set after every try to hurry
+	// their kubelet.
+	ReasonTriesExhausted = "TriesExhausted"
+	// ReasonProfilesRefused: brokers as they are made now serve the set without
+	// some of its profiles.
+	ReasonProfilesRefused = "ProfilesRefused"
+	// ReasonAsExpected: nothing is wrong.
+	ReasonAsExpected = "AsExpected"
 )
