@@ -34,6 +34,9 @@ type profileValidator[T client.Object] struct {
 	spec func(T) any
 	// validate returns all problems of the object itself.
 	validate func(T) field.ErrorList
+	// useless returns a sentence for each thing in a valid object that can never
+	// succeed.
+	useless func(T) []string
 	// conflicts returns a sentence for each way in which the object or another
 	// will not count.
 	conflicts func(context.Context, T) ([]string, error)
@@ -49,6 +52,7 @@ func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1
 		validate: func(p *v1alpha1.CryptoProfile) field.ErrorList {
 			return render.Validate(p.Name, &p.Spec)
 		},
+		useless:   func(p *v1alpha1.CryptoProfile) []string { return render.Warnings(p.Name, &p.Spec) },
 		conflicts: conflicts.ofNamespaced,
 	}
 }
@@ -63,6 +67,9 @@ func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v
 		spec: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec },
 		validate: func(p *v1alpha1.ClusterCryptoProfile) field.ErrorList {
 			return append(render.Validate(p.Name, &p.Spec.ProfileSpec), render.ValidateSelector(p.Spec.NamespaceSelector)...)
+		},
+		useless: func(p *v1alpha1.ClusterCryptoProfile) []string {
+			return render.Warnings(p.Name, &p.Spec.ProfileSpec)
 		},
 		conflicts: conflicts.ofCluster,
 	}
@@ -79,12 +86,13 @@ func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (adm
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), problems)
 	}
-	warnings, err := v.conflicts(ctx, object)
+	warnings := v.useless(object)
+	conflicts, err := v.conflicts(ctx, object)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Conflicts with other profiles could not be looked for")
-		return admission.Warnings{"whether the profile conflicts with another could not be found out; its condition Accepted will tell"}, nil
+		return append(warnings, "whether the profile conflicts with another could not be found out; its condition Accepted will tell"), nil
 	}
-	return warnings, nil
+	return append(warnings, conflicts...), nil
 }
 
 // ValidateUpdate implements admission.Validator.

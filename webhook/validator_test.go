@@ -240,6 +240,43 @@ func TestAProfileThatWillNotCountIsAdmittedWithAWarning(t *testing.T) {
 	}
 }
 
+func TestAProfileThatCanNeverServeACallIsAdmittedWithAWarning(t *testing.T) {
+	namespaced, cluster := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
+	spec := v1alpha1.ProfileSpec{}
+	if err := yaml.UnmarshalStrict([]byte(`
+api:
+  signCertificate:
+    signAlg: rsa
+    hashAlg: sha-256
+    validity: {validNotBeforeOffset: -1h, validNotAfterOffset: 720h}
+    keyConstraints:
+      subject: {ecdsa: {minKeySize: 256, maxKeySize: 384}}
+      issuer: {ecdsa: {minKeySize: 256, maxKeySize: 384}}
+audit: {level: all, required: true}
+`), &spec); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`spec.api.signCertificate.keyConstraints.issuer: does not list "RSA", the keys of SignAlg "rsa", so that every issuer is refused`,
+		`spec.audit.required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`,
+	}
+	for kind, response := range map[string]admission.Response{
+		"CryptoProfile": namespaced.Handle(t.Context(), change(t, nil, profileNamed("idle", func(p *v1alpha1.CryptoProfile) { p.Spec = spec }))),
+		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("idle", func(p *v1alpha1.ClusterCryptoProfile) {
+			p.Spec.ProfileSpec = spec
+		}))),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			if !response.Allowed {
+				t.Fatal(response.Result)
+			}
+			if diff := cmp.Diff(want, response.Warnings); diff != "" {
+				t.Errorf("other warnings than expected (-want +found):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAProfileThatTakesTheRoomOfAnotherIsAdmittedWithAWarning(t *testing.T) {
 	large := func(p *v1alpha1.CryptoProfile) {
 		p.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", render.MaxSetSize*2/3) + `"`)}}}

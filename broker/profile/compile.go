@@ -15,6 +15,8 @@ type Set struct {
 	names    []string
 	rejected int
 	fips     bool
+	warnings Problems
+	refused  map[string]Refusal
 }
 
 // Digest identifies the file the set was compiled from, see Digest.
@@ -138,6 +140,8 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 		}
 	}
 	set.rejected = len(doc.Profiles) - len(set.names)
+	set.warnings = warnings(r, doc)
+	set.refused = refusals(r, doc, problems)
 	if len(set.names) == 0 && len(doc.Profiles) > 0 {
 		return nil, problems
 	}

@@ -103,6 +103,28 @@ func TestABrokerWaitsForItsFirstProfiles(t *testing.T) {
 	}
 }
 
+func TestWhatCanNeverSucceedIsLoggedOnceWhenItIsLoaded(t *testing.T) {
+	at := newPlace(t, "")
+	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n  Audit: {Level: all, Required: true}\n")
+	broker := start(t, append(at.args(), "--profiles-poll-interval=20ms")...)
+	broker.listening()
+	const message = "a profile is served, but part of it can never succeed"
+	if warning := broker.logged(message, 1); warning["level"] != "WARN" || warning["line"] != 3.0 || warning["profile"] != "Default" || warning["field"] != "Audit.Required" {
+		t.Errorf("logged %v", warning)
+	}
+	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n") // after which there is nothing to warn of
+	broker.logged("profiles loaded", 2)
+	times := 0
+	for _, line := range broker.log() {
+		if line["msg"] == message {
+			times++
+		}
+	}
+	if times != 1 {
+		t.Errorf("logged %d times", times)
+	}
+}
+
 func TestABadSetNeverEndsTheServiceOfAGoodOne(t *testing.T) {
 	at := newPlace(t, "sha-256")
 	broker := start(t, at.args()...)

@@ -35,6 +35,7 @@ func logLook(logger *slog.Logger, event profile.Event) {
 		return
 	case profile.ResultLoaded:
 		logger.Info("profiles loaded", "digest", event.Set.Digest(), "served", event.Set.Len(), "rejected", event.Set.Rejected())
+		logProblems(logger, "a profile is served, but part of it can never succeed", event.Set.Warnings())
 	case profile.ResultRejected:
 		message := "profiles rejected, the last good ones stay in service"
 		if event.Reason == profile.NoProfiles {
@@ -46,12 +47,16 @@ func logLook(logger *slog.Logger, event profile.Event) {
 		}
 		logger.Warn(message, attributes...)
 	}
-	for i, problem := range event.Problems {
+	logProblems(logger, "problem with a profile", event.Problems)
+}
+
+func logProblems(logger *slog.Logger, message string, problems profile.Problems) {
+	for i, problem := range problems {
 		if i == maxLoggedProblems {
-			logger.Warn("more problems with profiles are not logged", "problems", len(event.Problems)-i)
+			logger.Warn("more problems with profiles are not logged", "problems", len(problems)-i)
 			return
 		}
-		logger.Warn("problem with a profile", "file", problem.File, "line", problem.Line, "column", problem.Column,
+		logger.Warn(message, "file", problem.File, "line", problem.Line, "column", problem.Column,
 			"profile", problem.Profile, "field", problem.Field, "problem", problem.Message)
 	}
 }

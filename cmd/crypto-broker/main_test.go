@@ -57,7 +57,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestWhatCommandsPrint(t *testing.T) {
-	const good, bad = "testdata/good/Profiles.yaml", "testdata/bad.yaml"
+	const good, bad, hopeless = "testdata/good/Profiles.yaml", "testdata/bad.yaml", "testdata/hopeless.yaml"
 	for name, c := range map[string]struct {
 		args   []string
 		code   int
@@ -66,6 +66,8 @@ func TestWhatCommandsPrint(t *testing.T) {
 		"validate.txt":        {[]string{"profiles", "validate", good, bad}, 1, ""},
 		"validate.json":       {[]string{"profiles", "validate", "--output", "json", bad, good}, 1, ""},
 		"validate-fips.txt":   {[]string{"profiles", "validate", "--require-fips", good}, 1, ""},
+		"warnings.txt":        {[]string{"profiles", "validate", hopeless, good}, 0, ""},
+		"warnings.json":       {[]string{"profiles", "validate", "--output", "json", hopeless}, 0, ""},
 		"show.txt":            {[]string{"profiles", "show", good}, 0, ""},
 		"show.json":           {[]string{"profiles", "show", "testdata/good", "-o", "json"}, 0, ""},
 		"show-bad.txt":        {[]string{"profiles", "show", bad}, 1, "testdata/bad.yaml:4:29: profile \"Bad\": API.HashData.HashAlg: "},

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ func newValidate() *cobra.Command {
 		Long: `Checks profile files by the compiler of the broker: what is valid here is what a
 broker of this version serves. A directory stands for its ` + profile.FileName + `, and - for
 standard input. All problems are told at once, each on a line with file, line,
-column and field.`,
+column and field. Lines with "warning:" are about what is served and can never
+succeed; a file with warnings is valid.`,
 		Example: `  crypto-broker profiles validate Profiles.yaml
   kubectl get configmap crypto-broker-profiles -o jsonpath='{.data.Profiles\.yaml}' | crypto-broker profiles validate -`,
 		Args: arguments(1, -1, "at least one file, directory or -"),
@@ -56,6 +58,8 @@ type verdict struct {
 	// Served is how many profiles a broker serves of it.
 	Served   int       `json:"served"`
 	Problems []problem `json:"problems"`
+	// Warnings are about what is served and can never succeed.
+	Warnings []problem `json:"warnings"`
 }
 
 // problem is one thing that is wrong with a file.
@@ -71,14 +75,25 @@ type problem struct {
 
 func judge(s source, requireFIPS bool) verdict {
 	set, problems := s.compile(requireFIPS)
-	v := verdict{File: s.name, Valid: len(problems) == 0, Digest: profile.Digest(s.data), Problems: []problem{}}
+	v := verdict{File: s.name, Valid: len(problems) == 0, Digest: profile.Digest(s.data), Problems: told(problems, "")}
+	var warnings profile.Problems
 	if set != nil {
-		v.Served = set.Len()
+		v.Served, warnings = set.Len(), set.Warnings()
 	}
-	for _, p := range problems {
-		v.Problems = append(v.Problems, problem{p.Line, p.Column, p.Profile, p.Field, p.Message, p.String()})
-	}
+	v.Warnings = told(warnings, "warning: ")
 	return v
+}
+
+// told renders problems; kind follows the position, as in what compilers
+// write.
+func told(problems profile.Problems, kind string) []problem {
+	all := []problem{}
+	for _, p := range problems {
+		all = append(all, problem{p.Line, p.Column, p.Profile, p.Field, p.Message, ""})
+		position := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
+		all[len(all)-1].text = position + kind + strings.TrimPrefix(p.String(), position)
+	}
+	return all
 }
 
 func writeVerdicts(w io.Writer, output format, verdicts []verdict) error {
@@ -93,9 +108,17 @@ func writeVerdicts(w io.Writer, output format, verdicts []verdict) error {
 				return err
 			}
 		}
+		for _, p := range v.Warnings {
+			if _, err := fmt.Fprintln(w, p.text); err != nil {
+				return err
+			}
+		}
 		said := "valid"
 		if !v.Valid {
 			said = count(len(v.Problems), "problem")
+		}
+		if len(v.Warnings) > 0 {
+			said += ", " + count(len(v.Warnings), "warning")
 		}
 		if _, err := fmt.Fprintf(w, "%s: %s, %s served\n", v.File, said, count(v.Served, "profile")); err != nil {
 			return err

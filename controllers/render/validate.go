@@ -18,20 +18,42 @@ import (
 // compiler sees it, with the field paths of the resource. objectName is the
 // resource's metadata.name.
 func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
+	_, errs := compileSpec(objectName, spec)
+	return errs
+}
+
+// Warnings says what of a valid profile can never succeed, as the broker's
+// compiler sees it: a sentence each, which begins with the field path of the
+// resource.
+func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
+	set, errs := compileSpec(objectName, spec)
+	if len(errs) > 0 {
+		return nil
+	}
+	var warnings []string
+	for _, warning := range set.Warnings() {
+		warnings = append(warnings, path(warning.Field, spec.ProfileName != "").String()+": "+warning.Message)
+	}
+	return warnings
+}
+
+// compileSpec has the broker's compiler read a profile. The set is nil where that
+// finds anything.
+func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, field.ErrorList) {
 	p, err := Document(objectName, spec)
 	if err != nil {
-		return field.ErrorList{field.Invalid(field.NewPath("spec", "kms"), field.OmitValueType{}, err.Error())}
+		return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "kms"), field.OmitValueType{}, err.Error())}
 	}
 	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
 	if err != nil {
-		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
-	_, problems := profile.Compile(profile.FileName, data)
+	set, problems := profile.Compile(profile.FileName, data)
 	var errs field.ErrorList
 	for _, problem := range problems {
 		errs = append(errs, field.Invalid(path(problem.Field, spec.ProfileName != ""), field.OmitValueType{}, problem.Message))
 	}
-	return errs
+	return set, errs
 }
 
 // ValidateSelector says everything that is wrong with the selector of a

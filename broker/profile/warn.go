@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"slices"
+	"strings"
+)
+
+// Warnings are about profiles that are served although something in them can
+// never succeed: keys that no key can be, records that nobody writes. They have
+// the form of problems, sorted by position, and take nothing out of service,
+// since released brokers serve such profiles as well. The caller must not change
+// them.
+func (s *Set) Warnings() Problems { return s.warnings }
+
+// warnings looks for them in the profiles that are valid.
+func warnings(r *report, doc *Document) Problems {
+	found := newReport(r.file)
+	found.positions, found.names = r.positions, r.names
+	w := warner{found}
+	for i := range doc.Profiles {
+		if !r.invalid[i] {
+			w.profile(place{i, ""}, &doc.Profiles[i], managerOf(&doc.Profiles[i], doc))
+		}
+	}
+	return found.finish()
+}
+
+// warner finds what a valid profile says in vain.
+type warner struct{ *report }
+
+func (w warner) profile(at place, p *Profile, manager *KMS) {
+	api := at.field("API")
+	if s := p.API.SignCertificate; s != nil {
+		operation := api.field("SignCertificate")
+		w.issuers(operation, s)
+		w.curves(operation, s.KeyConstraints)
+		w.external(operation, s.KeyIDs, manager)
+	}
+	if e := p.API.EncryptData; e != nil {
+		w.external(api.field("EncryptData"), e.KeyIDs, manager)
+	}
+	if s := p.API.SignData; s != nil {
+		operation := api.field("SignData")
+		w.curves(operation, s.KeyConstraints)
+		w.external(operation, s.KeyIDs, manager)
+	}
+	if p.Audit != nil && p.Audit.Required {
+		w.add(at.field("Audit").field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
+	}
+}
+
+// issuers warns where the constraints let in no issuer or no subject. In
+// SignCertificate what is not listed is refused, the empty list included.
+func (w warner) issuers(at place, s *SignCertificate) {
+	where := at.field("KeyConstraints")
+	algorithm := signingKeyAlgorithms[strings.ToLower(s.SignAlg)]
+	if _, listed := s.KeyConstraints.Issuer[algorithm]; !listed {
+		w.add(where.field("Issuer"), w.nearest(where, at), "does not list %q, the keys of SignAlg %q, so that every issuer is refused", algorithm, s.SignAlg)
+	}
+	if len(s.KeyConstraints.Subject) == 0 {
+		w.add(where.field("Subject"), w.nearest(where, at), "lists no keys, so that every request is refused, expected at least one of %s", list(keyAlgorithms))
+	}
+}
+
+// nearest is the first of the places that the file has.
+func (w warner) nearest(at, around place) place {
+	if w.present(at) {
+		return at
+	}
+	return around
+}
+
+// curveSizes are those of the curves P-224 to P-521 in bits.
+var curveSizes = []int{224, 256, 384, 521}
+
+// curves warns of ranges that no curve is in.
+func (w warner) curves(at place, constraints KeyConstraints) {
+	for name, sizes := range map[string]map[string]KeySize{"Subject": constraints.Subject, "Issuer": constraints.Issuer} {
+		where := at.field("KeyConstraints").field(name)
+		if size, listed := sizes["ECDSA"]; listed && !slices.ContainsFunc(curveSizes, size.includes) {
+			w.add(where.field("ECDSA"), where, "allows %d to %d bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits", size.MinKeySize, size.MaxKeySize)
+		}
+	}
+}
+
+func (s KeySize) includes(bits int) bool { return s.MinKeySize <= bits && bits <= s.MaxKeySize }
+
+// external warns of lists of keys that are with a key manager. An operation with
+// such a list takes no others.
+func (w warner) external(at place, keys []KeyID, manager *KMS) {
+	if manager == nil || len(keys) == 0 {
+		return
+	}
+	w.add(at.field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", excerpt(manager.Client))
+}
