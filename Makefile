@@ -107,6 +107,10 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 test-e2e: ## Run the end-to-end tests on a real cluster of their own.
 	go test -tags e2e -count=1 -timeout 45m -v ./test/e2e/...
 
+.PHONY: cover
+cover: ## Run all tests with coverage; print it for each package, and what nothing reaches (about 20 minutes).
+	hack/cover/cover
+
 .PHONY: bench-propagation
 bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.
 	go test -tags e2e -run '^$$' -bench Propagation -benchtime 100x -timeout 40m ./test/e2e

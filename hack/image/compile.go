@@ -66,7 +66,7 @@ const cryptographicModule = "v1.0.0"
 // links only what changed.
 func buildPrograms(o options, version string) (map[string]string, error) {
 	folder := filepath.Join(o.out, "bin", o.arch)
-	if o.cover {
+	if o.cover != "" {
 		folder += "-cover"
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -76,8 +76,8 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 	for _, each := range programs {
 		binary := filepath.Join(folder, each.file)
 		arguments := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -X main.version=" + version}
-		if o.cover {
-			arguments = append(arguments, "-cover", "-coverpkg=./...")
+		if o.cover != "" {
+			arguments = append(arguments, "-cover", "-coverpkg=./broker/...,./controllers/...,./webhook/...")
 		}
 		command := exec.Command("go", append(arguments, "-o", binary, each.path)...)
 		command.Dir = o.source

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--cover] [--push REPOSITORY]
+const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--cover DIR] [--push REPOSITORY]
 
 Builds the images crypto-broker/broker, crypto-broker/operator and crypto-broker/demo-app as archives, each of one
 static program, without a base image and without a container engine. Prints one line an image: its name and tag,
@@ -29,8 +29,7 @@ a tab, and the path of the archive.
 
 // options are what the command line asks for.
 type options struct {
-	out, tag, source, arch, push string
-	cover                        bool
+	out, tag, source, arch, push, cover string
 }
 
 func main() {
@@ -59,7 +58,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.source, "source", "", "checkout of the repository to build from (default: the one this program is in)")
 	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH")
 	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")
-	flags.BoolVar(&o.cover, "cover", false, "build programs that write coverage data to the folder that GOCOVERDIR names")
+	flags.StringVar(&o.cover, "cover", "", "build programs that write coverage data of the packages below broker, controllers and webhook to this folder of their containers")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -129,7 +128,7 @@ func run(o options) error {
 		return err
 	}
 	for _, each := range programs {
-		image, err := pack(each, binaries[each.name], o.arch, version)
+		image, err := pack(each, binaries[each.name], o, version)
 		if err != nil {
 			return fmt.Errorf("packing %s: %w", each.name, err)
 		}

@@ -26,7 +26,7 @@ import (
 const user = "65532:65532"
 
 // pack makes an image of one layer from a program.
-func pack(p program, binary, arch, version string) (v1.Image, error) {
+func pack(p program, binary string, o options, version string) (v1.Image, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func pack(p program, binary, arch, version string) (v1.Image, error) {
 		return nil, err
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", arch
+	file.OS, file.Architecture = "linux", o.arch
 	file.Config = v1.Config{
 		User:       user,
 		Entrypoint: []string{"/" + p.file},
@@ -56,6 +56,9 @@ func pack(p program, binary, arch, version string) (v1.Image, error) {
 			"org.opencontainers.image.licenses":    "Apache-2.0",
 			"org.opencontainers.image.source":      "https://github.com/crypto-broker/crypto-broker-operator",
 		},
+	}
+	if o.cover != "" {
+		file.Config.Env = []string{"GOCOVERDIR=" + o.cover}
 	}
 	return mutate.ConfigFile(image, file)
 }

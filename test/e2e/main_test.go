@@ -8,7 +8,8 @@
 //	go test -tags e2e -timeout 40m -v ./test/e2e/...
 //
 // The tests make a cluster of their own named "e2e" and remove it at the end, also when they fail. With E2E_KEEP=1 it
-// stays, and the next run uses it again. Images, binaries and the diagnostics are in the cache folder of the repository.
+// stays, and the next run uses it again. With E2E_COVER=FOLDER the programs write what the tests reach of them into that
+// folder. Images, binaries and the diagnostics are in the cache folder of the repository.
 package e2e
 
 import (
@@ -17,6 +18,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -95,7 +97,11 @@ func supervise() (status int, err error) {
 	tests.WaitDelay = 10 * time.Second
 	tests.Env = append(os.Environ(), installedVariable+"="+string(state))
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := tests.Run(); err != nil {
+	err = tests.Run()
+	if os.Getenv("E2E_COVER") != "" {
+		err = errors.Join(err, endPrograms(ctx, cluster))
+	}
+	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && exit.ExitCode() > 0 {
 			return exit.ExitCode(), nil
@@ -103,6 +109,20 @@ func supervise() (status int, err error) {
 		return 1, fmt.Errorf("running the tests: %w", err)
 	}
 	return 0, nil
+}
+
+// endPrograms ends the operator and the brokers in order, for it is at its end that a program writes what was reached of
+// it.
+func endPrograms(ctx context.Context, cluster *environment.Cluster) error {
+	progress("ending the programs, so that they write their coverage data")
+	helm, err := environment.NewHelm(ctx, os.Stderr, cluster)
+	if err != nil {
+		return err
+	}
+	_, err = helm.Uninstall(ctx)
+	_, more := cluster.KubectlRun(ctx, nil, "delete", "pods", "--all-namespaces",
+		"--field-selector=metadata.namespace!=kube-system", "--wait")
+	return errors.Join(err, more)
 }
 
 // bringUp starts the cluster and installs the chart with images of the current source.
@@ -121,10 +141,16 @@ func bringUp(ctx context.Context, cluster *environment.Cluster, keep bool) ([]by
 			return nil, err
 		}
 	}
-	if err := cluster.Up(ctx, os.Stderr); err != nil {
+	options := environment.ImageOptions{Out: filepath.Join(cache, "e2e", "images")}
+	up := cluster.Up
+	if folder := os.Getenv("E2E_COVER"); folder != "" {
+		options.Cover = environment.SharedFolder
+		up = func(ctx context.Context, progress io.Writer) error { return cluster.UpSharing(ctx, progress, folder) }
+	}
+	if err := up(ctx, os.Stderr); err != nil {
 		return nil, err
 	}
-	images, err := environment.BuildImages(ctx, os.Stderr, environment.ImageOptions{Out: filepath.Join(cache, "e2e", "images")})
+	images, err := environment.BuildImages(ctx, os.Stderr, options)
 	if err != nil {
 		return nil, err
 	}

@@ -72,6 +72,15 @@ func (c *Cluster) Up(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
+// UpSharing starts the cluster with a folder of this machine that every container has at SharedFolder.
+func (c *Cluster) UpSharing(ctx context.Context, progress io.Writer, folder string) error {
+	_, err := c.run(ctx, progress, "up", "--share", folder)
+	return err
+}
+
+// SharedFolder is where containers have the folder that a cluster shares.
+const SharedFolder = "/shared"
+
 // Down removes the cluster and all that belongs to it.
 func (c *Cluster) Down(ctx context.Context, progress io.Writer) error {
 	_, err := c.run(ctx, progress, "down")

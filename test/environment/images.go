@@ -26,8 +26,8 @@ type ImageOptions struct {
 	Source string
 	// Push is the registry and path to upload to; empty: nowhere.
 	Push string
-	// Cover builds programs that write coverage data.
-	Cover bool
+	// Cover is the folder of their containers that the programs write coverage data to; empty: they write none.
+	Cover string
 }
 
 // BuildImages builds all images.
@@ -43,8 +43,8 @@ func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Imag
 	if o.Push != "" {
 		arguments = append(arguments, "--push", o.Push)
 	}
-	if o.Cover {
-		arguments = append(arguments, "--cover")
+	if o.Cover != "" {
+		arguments = append(arguments, "--cover", o.Cover)
 	}
 	output, err := Command(ctx, "", progress, filepath.Join(repository, "hack", "image", "build"), arguments...)
 	if err != nil {

@@ -4,6 +4,7 @@
 # The configuration files of the node's parts. Paths in them are those the node sees: the state folder is
 # /run/cluster/state there.
 
+# write_configuration IPTABLES SHARE; SHARE is the folder that containers get at /shared, or empty.
 write_configuration() {
 	local etc="$state/etc"
 	mkdir -p "$etc/cni"
@@ -18,13 +19,35 @@ pause_image='$pause_image'
 EOT
 	# Pods must not wait for name servers that the node can't reach.
 	printf '# The node has no name server outside of the cluster.\n' >"$etc/resolv.conf"
-	write_containerd_configuration >"$etc/containerd.toml"
+	printf '%s' "$2" >"$etc/shared"
+	write_containerd_configuration "$2" >"$etc/containerd.toml"
 	write_cni_configuration >"$etc/cni/10-cluster.conflist"
 	write_kubelet_configuration >"$etc/kubelet.yaml"
 	write_proxy_configuration >"$etc/kube-proxy.yaml"
 }
 
+# require_shared_folder DIR prints the folder's absolute path, as the node sees it too.
+require_shared_folder() {
+	local folder
+	folder="$(realpath -e "$1")" && [[ -d $folder ]] || fail "--share names \"$1\", which is no folder"
+	# The node has a /run and a /var of its own, and the path goes into a JSON string.
+	[[ $folder != /run/* && $folder != /var/* && $folder =~ ^[a-zA-Z0-9/._+-]+$ ]] ||
+		fail "--share names \"$folder\", expected a path outside of /run and /var, of letters, digits and /._+-"
+	printf '%s' "$folder"
+}
+
+# shared_folder prints the folder that the containers of the running cluster share, or nothing.
+shared_folder() {
+	if [[ -e $state/etc/shared ]]; then
+		cat "$state/etc/shared"
+	fi
+}
+
 write_containerd_configuration() {
+	local specification=
+	if [[ -n $1 ]]; then
+		specification='base_runtime_spec = "/run/cluster/state/etc/container.json"'
+	fi
 	# The "opt" plugin would make a folder on the host, AppArmor profiles would stay in the kernel. The lower bound of
 	# oom_score_adj matters where root lacks CAP_SYS_RESOURCE.
 	cat <<EOT
@@ -53,6 +76,7 @@ default_runtime_name = "runc"
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
+$specification
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
 SystemdCgroup = false

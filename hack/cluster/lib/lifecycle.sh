@@ -29,12 +29,21 @@ trouble() {
 }
 
 cluster_up() {
-	local wrong iptables
+	local wrong iptables share=
+	if [[ ${1:-} == --share ]]; then
+		(($# >= 2)) || fail "--share needs a folder of this machine behind it"
+		share="$(require_shared_folder "$2")" || exit
+		shift 2
+	fi
+	no_more_arguments up "$@"
 	require_machine
 	build_all
 	take_cluster_lock
 	if [[ -n $(node_process) ]]; then
 		wrong="$(trouble)"
+		if [[ $(shared_folder) != "$share" ]]; then
+			wrong="containers are to share ${share:-no folder}"
+		fi
 		if [[ -z $wrong ]]; then
 			say "the cluster \"$cluster\" is running and healthy"
 			tell_kubeconfig
@@ -53,7 +62,7 @@ cluster_up() {
 	say "starting the cluster \"$cluster\": node $node_address, services $service_range, pods $pod_range"
 	iptables="$(choose_iptables)"
 	make_certificates
-	write_configuration "$iptables"
+	write_configuration "$iptables" "$share"
 	mkdir "$state/images"
 	cp "$images"/{pause,coredns}.tar "$state/images"
 	make_cgroups

@@ -14,6 +14,7 @@ readonly needed=(
 	"conntrack conntrack"
 	"ip iproute2"
 	"openssl openssl"
+	"jq jq"
 	"/etc/ssl/certs/ca-certificates.crt ca-certificates"
 	"nsenter util-linux"
 )
