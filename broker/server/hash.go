@@ -49,7 +49,7 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	}
 	p, ok := serving.profiles[name]
 	if !ok {
-		return nil, refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
+		return nil, notServed(c, serving.set, name)
 	}
 	c.counters, c.warning = p.counters, p.warning
 	if policy := p.Callers(); policy != nil {
@@ -64,9 +64,23 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.op])
 	}
 	if p.AuditRequired() {
-		return nil, refused(codes.FailedPrecondition, c.op, name, "the profile requires an audit record of each call, which this broker does not write")
+		return nil, refused(codes.FailedPrecondition, c.op, name, "the profile requires an audit record of each call, which brokers of this version do not write; the profile serves once its Audit.Required is false")
 	}
 	return p.Compiled, nil
+}
+
+// notServed tells why there is no profile of this name. One that the file has is
+// not for the caller to mend, and says so by another code.
+func notServed(c *call, set *profile.Set, name string) error {
+	refusal, inFile := set.Refused(name)
+	switch {
+	case !inFile:
+		return refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
+	case refusal.Problem == "":
+		return refused(codes.FailedPrecondition, c.op, name, "the profile is in the file but was refused when that was loaded; the broker's log says why")
+	default:
+		return refused(codes.FailedPrecondition, c.op, name, "the profile is in the file but was refused when that was loaded: %s", refusal.Problem)
+	}
 }
 
 // hexadecimal renders a digest in lower-case digits.

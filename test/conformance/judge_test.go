@@ -67,7 +67,7 @@ func saying(code codes.Code, message string) answer {
 var (
 	digest    = []byte{1, 2, 3, 4}
 	gcm       = aead{make([]byte, 16), []byte("plain"), sealed{make([]byte, 12), nil, []byte("ciphe"), make([]byte, 16)}}
-	shortTag  = []refusal{{"a short tag", "no profile of this name"}}
+	shortTag  = []refusal{{"a short tag", sayingUnserved}}
 	verifying = verification{profile: "p", result: resultValid}
 	forging   = verification{profile: "p", result: resultInvalid}
 	salted    = verification{profile: "p", result: resultValid, otherwise: "another salt"}
@@ -93,10 +93,10 @@ func TestAnAnswerIs(t *testing.T) {
 		"wrong where the raw digest is":                      {hashing(nil), answer{reply: message{}.text(4, "01020304").bytes(3, digest[:3])}, "expected 01020304"},
 		"wrong where there is no digest":                     {hashing(nil), answer{}, "the digest is "},
 		"wrong where a good message is refused":              {hashing(nil), saying(codes.InvalidArgument, "no"), "InvalidArgument"},
-		"refused where it should be":                         {hashing(shortTag), saying(codes.InvalidArgument, "no profile of this name is served"), "refused"},
+		"refused where it should be":                         {hashing(shortTag), saying(codes.FailedPrecondition, sayingUnserved+": line 3"), "refused"},
 		"wrong where it is not refused":                      {hashing(shortTag), answer{reply: digests}, "was not refused"},
-		"wrong where it is refused with another code":        {hashing(shortTag), saying(codes.Unavailable, "no profile of this name is served"), "code Unavailable"},
-		"wrong where it is refused for another reason":       {hashing(shortTag), saying(codes.InvalidArgument, "too long"), "another reason"},
+		"wrong where it is refused with another code":        {hashing(shortTag), saying(codes.Unavailable, sayingUnserved), "code Unavailable"},
+		"wrong where it is refused for another reason":       {hashing(shortTag), saying(codes.FailedPrecondition, "too long"), "another reason"},
 		"right where ciphertext and tag are":                 {encrypting(gcm, "p", nil), encrypted(gcm.ciphertext, gcm.tag, gcm.nonce), "passed"},
 		"wrong where the ciphertext is":                      {encrypting(gcm, "p", nil), encrypted([]byte("cipha"), gcm.tag, gcm.nonce), "the ciphertext is"},
 		"wrong where the tag is":                             {encrypting(gcm, "p", nil), encrypted(gcm.ciphertext, gcm.tag[1:], gcm.nonce), "the tag is"},

@@ -42,7 +42,7 @@ func (p *profileSet) add(name, api, value string, known bool) (string, []refusal
 		return name, nil
 	}
 	p.unserved[name] = api
-	return name, []refusal{{"profiles do not have " + value, "no profile of this name is served"}}
+	return name, []refusal{{"profiles do not have " + value, sayingUnserved}}
 }
 
 var (

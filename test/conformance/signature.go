@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -67,7 +68,7 @@ func (v verification) judgeError(err error) verdict {
 	if v.result == resultValid {
 		return failed("%v", err)
 	}
-	if wrong, is := wrongCode(err); is {
+	if wrong, is := wrongCode(err, codes.InvalidArgument); is {
 		return wrong
 	}
 	about := status.Convert(err).Message()

@@ -37,26 +37,40 @@ func failed(f string, a ...any) verdict { return verdict{failed: fmt.Sprintf(f, 
 // sentence that says so.
 type refusal struct{ reason, saying string }
 
+// sayingUnserved is of calls to a profile that the broker refused to load.
+const sayingUnserved = "the profile is in the file but was refused when that was loaded"
+
+// code is the one that the refusal has to have. Clients repeat neither.
+func (r refusal) code() codes.Code {
+	if r.saying == sayingUnserved {
+		return codes.FailedPrecondition
+	}
+	return codes.InvalidArgument
+}
+
 // judgeRefusal decides on an answer where at least one of the refusals is due.
-// They all have the code INVALID_ARGUMENT: clients repeat none of them.
 func judgeRefusal(err error, due []refusal) verdict {
 	if err == nil {
 		return failed("was not refused, expected: %s", due[0].reason)
 	}
-	if v, wrong := wrongCode(err); wrong {
-		return v
-	}
 	for _, r := range due {
-		if strings.Contains(status.Convert(err).Message(), r.saying) {
-			return refused(r.reason)
+		if !strings.Contains(status.Convert(err).Message(), r.saying) {
+			continue
 		}
+		if v, wrong := wrongCode(err, r.code()); wrong {
+			return v
+		}
+		return refused(r.reason)
+	}
+	if v, wrong := wrongCode(err, due[0].code()); wrong {
+		return v
 	}
 	return failed("refused for another reason (%v), expected: %s", err, due[0].reason)
 }
 
-func wrongCode(err error) (verdict, bool) {
-	if code := status.Code(err); code != codes.InvalidArgument {
-		return failed("code %s (%v), expected %s", code, err, codes.InvalidArgument), true
+func wrongCode(err error, want codes.Code) (verdict, bool) {
+	if code := status.Code(err); code != want {
+		return failed("code %s (%v), expected %s", code, err, want), true
 	}
 	return verdict{}, false
 }
