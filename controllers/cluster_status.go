@@ -54,7 +54,8 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	status := p.Status.DeepCopy()
 	status.Namespaces = int32(all.namespaces)
 	verdict := all.verdict(&p)
-	urgent := r.propagator.fill(&status.ProfileStatus, p.Generation, render.Name(p.Name, &p.Spec.ProfileSpec), verdict, all.brokers)
+	status.PerNamespace = all.worst()
+	urgent := r.propagator.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, verdict, all.brokers)
 	differs := !equality.Semantic.DeepEqual(status, &p.Status)
 	pause := r.pace.wait(request.NamespacedName, differs, urgent, settled(all.brokers), time.Now())
 	if !differs {
@@ -82,6 +83,8 @@ type everywhere struct {
 	refused     int
 	refusedIn   string
 	refusedWith render.Verdict
+	// each is what is known of each of them.
+	each []inNamespace
 }
 
 // sum adds up the namespaces that the profile selects; false when one of them
@@ -106,6 +109,7 @@ func (r *clusterStatusReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCr
 			verdict = render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: decided.failure}
 		}
 		brokers := r.distributor.Summary(ns.Name)
+		all.each = append(all.each, r.propagator.inNamespace(ns.Name, decided.digest, verdict, brokers))
 		if !verdict.Accepted {
 			if all.refused == 0 || ns.Name < all.refusedIn {
 				all.refusedIn, all.refusedWith = ns.Name, verdict

@@ -26,6 +26,7 @@ type propagator struct {
 	operatorNamespace string
 	statusPort        int32
 	annotate          bool
+	assessments       *assessments
 }
 
 // propagated is the condition Propagated for a profile that is in sets with
@@ -87,6 +88,7 @@ func sum(a, b distribute.Summary) distribute.Summary {
 		Refusing:   a.Refusing + b.Refusing,
 		Waiting:    a.Waiting + b.Waiting,
 		Unverified: a.Unverified + b.Unverified,
+		Old:        a.Old + b.Old,
 		Took:       max(a.Took, b.Took),
 	}
 }

@@ -67,7 +67,7 @@ func TestTheConditionPropagated(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			c := propagator{"operators", 9470, !test.noHurry}.propagated(test.summary, !test.notAccepted)
+			c := propagator{"operators", 9470, !test.noHurry, newAssessments()}.propagated(test.summary, !test.notAccepted)
 			if found := string(c.Status) + " " + c.Reason; found != test.status || !strings.Contains(c.Message, test.says) {
 				t.Errorf("found %s: %s", found, c.Message)
 			}

@@ -42,6 +42,9 @@ type Options struct {
 	Annotate bool
 	// Ask asks a broker what it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+	// Outdated tells whether a pod's broker is another than a new pod would get;
+	// nil where that is not known.
+	Outdated func(*corev1.Pod) bool
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
 }
@@ -71,7 +74,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		clusterStatuses = queue.New("cluster-profile-status")
 		board           = newBoard()
 		report          = func(namespace string) { statuses.AddAfter(requestFor("", namespace), reportPause) }
-		propagator      = propagator{options.OperatorNamespace, options.StatusPort, options.Annotate}
+		propagator      = propagator{options.OperatorNamespace, options.StatusPort, options.Annotate, newAssessments()}
 		announcer       = &announcer{
 			recorder:   mgr.GetEventRecorder(v1alpha1.FieldManager),
 			client:     mgr.GetClient(),
@@ -82,6 +85,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	distributor, err := distribute.Setup(mgr, distribute.Options{
 		Annotate: options.Annotate,
 		Ask:      options.Ask,
+		Outdated: options.Outdated,
 		Changed: func(namespace string) {
 			report(namespace)
 			if decided, ok := board.get(namespace); ok && decided.emptied {

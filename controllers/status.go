@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,7 +79,7 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		if verdict.Accepted {
 			served, status.Digest = brokers, decided.digest
 		}
-		urgent := r.propagator.fill(status, p.Generation, render.Name(p.Name, &p.Spec), verdict, served)
+		urgent := r.propagator.fill(status, p, &p.Spec, verdict, served)
 		differs := !equality.Semantic.DeepEqual(status, &p.Status)
 		pause := r.pace.wait(client.ObjectKeyFromObject(p), differs, urgent, settled(served), time.Now())
 		if !differs {
@@ -126,15 +127,19 @@ func (o outcome) verdict(p *v1alpha1.CryptoProfile) (render.Verdict, bool) {
 
 // fill makes the status say what is known, and returns true when that is more
 // than new numbers.
-func (p propagator) fill(status *v1alpha1.ProfileStatus, generation int64, profileName string, verdict render.Verdict, s distribute.Summary) bool {
+func (p propagator) fill(status *v1alpha1.ProfileStatus, object client.Object, spec *v1alpha1.ProfileSpec, verdict render.Verdict, s distribute.Summary) bool {
+	generation := object.GetGeneration()
 	urgent := status.ObservedGeneration != generation
 	status.ObservedGeneration = generation
-	status.ProfileName = profileName
+	status.ProfileName = render.Name(object.GetName(), spec)
+	worth := p.assessments.of(object, spec)
+	status.Strength, status.Weakest, status.FIPS, status.Operations = worth.Strength, worth.Weakest, worth.FIPS, worth.Operations
 	status.Pods = int32(s.Pods)
 	status.UpdatedPods = int32(s.Updated)
 	status.UnverifiedPods = int32(s.Unverified)
 	urgent = set(&status.Conditions, accepted(verdict), generation) || urgent
 	set(&status.Conditions, p.propagated(s, verdict.Accepted), generation)
+	set(&status.Conditions, p.degraded(s, verdict), generation)
 	return urgent
 }
 
@@ -149,9 +154,13 @@ func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64) b
 // `kubectl get` would show as blanks otherwise. It returns false when the object
 // is gone, or another one of its name is there.
 func writeStatus(ctx context.Context, c client.Client, object client.Object, status any) (bool, error) {
+	replaced, err := replacing(object, status)
+	if err != nil {
+		return false, err
+	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": object.GetUID()},
-		"status":   status,
+		"status":   replaced,
 	})
 	if err != nil {
 		return false, err
@@ -161,4 +170,24 @@ func writeStatus(ctx context.Context, c client.Client, object client.Object, sta
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// replacing is the status with a null for each field that the object's status
+// has and it has not: a merge patch keeps what it does not name.
+func replacing(object client.Object, status any) (map[string]any, error) {
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return nil, err
+	}
+	fields, _ := before["status"].(map[string]any) // there is none in an object that is new
+	for name := range fields {
+		if _, kept := after[name]; !kept {
+			after[name] = nil
+		}
+	}
+	return after, nil
 }

@@ -63,6 +63,8 @@ type broker struct {
 	hurry  bool
 	pod    pod
 	target Target
+	// outdated is whether it is another broker than a new pod would get.
+	outdated bool
 
 	tries    int       // annotations written for the target
 	tried    time.Time // when the last of them was written

@@ -45,6 +45,9 @@ type Options struct {
 	Annotate bool
 	// Ask asks a broker, usually (*confirm.Client).Ask.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+	// Outdated tells whether a pod's broker is another than a new pod would get;
+	// nil where that is not known.
+	Outdated func(*corev1.Pod) bool
 	// Changed is called when the Summary of a namespace may have changed. It
 	// must not block and must not call the Distributor.
 	Changed func(namespace string)
@@ -173,6 +176,7 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 	}
 	b.aim(ns.target)
 	b.see(seen)
+	b.outdated = d.options.Outdated != nil && d.options.Outdated(&object)
 	return b, nil
 }
 

@@ -74,6 +74,9 @@ type Summary struct {
 	Waiting int
 	// Unverified can't be asked.
 	Unverified int
+	// Old are those of Partial, Refusing and Waiting that are other brokers than
+	// new pods would get.
+	Old int
 	// Took is the time from writing the set to the last confirmation, 0 where
 	// this process didn't write it or no broker has confirmed it.
 	Took time.Duration
@@ -115,6 +118,9 @@ func (ns *namespace) summary(now time.Time) Summary {
 			s.Unverified++
 		}
 		s.Pods++
+		if c := b.class(now); b.outdated && (c == partial || c == refusing || c == waiting) {
+			s.Old++
+		}
 		if b.brought() {
 			s.Took = max(s.Took, b.confirmed.Sub(ns.target.Written))
 		}

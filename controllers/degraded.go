@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// brokerLog is where the log of a broker is.
+const brokerLog = "kubectl logs POD -c " + v1alpha1.BrokerContainer
+
+// degraded is the condition Degraded of a profile with this verdict that is in
+// sets with these numbers. Of several things that are wrong it tells the worst.
+func (p propagator) degraded(s distribute.Summary, verdict render.Verdict) metav1.Condition {
+	wrong := func(reason, message string, args ...any) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: fmt.Sprintf(message, args...)}
+	}
+	of := func(n int) string { return fmt.Sprintf("%d of %s", n, plural(s.Pods, "broker", "brokers")) }
+	switch {
+	case !verdict.Accepted && verdict.Reason == v1alpha1.ReasonNotWritten:
+		return wrong(v1alpha1.ReasonNotWritten, "%s", verdict.Message)
+	case !verdict.Accepted:
+		return wrong(v1alpha1.ReasonNotAccepted, "The profile is not served: see the condition Accepted.")
+	case s.Old > 0:
+		return wrong(v1alpha1.ReasonBrokersTooOld,
+			"%s %s not take the set as it is, and %s made by another version of the operator, or with other settings, than a new pod's. Restart the pods' workloads; kubectl crypto-broker outdated lists them.",
+			of(s.Old), choose(s.Old, "does", "do"), choose(s.Old, "was", "were"))
+	case s.Refusing > 0:
+		return wrong(v1alpha1.ReasonSetRefused, "%s %s the set and %s an older one. The broker's log says why: %s.",
+			of(s.Refusing), choose(s.Refusing, "refuses", "refuse"), choose(s.Refusing, "serves", "serve"), brokerLog)
+	case s.Waiting > 0:
+		return wrong(v1alpha1.ReasonBrokersWithoutSet, "%s %s no set, so %s not start. The events of the pod and the broker's log say why: %s.",
+			of(s.Waiting), choose(s.Waiting, "has", "have"), choose(s.Waiting, "its pod does", "their pods do"), brokerLog)
+	case s.Behind > 0:
+		return wrong(v1alpha1.ReasonTriesExhausted, "%s %s an older set after %d tries to hurry the kubelet, whose own resync takes up to 90 s. If it lasts longer, see whether the node is ready, and the kubelet's log there.",
+			of(s.Behind), choose(s.Behind, "serves", "serve"), p.tries())
+	case s.Partial > 0:
+		return wrong(v1alpha1.ReasonProfilesRefused, "%s %s the set without some of its profiles, this one or others; one that requires FIPS 140-3 leaves out what is not approved. The broker's log says which and why: %s.",
+			of(s.Partial), choose(s.Partial, "serves", "serve"), brokerLog)
+	default:
+		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "Nothing is wrong."}
+	}
+}
+
+// tries is how often kubelets are hurried.
+func (p propagator) tries() int {
+	if p.annotate {
+		return distribute.MaxTries
+	}
+	return 0
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// Weakening is one thing that a new profile allows and the old one did not.
+type Weakening struct {
+	// Field is its path in the profile, spelt as in a profile file, such as
+	// "API.HashData.HashAlg". It is empty where the profile as a whole is meant.
+	Field string
+	// Old and New are the values as people read them.
+	Old, New string
+	// Sentence says what got weaker, without the field and without a full stop.
+	Sentence string
+}
+
+// String is the sentence with the field as resources spell it:
+// "spec.api.hashData.hashAlg: …".
+func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w.Sentence }
+
+// Compare returns what makes the new profile weaker than the old one, at most
+// one for each field and in the order of the fields; nothing where it is as
+// strong. Both are of the same name.
+//
+// What is not weaker: to offer less, to restrict more, to announce the end of
+// the profile or take that back, another format of signatures, and another
+// algorithm of the same strength in the place of the old one. Where a profile
+// can't be compared, since it is invalid, any difference is weaker.
+func Compare(before, after profile.Profile) []Weakening {
+	if bytes.Equal(Canonical(before), Canonical(after)) {
+		return nil
+	}
+	old, err := compiled(before)
+	if err != nil {
+		return []Weakening{{Sentence: fmt.Sprintf("the profile that was served can't be compared with, since it is invalid here: %s", err)}}
+	}
+	changed, err := compiled(after)
+	if err != nil {
+		return []Weakening{{Sentence: fmt.Sprintf("the profile can't be compared, since it is invalid: %s", err)}}
+	}
+	c := &comparison{}
+	c.settings(before.Settings, after.Settings)
+	c.keyManager(before.KMS, after.KMS)
+	c.offered(&before.API, &after.API)
+	c.hash(before.API.HashData, after.API.HashData)
+	c.certificate(before.API.SignCertificate, after.API.SignCertificate)
+	if old.Certificate() != nil && changed.Certificate() != nil {
+		c.names(before.API.SignCertificate.SubjectAltNames, after.API.SignCertificate.SubjectAltNames, old.Certificate().Names())
+		c.keyIDs("API.SignCertificate.KeyIds", before.API.SignCertificate.KeyIDs, after.API.SignCertificate.KeyIDs)
+	}
+	c.cipher(before.API.EncryptData, after.API.EncryptData)
+	c.signature(before.API.SignData, after.API.SignData)
+	c.verdicts(old.Assessments(), changed.Assessments())
+	c.callers(before.Callers, after.Callers)
+	c.audit(before.Audit, after.Audit)
+	return c.found
+}
+
+// Canonical is the one way in which a profile is written here: equal profiles
+// have equal bytes.
+func Canonical(p profile.Profile) []byte {
+	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
+	if err != nil { // only of values that no file and no resource can hold
+		panic("downgrade: " + err.Error())
+	}
+	return data
+}
+
+func compiled(p profile.Profile) (*profile.Compiled, error) {
+	set, problems := profile.Compile(profile.FileName, Canonical(p))
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	c, _ := set.Lookup(p.Name)
+	return c, nil
+}
+
+// comparison collects what is weaker.
+type comparison struct{ found []Weakening }
+
+func (c *comparison) add(field, before, after, sentence string, args ...any) {
+	c.found = append(c.found, Weakening{Field: field, Old: before, New: after, Sentence: fmt.Sprintf(sentence, args...)})
+}
+
+// says tells whether something inside this field is weaker.
+func (c *comparison) says(field string) bool {
+	return slices.ContainsFunc(c.found, func(w Weakening) bool {
+		return w.Field == field || strings.HasPrefix(w.Field, field+".")
+	})
+}
+
+// sectionOf is the field that an operation is offered by.
+func sectionOf(operation string) string {
+	switch operation {
+	case "DecryptData":
+		return "API.EncryptData"
+	case "VerifyData":
+		return "API.SignData"
+	default:
+		return "API." + operation
+	}
+}
+
+// offered finds operations that the old profile refused.
+func (c *comparison) offered(before, after *profile.API) {
+	add := func(field, operations string, had, has bool) {
+		if has && !had {
+			c.add("API."+field, "not offered", "offered", "%s offered, which the profile refused", operations)
+		}
+	}
+	add("HashData", "HashData is", before.HashData != nil, after.HashData != nil)
+	add("SignCertificate", "SignCertificate is", before.SignCertificate != nil, after.SignCertificate != nil)
+	add("EncryptData", "EncryptData and DecryptData are", before.EncryptData != nil, after.EncryptData != nil)
+	add("SignData", "SignData and VerifyData are", before.SignData != nil, after.SignData != nil)
+}
+
+// verdicts compares what can be said of each operation as a whole. A strength
+// that a field explains is not told again.
+func (c *comparison) verdicts(before, after []profile.Assessment) {
+	type loss struct{ section, reason string }
+	unapproved := map[loss][]string{}
+	var order []loss
+	for _, new := range after {
+		i := slices.IndexFunc(before, func(a profile.Assessment) bool { return a.Operation == new.Operation })
+		if i < 0 {
+			continue
+		}
+		old, section := before[i], sectionOf(new.Operation)
+		if new.Strength.Bits < old.Strength.Bits && !c.says(section) {
+			c.add(section, bits(old.Strength), bits(new.Strength), "%s has a strength of %s by %s; it had %s by %s",
+				new.Operation, bits(new.Strength), new.Strength.Limit, bits(old.Strength), old.Strength.Limit)
+		}
+		if old.FIPS.Approved() && !new.FIPS.Approved() {
+			at := loss{section, new.FIPS.Reason}
+			if unapproved[at] == nil {
+				order = append(order, at)
+			}
+			unapproved[at] = append(unapproved[at], new.Operation)
+		}
+	}
+	for _, at := range order {
+		verb := "is"
+		if len(unapproved[at]) > 1 {
+			verb = "are"
+		}
+		c.add(at.section, "approved", "not approved", "%s %s no longer approved by FIPS 140-3: %s", strings.Join(unapproved[at], " and "), verb, at.reason)
+	}
+}
+
+func bits(s profile.Strength) string { return fmt.Sprintf("%d bits", s.Bits) }

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func (c *comparison) certificate(before, after *profile.SignCertificate) {
+	if before == nil || after == nil {
+		return
+	}
+	const at = "API.SignCertificate."
+	old := classical{sign: strings.ToLower(before.SignAlg), hash: before.HashAlg, written: before.SignAlg}
+	new := classical{sign: strings.ToLower(after.SignAlg), hash: after.HashAlg, written: after.SignAlg}
+	c.signing(at, "KeyConstraints.Issuer", old, new, limits{before: listed(before.KeyConstraints.Issuer), after: listed(after.KeyConstraints.Issuer)})
+	if isSHA1(after.SKIHashAlg) && !isSHA1(before.SKIHashAlg) {
+		c.add(at+"SKIHashAlg", before.SKIHashAlg, "sha-1", "key identifiers are made with SHA-1, they were made with %q", before.SKIHashAlg)
+	}
+	c.validity(at+"Validity.", before.Validity, after.Validity)
+	c.keyList(at+"KeyConstraints.Subject", before.KeyConstraints.Subject, after.KeyConstraints.Subject)
+	c.usages(at+"KeyUsage", before.KeyUsage, after.KeyUsage)
+	c.usages(at+"ExtendedKeyUsage", before.ExtendedKeyUsage, after.ExtendedKeyUsage)
+	c.basicConstraints(at+"BasicConstraints.", before.BasicConstraints, after.BasicConstraints)
+}
+
+// listed are limits that allow what they list and nothing else.
+func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
+	if sizes == nil {
+		return profile.KeyLimits{}
+	}
+	return sizes
+}
+
+// isSHA1 is true for an absent SKIHashAlg as well, which means SHA-1.
+func isSHA1(name string) bool { return name == "" || strings.EqualFold(name, "sha-1") }
+
+// validity compares the window in which a certificate may be valid.
+func (c *comparison) validity(at string, before, after profile.Validity) {
+	if duration(after.ValidNotBeforeOffset) < duration(before.ValidNotBeforeOffset) {
+		c.add(at+"ValidNotBeforeOffset", before.ValidNotBeforeOffset, after.ValidNotBeforeOffset, "certificates may begin at %s from now, %s was the earliest", after.ValidNotBeforeOffset, before.ValidNotBeforeOffset)
+	}
+	if duration(after.ValidNotAfterOffset) > duration(before.ValidNotAfterOffset) {
+		c.add(at+"ValidNotAfterOffset", before.ValidNotAfterOffset, after.ValidNotAfterOffset, "certificates may end at %s from now, %s was the latest", after.ValidNotAfterOffset, before.ValidNotAfterOffset)
+	}
+}
+
+// duration reads one of a valid profile.
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic("downgrade: comparison of a profile that was not validated: " + err.Error())
+	}
+	return d
+}
+
+// usages compares lists of key usages. A certificate without the extension may
+// be used for anything (RFC 5280, sections 4.2.1.3 and 4.2.1.12).
+func (c *comparison) usages(field string, before, after []string) {
+	switch {
+	case len(before) == 0:
+		return
+	case len(after) == 0:
+		c.add(field, strings.Join(before, ", "), "none", "certificates have no %s and may be used for anything, they were for %s", field[strings.LastIndex(field, ".")+1:], strings.Join(before, ", "))
+		return
+	}
+	var added []string
+	for _, usage := range after {
+		if !slices.ContainsFunc(before, func(b string) bool { return sameUsage(b, usage) }) {
+			added = append(added, usage)
+		}
+	}
+	if len(added) > 0 {
+		slices.Sort(added)
+		c.add(field, strings.Join(before, ", "), strings.Join(after, ", "), "certificates are also for %s", strings.Join(slices.Compact(added), ", "))
+	}
+}
+
+// sameUsage knows the two names of one bit (RFC 5280, section 4.2.1.3).
+func sameUsage(a, b string) bool {
+	newer := func(name string) string {
+		if name == "nonRepudiation" {
+			return "contentCommitment"
+		}
+		return name
+	}
+	return newer(a) == newer(b)
+}
+
+func (c *comparison) basicConstraints(at string, before, after *profile.BasicConstraints) {
+	var none profile.BasicConstraints
+	if before == nil {
+		before = &none
+	}
+	if after == nil {
+		after = &none
+	}
+	switch {
+	case !after.CA:
+	case !before.CA:
+		c.add(at+"CA", "false", "true", "certificates are for certificate authorities, which may sign further ones")
+	case before.PathLenConstraint == nil:
+	case after.PathLenConstraint == nil:
+		c.add(at+"PathLenConstraint", strconv.Itoa(*before.PathLenConstraint), "none", "any number of authorities may follow, %d could", *before.PathLenConstraint)
+	case *after.PathLenConstraint > *before.PathLenConstraint:
+		c.add(at+"PathLenConstraint", strconv.Itoa(*before.PathLenConstraint), strconv.Itoa(*after.PathLenConstraint), "%d authorities may follow, %d could", *after.PathLenConstraint, *before.PathLenConstraint)
+	}
+}
+
+// names compares the rules for alternative names. policy is the old rule,
+// compiled. A new pattern that is not found to be covered by a single old one
+// counts as broader.
+func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profile.NamePolicy) {
+	const at = "API.SignCertificate.SubjectAltNames."
+	breadth := []string{"deny", "patterns", "copy"}
+	old, new := nameRule(before), nameRule(after)
+	if slices.Index(breadth, new) > slices.Index(breadth, old) {
+		c.add(at+"Rule", old, new, "the rule for alternative names is %q, it was %q", new, old)
+		return
+	}
+	if new != "patterns" || old != "patterns" {
+		return
+	}
+	kind := func(field string, before, after []string, covered func(string) bool) {
+		var added []string
+		for _, pattern := range after {
+			if !slices.Contains(before, pattern) && !covered(pattern) {
+				added = append(added, strconv.Quote(pattern))
+			}
+		}
+		if len(added) > 0 {
+			slices.Sort(added)
+			c.add(at+field, short(before), short(after), "alternative names may also match %s", short(added))
+		}
+	}
+	// A "*" at the beginning of a name is taken for a label of that spelling,
+	// which only a pattern with the same "*" allows.
+	kind("DNS", before.DNS, after.DNS, policy.AllowsDNS)
+	kind("IP", before.IP, after.IP, func(pattern string) bool {
+		return slices.ContainsFunc(before.IP, func(network string) bool { return contains(prefix(network), prefix(pattern)) })
+	})
+	kind("URI", before.URI, after.URI, policy.AllowsURI)
+	kind("Email", before.Email, after.Email, policy.AllowsEmail)
+}
+
+func nameRule(n *profile.SubjectAltNames) string {
+	if n == nil {
+		return "deny"
+	}
+	return strings.ToLower(n.Rule)
+}
+
+// prefix reads an address or network of a valid profile.
+func prefix(text string) netip.Prefix {
+	if network, err := netip.ParsePrefix(text); err == nil {
+		return network
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		panic("downgrade: comparison of a profile that was not validated: " + err.Error())
+	}
+	return netip.PrefixFrom(address, address.BitLen())
+}
+
+func contains(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// limits are those of keys in the old and the new profile.
+type limits struct{ before, after profile.KeyLimits }
+
+func (l limits) equal(other limits) bool {
+	return maps.Equal(l.before, other.before) && maps.Equal(l.after, other.after)
+}
+
+// classical is a signature algorithm that is not post-quantum.
+type classical struct {
+	sign, hash string
+	written    string // SignAlg as the profile has it
+}
+
+// keys are the keys that the algorithm takes, as KeyConstraints name them.
+func (a classical) keys() string {
+	switch a.sign {
+	case "ecdsa":
+		return "ECDSA"
+	case "ed25519":
+		return "Ed25519"
+	default: // rsa and rsa-pss
+		return "RSA"
+	}
+}
+
+func (a classical) hashesSeparately() bool { return a.keys() != "Ed25519" }
+
+// signing compares algorithm, digest and keys of signatures that are made. Only
+// keys that the algorithm takes count. Another kind of keys may take the place of
+// the old one if its weakest is as strong; the digest is then judged with the
+// operation as a whole.
+func (c *comparison) signing(at, constraints string, before, after classical, keys limits) {
+	old, had := keys.before.Range(before.keys())
+	new, has := keys.after.Range(after.keys())
+	switch {
+	case !has: // nothing can be signed
+	case before.keys() == after.keys():
+		if after.hashesSeparately() {
+			c.digest(at+"HashAlg", before.hash, after.hash)
+		}
+		c.keyRange(at+constraints, after.keys(), old, had, new)
+	case !had:
+		c.add(at+constraints+"."+after.keys(), "none", sizes(new), "%s keys may be used, there were none that could", after.keys())
+	default:
+		oldStrength, newStrength := profile.KeyStrength(before.keys(), old.MinKeySize), profile.KeyStrength(after.keys(), new.MinKeySize)
+		if newStrength.Bits < oldStrength.Bits {
+			c.add(at+"SignAlg", before.written, after.written, "%q has a strength of %s by %s, %q had %s by %s",
+				after.written, bits(newStrength), newStrength.Limit, before.written, bits(oldStrength), oldStrength.Limit)
+		}
+	}
+}
+
+// verifying compares keys of signatures that are checked.
+func (c *comparison) verifying(field string, before, after classical, keys limits) {
+	old, had := keys.before.Range(before.keys())
+	new, has := keys.after.Range(after.keys())
+	if has && before.keys() == after.keys() {
+		c.keyRange(field, after.keys(), old, had, new)
+	}
+}
+
+// keyRange compares the sizes of keys of one algorithm. A range that moves up as
+// a whole is not broader.
+func (c *comparison) keyRange(field, algorithm string, before profile.KeySize, had bool, after profile.KeySize) {
+	at := field + "." + algorithm
+	switch {
+	case !had:
+		c.add(at, "none", sizes(after), "%s keys may be used, which the profile refused", algorithm)
+	case after.MinKeySize < before.MinKeySize:
+		c.add(at+".MinKeySize", strconv.Itoa(before.MinKeySize), strconv.Itoa(after.MinKeySize), "%s keys of %d bits may be used, %d was the least", algorithm, after.MinKeySize, before.MinKeySize)
+		if after.MaxKeySize <= before.MaxKeySize {
+			return
+		}
+		fallthrough
+	case after.MaxKeySize > before.MaxKeySize && after.MinKeySize <= before.MinKeySize:
+		c.add(at+".MaxKeySize", strconv.Itoa(before.MaxKeySize), strconv.Itoa(after.MaxKeySize), "the range of %s keys is broader: it ends at %d bits, it ended at %d", algorithm, after.MaxKeySize, before.MaxKeySize)
+	}
+}
+
+func sizes(s profile.KeySize) string { return fmt.Sprintf("%d to %d bits", s.MinKeySize, s.MaxKeySize) }
+
+// keyList compares lists of key algorithms all of which may be used. One may take
+// the place of another that is gone if its weakest keys are as strong; else it is
+// one more.
+func (c *comparison) keyList(field string, before, after map[string]profile.KeySize) {
+	weakest := func(list map[string]profile.KeySize, algorithm string) int {
+		return profile.KeyStrength(algorithm, list[algorithm].MinKeySize).Bits
+	}
+	var gone []int
+	var added []string
+	for algorithm := range before {
+		if _, both := after[algorithm]; !both {
+			gone = append(gone, weakest(before, algorithm))
+		}
+	}
+	for _, algorithm := range slices.Sorted(maps.Keys(after)) {
+		if old, both := before[algorithm]; both {
+			c.keyRange(field, algorithm, old, true, after[algorithm])
+		} else {
+			added = append(added, algorithm)
+		}
+	}
+	slices.Sort(gone)
+	slices.SortStableFunc(added, func(a, b string) int { return weakest(after, a) - weakest(after, b) })
+	for i, algorithm := range added {
+		if i < len(gone) && weakest(after, algorithm) >= gone[i] {
+			continue
+		}
+		c.add(field+"."+algorithm, "none", sizes(after[algorithm]), "%s keys may be used, which the profile refused", algorithm)
+	}
+}
+
+// keyIDs compares the keys that an operation may use; without a list it may use
+// any.
+func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
+	if len(before) == 0 {
+		return
+	}
+	if len(after) == 0 {
+		c.add(field, ids(before), "any", "any key may be used, only %s could", ids(before))
+		return
+	}
+	pins := map[string]string{}
+	for _, key := range before {
+		pins[key.ID] = strings.ToLower(key.SPKISHA256)
+	}
+	var added, unpinned []profile.KeyID
+	for _, key := range after {
+		switch pin, listed := pins[key.ID]; {
+		case !listed:
+			added = append(added, key)
+		case pin != "" && strings.ToLower(key.SPKISHA256) != pin:
+			unpinned = append(unpinned, key)
+		}
+	}
+	if len(added) > 0 {
+		c.add(field, ids(before), ids(after), "%s may be used, only %s could", ids(added), ids(before))
+	}
+	if len(unpinned) > 0 {
+		c.add(field+".SPKISHA256", "pinned", "pinned otherwise", "%s may be another public key than it was pinned to", ids(unpinned))
+	}
+}
+
+func ids(keys []profile.KeyID) string {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = strconv.Quote(key.ID)
+	}
+	slices.Sort(names)
+	return short(names)
+}
+
+// shown is how many values of a list a sentence names.
+const shown = 5
+
+// short joins values, the first few of many.
+func short(values []string) string {
+	if more := len(values) - shown; more > 0 {
+		return strings.Join(values[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(values, ", ")
+}

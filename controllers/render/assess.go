@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Assessment is what a status says of the worth of a profile. The zero value is
+// that of a profile that is invalid.
+type Assessment struct {
+	Strength   *int32
+	Weakest    string
+	FIPS       string
+	Operations []v1alpha1.OperationStatus
+}
+
+// Assess judges a profile as the broker's compiler does. objectName is the
+// resource's metadata.name.
+func Assess(objectName string, spec *v1alpha1.ProfileSpec) Assessment {
+	p, err := Document(objectName, spec)
+	if err != nil {
+		return Assessment{}
+	}
+	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
+	if err != nil {
+		return Assessment{}
+	}
+	set, problems := profile.Compile(profile.FileName, data)
+	if set == nil || len(problems) > 0 {
+		return Assessment{} // Validate says what is wrong
+	}
+	compiled, ok := set.Lookup(p.Name)
+	if !ok {
+		return Assessment{}
+	}
+	strength := compiled.Strength()
+	assessment := Assessment{Strength: new(int32(strength.Bits)), Weakest: strength.Limit}
+	approved := 0
+	for _, operation := range compiled.Assessments() {
+		fips := v1alpha1.FIPSNotApproved
+		if operation.FIPS.Approved() {
+			fips = v1alpha1.FIPSApproved
+			approved++
+		}
+		assessment.Operations = append(assessment.Operations, v1alpha1.OperationStatus{
+			Name:       operation.Operation,
+			Algorithm:  operation.Algorithm,
+			Strength:   int32(operation.Strength.Bits),
+			Weakest:    operation.Strength.Limit,
+			FIPS:       fips,
+			FIPSReason: operation.FIPS.Reason,
+		})
+	}
+	switch approved {
+	case len(assessment.Operations):
+		assessment.FIPS = v1alpha1.FIPSApproved
+	case 0:
+		assessment.FIPS = v1alpha1.FIPSNotApproved
+	default:
+		assessment.FIPS = v1alpha1.FIPSPartly
+	}
+	return assessment
+}
