@@ -47,7 +47,12 @@ func start(t testing.TB, profiles string, callers ...string) *broker {
 // startWith does the same with options.
 func startWith(t testing.TB, profiles string, callers []string, options ...server.Option) *broker {
 	t.Helper()
-	logger := slog.New(slog.DiscardHandler)
+	return startLogged(t, profiles, callers, slog.New(slog.DiscardHandler), options...)
+}
+
+// startLogged does the same with a log.
+func startLogged(t testing.TB, profiles string, callers []string, logger *slog.Logger, options ...server.Option) *broker {
+	t.Helper()
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
 	b.Server = server.New(logger, b.metrics, options...)
 	if profiles != "" {

@@ -86,8 +86,10 @@ func (s *Server) benchmark(ctx context.Context) (string, error) {
 	var err error
 	select {
 	case s.development <- struct{}{}:
-		measured, err = engine.Benchmark(ctx)
-		<-s.development
+		func() {
+			defer func() { <-s.development }() // a defect holds up no later measurement
+			measured, err = engine.Benchmark(ctx)
+		}()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

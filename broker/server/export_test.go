@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import "maps"
+
+// Sabotage serves a profile of this name that every operation fails on, as it
+// would on a defect: there is nothing behind the name.
+func (s *Server) Sabotage(name string) {
+	now := s.serving.Load()
+	next := &serving{set: now.set, profiles: maps.Clone(now.profiles)}
+	next.profiles[name] = servedProfile{counters: now.profiles["P"].counters}
+	s.serving.Store(next)
+}
