@@ -53,7 +53,9 @@ func (c *comparison) keyManager(before, after *profile.KMS) {
 
 // sameValues compares free-form values as they are written.
 func sameValues(before, after map[string]any) bool {
-	written := func(values map[string]any) []byte { return Canonical(profile.Profile{KMS: &profile.KMS{Config: values}}) }
+	written := func(values map[string]any) []byte {
+		return Canonical(profile.Profile{KMS: &profile.KMS{Config: values}})
+	}
 	return bytes.Equal(written(before), written(after))
 }
 
