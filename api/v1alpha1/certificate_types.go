@@ -11,13 +11,15 @@ type SignCertificate struct {
 	// +kubebuilder:validation:Enum=rsa;rsa-pss;ecdsa;ed25519
 	SignAlg string `json:"signAlg"`
 
-	// hashAlg is the digest algorithm of the issuer's signature.
+	// hashAlg is the digest algorithm of the issuer's signature. It is required,
+	// but for signAlg ed25519, which has its own.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512
 	HashAlg string `json:"hashAlg,omitempty"`
 
 	// skiHashAlg is the digest algorithm of the subject key identifier, which
-	// names a key and protects nothing. Absent, it is sha-1 as in RFC 5280; the
+	// names a key and protects nothing: sha-1, sha-256, sha-384, sha-512,
+	// sha3-256, sha3-384 or sha3-512. Absent, it is sha-1 as in RFC 5280; the
 	// digest of another is cut to 160 bits as in RFC 7093.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-1;sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
@@ -31,12 +33,15 @@ type SignCertificate struct {
 
 	// keyConstraints limits the keys of subjects and issuers. An algorithm
 	// that is not listed is refused.
-	// Example: {subject: {rsa: {minKeySize: 3072, maxKeySize: 4096}}, issuer: {rsa:
-	// {minKeySize: 4096, maxKeySize: 4096}}}.
+	// Example: {subject: {rsa: {minKeySize: 3072, maxKeySize: 4096}},
+	// issuer: {rsa: {minKeySize: 4096, maxKeySize: 4096}}}.
 	// +required
 	KeyConstraints CertificateKeyConstraints `json:"keyConstraints"`
 
-	// keyUsage is the extension KeyUsage (RFC 5280, section 4.2.1.3).
+	// keyUsage is the extension KeyUsage (RFC 5280, section 4.2.1.3), any of
+	// digitalSignature, contentCommitment, nonRepudiation, keyEncipherment,
+	// dataEncipherment, keyAgreement, keyCertSign, cRLSign, encipherOnly and
+	// decipherOnly.
 	// Example: [digitalSignature, keyEncipherment].
 	// +optional
 	// +listType=set
@@ -45,7 +50,8 @@ type SignCertificate struct {
 	KeyUsage []string `json:"keyUsage,omitempty"`
 
 	// extendedKeyUsage is the extension ExtendedKeyUsage (RFC 5280, section
-	// 4.2.1.12).
+	// 4.2.1.12), any of serverAuth, clientAuth, codeSigning, emailProtection,
+	// timeStamping and OCSPSigning.
 	// Example: [clientAuth].
 	// +optional
 	// +listType=set

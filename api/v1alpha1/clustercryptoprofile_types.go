@@ -24,15 +24,16 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ClusterCryptoProfile is a CryptoProfile for every namespace that its
 // selector selects. Where a CryptoProfile of a namespace has the same profile
-// name, the ClusterCryptoProfile is the one that counts.
+// name, the ClusterCryptoProfile is the one that counts. The operations and
+// their fields: kubectl explain clustercryptoprofile.spec.api
 type ClusterCryptoProfile struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the policy and where it counts.
-	// Example: {namespaceSelector: {matchLabels: {environment: production}}, api:
-	// {hashData: {hashAlg: sha3-512}}}.
+	// Example: {namespaceSelector: {matchLabels: {environment: production}},
+	// api: {hashData: {hashAlg: sha3-512}}}.
 	// +required
 	Spec ClusterProfileSpec `json:"spec"`
 

@@ -25,7 +25,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // cryptography: which operations there are, with which algorithms, key sizes
 // and limits. Applications name the profile in each call; the broker in their
 // pod decides everything else by it. A change reaches running pods within
-// about a second and restarts nothing.
+// about a second and restarts nothing. The operations and their fields:
+// kubectl explain cryptoprofile.spec.api
 type CryptoProfile struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

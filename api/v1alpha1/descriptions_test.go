@@ -58,6 +58,23 @@ func fields(schema apiextensionsv1.JSONSchemaProps, path string, f func(path str
 	}
 }
 
+// hidden are the values of an enum that kubectl explain does not show: those of
+// items, and of more than four.
+func hidden(schema apiextensionsv1.JSONSchemaProps) []string {
+	values := schema.Enum
+	if len(values) <= 4 {
+		values = nil
+	}
+	if schema.Items != nil {
+		values = schema.Items.Schema.Enum
+	}
+	var names []string
+	for _, value := range values {
+		names = append(names, strings.Trim(string(value.Raw), `"`))
+	}
+	return names
+}
+
 func TestEveryFieldSaysWhatItIsAndShowsAValue(t *testing.T) {
 	for _, definition := range definitions(t) {
 		seen := 0
@@ -68,8 +85,18 @@ func TestEveryFieldSaysWhatItIsAndShowsAValue(t *testing.T) {
 				t.Errorf("%s: the description of %s begins otherwise than with its name: %q", definition.Spec.Names.Kind, path, schema.Description)
 			}
 			enum := len(schema.Enum) > 0 || schema.Items != nil && len(schema.Items.Schema.Enum) > 0
-			if !enum && !strings.Contains(schema.Description, "Example: ") {
+			if !enum && !strings.Contains(schema.Description, "Example") {
 				t.Errorf("%s: the description of %s has no example, and it has no enum", definition.Spec.Names.Kind, path)
+			}
+			for _, value := range hidden(schema) {
+				if !strings.Contains(schema.Description, value) {
+					t.Errorf("%s: the description of %s does not name %s, which kubectl explain does not show", definition.Spec.Names.Kind, path, value)
+				}
+			}
+			for line := range strings.Lines(schema.Description) {
+				if len(line) > 78 {
+					t.Errorf("%s: a line in the description of %s is longer than kubectl explain shows it: %q", definition.Spec.Names.Kind, path, line)
+				}
 			}
 		})
 		if seen < 80 {

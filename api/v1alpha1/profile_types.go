@@ -94,12 +94,13 @@ type Operations struct {
 	HashData *HashData `json:"hashData,omitempty"`
 
 	// signCertificate offers the operation SignCertificate: a certificate for
-	// a signing request. This one is for clients of TLS, for a year:
-	// Example: {signAlg: ecdsa, hashAlg: sha-384, validity: {validNotBeforeOffset:
-	// -1h, validNotAfterOffset: 8760h}, keyConstraints: {subject: {ecdsa:
-	// {minKeySize: 256, maxKeySize: 384}}, issuer: {ecdsa: {minKeySize: 384,
-	// maxKeySize: 521}}}, keyUsage: [digitalSignature], extendedKeyUsage:
-	// [clientAuth]}.
+	// a signing request.
+	// Example, certificates of a year for clients of TLS:
+	// {signAlg: ecdsa, hashAlg: sha-384,
+	// validity: {validNotBeforeOffset: -1h, validNotAfterOffset: 8760h},
+	// keyConstraints: {subject: {ecdsa: {minKeySize: 256, maxKeySize: 384}},
+	// issuer: {ecdsa: {minKeySize: 384, maxKeySize: 521}}},
+	// keyUsage: [digitalSignature], extendedKeyUsage: [clientAuth]}.
 	// +optional
 	SignCertificate *SignCertificate `json:"signCertificate,omitempty"`
 
@@ -117,8 +118,9 @@ type Operations struct {
 
 // HashData is the policy of the operation HashData.
 type HashData struct {
-	// hashAlg is the digest algorithm of FIPS 180-4 or FIPS 202. shake-128
-	// and shake-256 give 16 and 32 bytes.
+	// hashAlg is the digest algorithm of FIPS 180-4 or FIPS 202: sha-256,
+	// sha-384, sha-512, sha-512/256, sha3-256, sha3-384, sha3-512, shake-128
+	// (16 bytes) or shake-256 (32 bytes).
 	// Example: sha3-512.
 	// +required
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha-512/256;sha3-256;sha3-384;sha3-512;shake-128;shake-256
@@ -187,7 +189,9 @@ type SignData struct {
 	// +kubebuilder:validation:Pattern=`^((rsa|rsa-pss|ecdsa|ed25519)(\+ml-dsa-(44|65|87))?|ml-dsa-(44|65|87))$`
 	SignAlg string `json:"signAlg"`
 
-	// hashAlg is the digest algorithm of the signature.
+	// hashAlg is the digest algorithm of the signature: sha-256, sha-384, sha-512,
+	// sha3-256, sha3-384 or sha3-512. It is required with rsa, rsa-pss and ecdsa;
+	// ed25519 and ml-dsa have their own.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
 	HashAlg string `json:"hashAlg,omitempty"`

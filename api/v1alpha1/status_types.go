@@ -40,8 +40,8 @@ type ProfileStatus struct {
 	FIPS string `json:"fips,omitempty"`
 
 	// operations judges each operation that the profile offers.
-	// Example: [{name: HashData, algorithm: sha3-512, strength: 256, weakest:
-	// SHA3-512, fips: Approved}].
+	// Example: [{name: HashData, algorithm: sha3-512, strength: 256,
+	// weakest: SHA3-512, fips: Approved}].
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -53,7 +53,8 @@ type ProfileStatus struct {
 	// GET /profiles on a broker's status port answers. A
 	// ClusterCryptoProfile, which is in a set of each of its namespaces, has
 	// it in perNamespace.
-	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
+	// Example:
+	// sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
@@ -141,7 +142,8 @@ type NamespaceStatus struct {
 	State string `json:"state"`
 
 	// digest identifies the namespace's set, as in the status of a CryptoProfile.
-	// Example: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
+	// Example:
+	// sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
