@@ -12,3 +12,16 @@ func (s *Server) Sabotage(name string) {
 	next.profiles[name] = servedProfile{counters: now.profiles["P"].counters}
 	s.serving.Store(next)
 }
+
+// Methods are the unary methods by service.
+func (s *Server) Methods() map[string][]string {
+	all := map[string][]string{}
+	for service, info := range s.grpc.GetServiceInfo() {
+		for _, method := range info.Methods {
+			if !method.IsClientStream && !method.IsServerStream {
+				all[service] = append(all[service], method.Name)
+			}
+		}
+	}
+	return all
+}

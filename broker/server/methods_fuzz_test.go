@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+// fuzzedMethods are all unary methods of all generations and services of ours.
+// Their order is that of the seeds: new ones go to the end.
+var fuzzedMethods = []string{
+	methodHash, methodHashData, methodHashDataV1,
+	methodSign, methodSignCertificate, methodSignCertificateV1,
+	methodEncrypt, methodEncryptV1, methodDecrypt, methodDecryptV1,
+	methodSignData, methodSignV1, methodVerify, methodVerifyV1,
+	methodListProfiles,
+	"/CryptoBroker.CryptoGrpc/Benchmark", "/CryptoBroker.CryptoGrpcDev/Benchmark", "/cryptobroker.v1.CryptoDevService/Benchmark",
+	"/CryptoBroker.CryptoGrpc/FakeEndpoint", "/CryptoBroker.CryptoGrpcDev/FakeEndpoint", "/cryptobroker.v1.CryptoDevService/FakeEndpoint",
+}
+
+// fuzzedProfiles offer each operation, so that no request ends at the profile.
+const fuzzedProfiles = `
+- Name: P
+  API:
+    HashData: {HashAlg: sha3-256}
+    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}
+    SignData: {SignAlg: ed25519}
+    SignCertificate:
+      SignAlg: ed25519
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 8760h}
+      KeyConstraints:
+        Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 521}, Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
+        Issuer: {Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
+      SubjectAltNames: {Rule: copy}
+`
+
+// fixedIssuing has a request and an issuer that are the same bytes in each
+// process, as seeds have to be.
+func fixedIssuing() issuing {
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Issuer"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), KeyUsage: x509.KeyUsageCertSign,
+	}
+	request := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "app"}, DNSNames: []string{"app.example.com"}}
+	return issuing{
+		csr:         string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: must(x509.CreateCertificateRequest(rand.Reader, request, edKey))})),
+		key:         edKeyPEM,
+		certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: must(x509.CreateCertificate(rand.Reader, ca, ca, edKey.Public(), edKey))})),
+	}
+}
+
+// fuzzedSeeds are requests that succeed, one for each method.
+func fuzzedSeeds() []message {
+	metadata := message{}.text(metadataID, "id").bytes(metadataTrace, message{}.text(traceID, strings.Repeat("0af7", 8)).text(traceCorrelationID, "c"))
+	hash := message{}.text(requestProfile, "P").text(requestInput, "abc").bytes(requestMetadata, metadata).number(requestFormat, 1)
+	certificate := fixedIssuing().request("P").bytes(certMetadata, metadata).text(certSubject, "CN=other, O=Org").
+		text(certPoints, "http://crl.example.com/ca.crl").number(certFormat, 1)
+	key := strings.Repeat("k", 32)
+	encrypt := encryption("P", raw(key), gcmNonce, "text").bytes(dataMetadata, metadata)
+	decrypt := message{}.text(dataProfile, "P").bytes(dataKey, byID("cipher")).text(dataText, "text").
+		bytes(dataCipherMetadata, message{}.text(cipherNonce, gcmNonce).text(cipherAAD, "aad").text(cipherTag, gcmTag))
+	sign := message{}.text(signProfile, "P").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "text").number(signFormat, 1)
+	verify := message{}.text(signProfile, "P").bytes(signKey, one(byID("pair"))).text(signInput, "text").
+		bytes(verifySignature, ed25519.Sign(edKey, []byte("text"))).number(verifyFormat, 1)
+	empty := message{}.bytes(1, metadata)
+	return []message{
+		hash, hash, hash, certificate, certificate, certificate, encrypt, encrypt, decrypt, decrypt, sign, sign, verify, verify,
+		message{}.number(listPageSize, 1), empty, empty, empty, empty, empty, empty,
+	}
+}
+
+// fuzzedMemory is more than a request of the fuzzer may have a broker allocate in
+// bytes: a certificate takes some ten KiB, a key of RSA a hundred.
+const fuzzedMemory = 16 << 20
+
+// FuzzMethods sends arbitrary bytes as the request of each method. The broker
+// answers with a code that says whose fault it is, and serves the next request.
+func FuzzMethods(f *testing.F) {
+	for i, seed := range fuzzedSeeds() {
+		f.Add(uint8(i), []byte(seed))
+		f.Add(uint8(i), []byte(seed[:len(seed)/2]))
+		f.Add(uint8(i), append([]byte(seed), 0xff))
+	}
+	b := startWith(f, fuzzedProfiles, nil, server.WithDevelopmentService(),
+		server.WithKeys(keyDirectory(f, map[string]string{"cipher.bin": strings.Repeat("k", 32), "pair.key": edKeyPEM})))
+	conn := connect(f, b.socket(""))
+	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound}
+	f.Fuzz(func(t *testing.T, which uint8, request []byte) {
+		method := fuzzedMethods[int(which)%len(fuzzedMethods)]
+		before := allocated()
+		err := fuzzed(t, conn, method, request)
+		measures := strings.HasSuffix(method, "/Benchmark")
+		if code := status.Code(err); !slices.Contains(fine, code) && (!measures || code != codes.DeadlineExceeded) {
+			t.Errorf("%s answered %v", method, err)
+		}
+		if took := allocated() - before; took > fuzzedMemory && !measures {
+			t.Errorf("%s took %d bytes for a request of %d", method, took, len(request))
+		}
+	})
+}
+
+// fuzzed calls a method and gives up a measurement soon.
+func fuzzed(t *testing.T, conn *grpc.ClientConn, method string, request []byte) error {
+	t.Helper()
+	wait := waitLimit
+	if strings.HasSuffix(method, "/Benchmark") {
+		wait = 5 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	var reply []byte
+	return conn.Invoke(ctx, method, request, &reply, grpc.ForceCodecV2(wire{}))
+}
+
+// allocated is how many bytes this process ever allocated.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// TestTheFuzzerKnowsAllMethods fails where a method was added and not to the
+// fuzzer.
+func TestTheFuzzerKnowsAllMethods(t *testing.T) {
+	b := startWith(t, fuzzedProfiles, nil, server.WithDevelopmentService())
+	conn := connect(t, b.socket(""))
+	known := slices.Clone(fuzzedMethods)
+	for service, methods := range b.Methods() {
+		if !strings.HasPrefix(service, "CryptoBroker.") && !strings.HasPrefix(service, "cryptobroker.") {
+			continue // those of gRPC itself
+		}
+		for _, method := range methods {
+			if name := "/" + service + "/" + method; !slices.Contains(known, name) {
+				t.Errorf("%s is not in fuzzedMethods", name)
+			}
+		}
+	}
+	if seeds := fuzzedSeeds(); len(seeds) != len(known) {
+		t.Errorf("%d methods and %d seeds", len(known), len(seeds))
+	}
+	for i, seed := range fuzzedSeeds() {
+		method := fuzzedMethods[i]
+		if strings.HasSuffix(method, "/Benchmark") || strings.HasSuffix(method, "/DecryptData") || strings.HasSuffix(method, "/VerifyData") || seed == nil {
+			continue // they take their time, or have no keys here
+		}
+		ask(t, conn, method, seed)
+	}
+}
