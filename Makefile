@@ -73,6 +73,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	$$(hack/tools/build golangci-lint) run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/conformance && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/go && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster.
@@ -80,6 +81,7 @@ test-unit: ## Run the tests that need neither root nor a cluster.
 	go test -race ./...
 	cd hack/image && go test ./...
 	cd clients/go && go test -race ./...
+	cd test/bench && GOFIPS140=v1.0.0 go test ./...
 
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
@@ -110,6 +112,10 @@ test-e2e: ## Run the end-to-end tests on a real cluster of their own.
 .PHONY: cover
 cover: ## Run all tests with coverage; print it for each package, and what nothing reaches (about 20 minutes).
 	hack/cover/cover
+
+.PHONY: bench
+bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/benchmarks.md (10 minutes).
+	cd test/bench && GOFIPS140=v1.0.0 go run . --report ../../docs/benchmarks.md $(BENCH)
 
 .PHONY: bench-propagation
 bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 	// large as an input may be.
 	readMemory = 3 * maxInputSize
 	// windowMemory is what clients may send in bytes, of each request, before it is
-	// read. It is the least that gRPC allows.
-	windowMemory = 64 << 10
+	// read.
+	windowMemory = tuning.StreamWindow
 	// smallReply is the size in bytes up to which a reply counts as read once it is
 	// handed to gRPC.
 	smallReply = 16 << 10

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -68,13 +68,6 @@ type servedProfile struct {
 
 // Sizes and times of connections.
 const (
-	// connectionWindow is what a client may send in bytes before it waits for the
-	// broker to take it from the socket. Fixed windows spare the pings by which gRPC
-	// estimates better ones.
-	connectionWindow = 1 << 20
-	// readBufferSize is what each connection takes from the socket at once, in
-	// bytes. More gains nothing and is there for each idle connection.
-	readBufferSize = 8 << 10
 	// maxHeaderSize bounds the headers of a request in bytes; gRPC's own limit is
 	// 16 MiB.
 	maxHeaderSize = 64 << 10
@@ -118,23 +111,18 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	s.shareExchanges()
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	s.grpc = grpc.NewServer(
+	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
 		grpc.Creds(callerCredentials{}),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageSize),
 		grpc.MaxSendMsgSize(maxMessageSize),
 		grpc.MaxConcurrentStreams(s.maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderSize),
-		grpc.StaticStreamWindowSize(windowMemory),
-		grpc.StaticConnWindowSize(connectionWindow),
-		grpc.ReadBufferSize(readBufferSize),
-		// Goroutines that live on keep their grown stacks.
-		grpc.NumStreamWorkers(uint32(max(2, runtime.GOMAXPROCS(0)))),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(s.recoverUnary),
 		grpc.StreamInterceptor(s.boundStream),
-	)
+	)...)
 	s.grpc.RegisterService(s.cryptoGrpc(), nil)
 	s.grpc.RegisterService(s.cryptoService(), nil)
 	s.grpc.RegisterService(s.streamService(), nil)

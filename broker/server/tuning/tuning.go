@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tuning has the options of gRPC that make it fast for the broker. They
+// change nothing that a client can tell, so that another server of gRPC can have
+// them, too: the one that benchmarks compare the broker with.
+package tuning
+
+import (
+	"runtime"
+
+	"google.golang.org/grpc"
+)
+
+// Sizes in bytes.
+const (
+	// StreamWindow is what clients may send, of each request, before it is read. It
+	// is the least that gRPC allows.
+	StreamWindow = 64 << 10
+	// connectionWindow is what a client may send before it waits for the broker to
+	// take it from the socket. Fixed windows spare the pings by which gRPC estimates
+	// better ones.
+	connectionWindow = 1 << 20
+	// readBuffer is what each connection takes from the socket at once. More gains
+	// nothing and is there for each idle connection.
+	readBuffer = 8 << 10
+)
+
+// ServerOptions returns the options.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.StaticStreamWindowSize(StreamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
+		grpc.ReadBufferSize(readBuffer),
+		// Goroutines that live on keep their grown stacks.
+		grpc.NumStreamWorkers(uint32(max(2, runtime.GOMAXPROCS(0)))),
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// programs are the servers as they were built, and a folder for what they need.
+type programs struct {
+	dir           string
+	broker, floor string
+	version       string
+}
+
+// build builds the broker and the bare server in the same way, that of images.
+func build(ctx context.Context, o options) (_ *programs, err error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	p := &programs{dir: dir, broker: filepath.Join(dir, "broker"), floor: filepath.Join(dir, "floor")}
+	defer func() {
+		if err != nil {
+			_ = p.remove() // the first error matters
+		}
+	}()
+	for _, b := range []struct{ in, what, to string }{
+		{o.root, "./cmd/broker", p.broker},
+		{filepath.Join(o.root, "test", "bench"), "./floor", p.floor},
+	} {
+		command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", b.to, b.what)
+		command.Dir = b.in
+		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140="+cryptographicModule)
+		if output, err := command.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w\n%s", b.what, err, output)
+		}
+	}
+	p.version = "unknown"
+	if described, err := exec.CommandContext(ctx, "git", "-C", o.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil {
+		p.version = strings.TrimSpace(string(described))
+	}
+	return p, nil
+}
+
+func (p *programs) remove() error { return os.RemoveAll(p.dir) }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command floor is a bare server of gRPC: the operations of the broker behind
+// nothing but the generated stubs, with the options that make the broker's own
+// server of gRPC fast. It tells about itself on standard output, a line for each
+// line of standard input, and ends when that does.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"runtime/metrics"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "floor:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 2 {
+		return errors.New("expected one argument, the path of the socket")
+	}
+	service, err := operations.New()
+	if err != nil {
+		return err
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "unix", os.Args[1])
+	if err != nil {
+		return err
+	}
+	bare := grpc.NewServer(tuning.ServerOptions()...)
+	v1.RegisterCryptoServiceServer(bare, service)
+	healthpb.RegisterHealthServer(bare, health.NewServer())
+	go func() {
+		defer bare.Stop()
+		input := bufio.NewScanner(os.Stdin)
+		for input.Scan() {
+			tell()
+		}
+	}()
+	tell()
+	return bare.Serve(listener)
+}
+
+// tell writes how many objects were allocated and how many goroutines there are.
+func tell() {
+	samples := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
+	metrics.Read(samples)
+	fmt.Println(samples[0].Value.Uint64()+samples[1].Value.Uint64(), runtime.NumGoroutine())
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// machine names the class of this machine, and how busy it is. Where the system
+// does not tell, it says so.
+func machine() string {
+	average := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		average, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%d × %s, load %s at the start", runtime.NumCPU(), processor(), average)
+}
+
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil {
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				return strings.TrimSpace(value)
+			}
+		}
+	}
+	return runtime.GOARCH
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures the broker beside what it is compared with: the operation
+// in process, and a bare server of gRPC. See --help and docs/benchmarks.md.
+package main
+
+import (
+	"context"
+	"crypto/fips140"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cryptographicModule is the version of the Go Cryptographic Module that images
+// have.
+const cryptographicModule = "v1.0.0"
+
+// options is what the command line says.
+type options struct {
+	root    string // of the repository
+	quick   bool
+	loads   []string // names of loads, all where empty
+	ways    []string // names of ways, all where empty
+	rounds  int
+	time    time.Duration // of each measurement
+	procs   int           // of the servers; 0 for what Go makes of the machine
+	json    string        // file to write, if any
+	report  string        // document to write the tables into, if any
+	soak    time.Duration // instead of the rest; 0 for none
+	startup int           // how many starts are measured
+}
+
+func main() {
+	o, err := readOptions(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	// Whatever ends this program, no server is left behind.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	err = run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func readOptions(args []string) (options, error) {
+	var o options
+	var loads, ways string
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
+	set.StringVar(&o.root, "root", filepath.Join("..", ".."), "root `folder` of the repository")
+	set.BoolVar(&o.quick, "quick", false, "few short rounds: enough to see that everything works, not enough for figures")
+	set.StringVar(&loads, "only", "", "measure these `loads` only, separated by commas: "+strings.Join(loadNames(), ", "))
+	set.StringVar(&ways, "ways", "", "measure these `ways` only, separated by commas: "+strings.Join(wayNames(), ", "))
+	set.IntVar(&o.rounds, "rounds", 9, "`number` of rounds; in each every way is measured once, in random order")
+	set.DurationVar(&o.time, "time", 350*time.Millisecond, "`duration` of each measurement")
+	set.IntVar(&o.procs, "procs", 0, "GOMAXPROCS of the broker and of the bare server alike (default: what they choose)")
+	set.StringVar(&o.json, "json", "", "`file` to write all figures to")
+	set.StringVar(&o.report, "report", "", "Markdown `file` with the markers between which to write the results")
+	set.DurationVar(&o.soak, "soak", 0, "call the broker for this `duration` instead, and compare what it holds before and after")
+	set.Usage = func() {
+		fmt.Fprint(set.Output(), "Measures the operation in process, a bare server of gRPC, and the broker side by side.\n\nFlags:\n")
+		set.PrintDefaults()
+	}
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	if set.NArg() > 0 {
+		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
+	}
+	o.startup = 20
+	if o.quick {
+		o.rounds, o.time, o.startup = min(o.rounds, 3), min(o.time, 100*time.Millisecond), 3
+	}
+	var err error
+	if o.loads, err = among("load", loads, loadNames()); err != nil {
+		return o, err
+	}
+	if o.ways, err = among("way", ways, wayNames()); err != nil {
+		return o, err
+	}
+	switch {
+	case o.rounds < 1:
+		return o, fmt.Errorf("--rounds is %d, expected at least 1", o.rounds)
+	case o.time < 10*time.Millisecond:
+		return o, fmt.Errorf("--time is %s, expected at least 10ms", o.time)
+	case o.procs < 0:
+		return o, fmt.Errorf("--procs is %d, expected 0 or more", o.procs)
+	case o.soak < 0:
+		return o, fmt.Errorf("--soak is %s, expected a positive duration", o.soak)
+	}
+	return o, nil
+}
+
+// among reads a list of names.
+func among(what, list string, known []string) ([]string, error) {
+	if list == "" {
+		return known, nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no %s %q, expected of %s", what, name, strings.Join(known, ", "))
+		}
+	}
+	return names, nil
+}
+
+func run(ctx context.Context, o options) (err error) {
+	if fips140.Version() != cryptographicModule {
+		return fmt.Errorf("this program has the cryptographic module %s, expected %s as the broker's images have it: use make bench, or GOFIPS140=%[2]s go run .",
+			fips140.Version(), cryptographicModule)
+	}
+	progress("building the broker and the bare server")
+	p, err := build(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.remove()) }()
+	if o.soak > 0 {
+		return soak(ctx, o, p)
+	}
+	results := &results{options: o, began: time.Now(), machine: machine(), version: p.version}
+	if results.footprint, err = measureFootprint(ctx, o, p); err != nil {
+		return err
+	}
+	if err := results.measure(ctx, o, p); err != nil {
+		return err
+	}
+	results.took = time.Since(results.began)
+	results.print(os.Stdout)
+	if o.json != "" {
+		if err := results.writeJSON(o.json); err != nil {
+			return err
+		}
+	}
+	if o.report != "" {
+		if err := results.writeReport(o.report); err != nil {
+			return err
+		}
+	}
+	return results.failed()
+}
+
+// progress says what takes its time, on standard error.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
+}

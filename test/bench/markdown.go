@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// markdown renders the results.
+func (r *results) markdown() string {
+	var d strings.Builder
+	fmt.Fprintf(&d, "%s, %s, %s, broker %s; %d rounds of %s, %s in all; %s.\n\n", r.machine, r.began.UTC().Format("2 January 2006 15:04 MST"),
+		runtime.Version(), r.version, r.options.rounds, r.options.time, r.took.Round(time.Second), r.errorsText())
+	r.writeFootprint(&d)
+	r.writeTargets(&d)
+	for _, l := range loadsAbout {
+		r.writeLoad(&d, l.name, l.about)
+	}
+	return d.String()
+}
+
+func (r *results) errorsText() string {
+	calls, errors := 0, r.footprint.Errors
+	for _, c := range r.cells {
+		errors += c.errors()
+		for _, s := range c.samples {
+			calls += s.Calls
+		}
+	}
+	if errors == 0 {
+		return thousands(float64(calls)) + " calls, none failed"
+	}
+	return fmt.Sprintf("%s calls, %d failed", thousands(float64(calls)), errors)
+}
+
+func (r *results) writeFootprint(d *strings.Builder) {
+	f := r.footprint
+	if len(f.Starts) == 0 {
+		return
+	}
+	start := median(f.Starts)
+	fmt.Fprintf(d, "| a broker | found | target | |\n|---|---|---|---|\n")
+	fmt.Fprintf(d, "| from its start to the first reply | %s (slowest of %d: %s) | < %s | %s |\n", milliseconds(start), len(f.Starts), milliseconds(f.Starts[len(f.Starts)-1]), milliseconds(startTarget), met(start < startTarget))
+	fmt.Fprintf(d, "| resident when idle | %s, of it %s its own (bare server: %s and %s) | < %s | %s |\n", mebibytes(f.Idle), mebibytes(f.Own), mebibytes(f.IdleFloor), mebibytes(f.OwnFloor), mebibytes(idleTarget), met(f.Idle < idleTarget))
+	fmt.Fprintf(d, "| at most resident with %d busy connections | %s | < %s | %s |\n\n", busyConnections, mebibytes(f.Busy), mebibytes(busyTarget), met(f.Busy < busyTarget))
+}
+
+func met(yes bool) string {
+	if yes {
+		return "met"
+	}
+	return "**missed**"
+}
+
+// writeTargets writes a row for each target, load and way, with all numbers of
+// callers.
+func (r *results) writeTargets(d *strings.Builder) {
+	verdicts := r.judge()
+	if len(verdicts) == 0 {
+		return
+	}
+	var columns []string
+	for _, callers := range callersOf {
+		columns = append(columns, plural(callers))
+	}
+	fmt.Fprintf(d, "Ratios are medians of those of each round, between the quartiles in brackets.\n\n| target | load | way | bound | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	for len(verdicts) > 0 {
+		v := verdicts[0]
+		same := func(w verdict) bool { return w.target == v.target && w.load == v.load && w.way == v.way }
+		bound := fmt.Sprintf("≥ %g", v.target.bound)
+		if v.target.atMost {
+			bound = fmt.Sprintf("≤ %g", v.target.bound)
+		}
+		fmt.Fprintf(d, "| %s | %s | %s | %s |", v.target.about, aboutLoad(v.load), waysAbout[v.way], bound)
+		for _, callers := range callersOf {
+			cell := "–"
+			for _, w := range verdicts {
+				if same(w) && w.callers == callers {
+					cell = w.found.String()
+					if !w.met {
+						cell = "**" + cell + " missed**"
+					}
+				}
+			}
+			fmt.Fprintf(d, " %s |", cell)
+		}
+		d.WriteString("\n")
+		verdicts = slices.DeleteFunc(verdicts, same)
+	}
+	d.WriteString("\n")
+}
+
+func aboutLoad(name string) string { return loadsAbout[slices.Index(loadNames(), name)].about }
+
+func (r *results) writeLoad(d *strings.Builder, name, about string) {
+	var rows []row
+	for _, c := range r.cells {
+		if c.load == name {
+			rows = append(rows, r.rowOf(c))
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	fmt.Fprintf(d, "### %s\n\n| callers | | p50 | p99 | calls/s | of the bare server | of that in process | CPU a call | allocations | resident | errors |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+		strings.ToUpper(about[:1])+about[1:])
+	for _, w := range rows {
+		fmt.Fprintf(d, "| %d | %s | %s | %d |\n", w.Callers, w.Way,
+			strings.Join(dashed(w.P50, w.P99, w.PerSecond, w.OfFloor, w.OfInside, w.CPU, w.Allocs, w.Memory), " | "), w.Errors)
+	}
+	d.WriteString("\n")
+}
+
+// dashed has a dash where there is nothing.
+func dashed(cells ...string) []string {
+	for i := range cells {
+		if cells[i] == "" {
+			cells[i] = "–"
+		}
+	}
+	return cells
+}
+
+func plural(callers int) string {
+	if callers == 1 {
+		return "1 caller"
+	}
+	return fmt.Sprintf("%d callers", callers)
+}
+
+// String implements fmt.Stringer.
+func (s spread) String() string {
+	digits := 2
+	if s.Median >= 10 {
+		digits = 1
+	}
+	if s.Median < 0.1 {
+		digits = 4
+	}
+	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Median, digits, s.Low, digits, s.High)
+}
+
+func microseconds(d time.Duration) string {
+	us := float64(d.Nanoseconds()) / 1e3
+	switch {
+	case us >= 100e3:
+		return fmt.Sprintf("%.0f ms", us/1e3)
+	case us >= 1e3:
+		return fmt.Sprintf("%.2f ms", us/1e3)
+	case us >= 100:
+		return fmt.Sprintf("%.0f µs", us)
+	}
+	return fmt.Sprintf("%.1f µs", us)
+}
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1e3)
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// thousands writes a number with separators.
+func thousands(value float64) string {
+	text := fmt.Sprintf("%.0f", value)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

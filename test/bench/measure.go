@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+)
+
+// callersOf are the numbers of callers that call at the same time.
+var callersOf = []int{1, 16, maxCallers}
+
+// sample is what one measurement found.
+type sample struct {
+	Calls, Errors int
+	// PerSecond is calls in a second; P50 and P99 are latencies.
+	PerSecond float64
+	P50, P99  time.Duration
+	// CPU is processor time of the server for each call, Allocations are objects.
+	CPU         time.Duration
+	Allocations float64
+	// Resident is the memory of the server afterwards, in bytes.
+	Resident int64
+}
+
+// cell is a load by a way with a number of callers, in all rounds.
+type cell struct {
+	load, way string
+	callers   int
+	samples   []sample // by round
+	err       error    // the first one
+}
+
+// measure measures all loads, one after the other.
+func (r *results) measure(ctx context.Context, o options, p *programs) error {
+	ops, err := operations.New()
+	if err != nil {
+		return err
+	}
+	for i, name := range o.loads {
+		l, err := newLoad(name, ops)
+		if err != nil {
+			return err
+		}
+		if err := r.measureLoad(ctx, o, p, l, fmt.Sprintf("%d/%d %s", i+1, len(o.loads), name)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// measureLoad measures a load in each way, each with a server of its own, by turns.
+func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *load, label string) (err error) {
+	var ways []*way
+	defer func() {
+		for _, w := range ways {
+			err = errors.Join(err, w.end())
+		}
+	}()
+	for _, name := range o.ways {
+		if !has(name, l) {
+			continue
+		}
+		w, err := open(ctx, o, p, name, l)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		ways = append(ways, w)
+	}
+	cells := map[int]map[string]*cell{}
+	for _, callers := range callersOf {
+		cells[callers] = map[string]*cell{}
+		for _, w := range ways {
+			c := &cell{load: l.name, way: w.name, callers: callers}
+			cells[callers][w.name] = c
+			r.cells = append(r.cells, c)
+		}
+	}
+	for round := range o.rounds {
+		for _, callers := range shuffled(callersOf) {
+			for _, w := range shuffled(ways) {
+				c := cells[callers][w.name]
+				s, err := w.measure(ctx, callers, o.time, &c.err)
+				if err != nil {
+					return fmt.Errorf("%s: %w", w.name, err)
+				}
+				c.samples = append(c.samples, s)
+			}
+		}
+		progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(cells, ways, round))
+	}
+	return nil
+}
+
+// summary is a line about a round: calls in a second.
+func summary(cells map[int]map[string]*cell, ways []*way, round int) string {
+	var parts []string
+	for _, callers := range callersOf {
+		var found []string
+		for _, w := range ways {
+			s := cells[callers][w.name].samples[round]
+			text := fmt.Sprintf("%s %.0f", w.name, s.PerSecond)
+			if s.Errors > 0 {
+				text += fmt.Sprintf(" (%d errors)", s.Errors)
+			}
+			found = append(found, text)
+		}
+		parts = append(parts, fmt.Sprintf("%d callers: %s", callers, strings.Join(found, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func shuffled[T any](of []T) []T {
+	of = slices.Clone(of)
+	rand.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
+	return of
+}
+
+// measure calls for a while. Calls that fail are counted, the first error is kept.
+func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *error) (sample, error) {
+	// What the one before has left is not for this one to clean up.
+	runtime.GC()
+	if _, err := w.calls(ctx, callers, max(d/8, 10*time.Millisecond)); err != nil {
+		return sample{}, err
+	}
+	before, err := w.spent(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	made, err := w.calls(ctx, callers, d)
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := w.spent(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	if *first == nil {
+		*first = made.err
+	}
+	s := sample{Calls: len(made.took), Errors: made.errors, PerSecond: float64(len(made.took)) / made.elapsed.Seconds()}
+	if s.Calls > 0 {
+		slices.Sort(made.took)
+		s.P50, s.P99 = made.took[s.Calls/2], made.took[s.Calls*99/100]
+		s.CPU = (after.cpu - before.cpuAfter) / time.Duration(s.Calls)
+		s.Allocations = max(0, (float64(after.allocations)-float64(before.allocations)-before.own)/float64(s.Calls))
+	}
+	s.Resident = after.resident
+	return s, nil
+}
+
+// spent is what a server has used since it began.
+type spent struct {
+	cpu         time.Duration // before it was asked about the rest
+	cpuAfter    time.Duration
+	allocations uint64
+	own         float64 // allocations of asking
+	resident    int64
+}
+
+func (w *way) spent(ctx context.Context) (s spent, err error) {
+	if w.server == nil {
+		return s, nil
+	}
+	if s.cpu, err = w.server.cpu(); err != nil {
+		return s, err
+	}
+	first, _, err := w.server.tell(ctx)
+	if err != nil {
+		return s, err
+	}
+	if s.allocations, _, err = w.server.tell(ctx); err != nil {
+		return s, err
+	}
+	s.own = float64(s.allocations - first)
+	memory, err := w.server.memory("VmRSS")
+	if err != nil {
+		return s, err
+	}
+	s.resident = memory[0]
+	s.cpuAfter, err = w.server.cpu()
+	return s, err
+}
+
+// made are calls that were made.
+type made struct {
+	took    []time.Duration // of those that did not fail
+	errors  int
+	err     error // the first one
+	elapsed time.Duration
+}
+
+// calls has so many callers call until the time is over.
+func (w *way) calls(ctx context.Context, callers int, d time.Duration) (made, error) {
+	found := make([]made, callers)
+	var group sync.WaitGroup
+	began := time.Now()
+	for caller := range callers {
+		group.Go(func() {
+			f := &found[caller]
+			f.took = make([]time.Duration, 0, 4096)
+			for last := time.Now(); last.Sub(began) < d && ctx.Err() == nil; {
+				err := w.call(ctx, caller)
+				now := time.Now()
+				if err != nil {
+					f.errors++
+					f.err = err
+				} else {
+					f.took = append(f.took, now.Sub(last))
+				}
+				last = now
+			}
+		})
+	}
+	group.Wait()
+	all := made{elapsed: time.Since(began)}
+	for _, f := range found {
+		all.took = append(all.took, f.took...)
+		all.errors += f.errors
+		if all.err == nil {
+			all.err = f.err
+		}
+	}
+	return all, ctx.Err()
+}

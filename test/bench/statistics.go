@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// median is that of values in any order; 0 of none.
+func median[T cmp.Ordered](values []T) T {
+	var none T
+	if len(values) == 0 {
+		return none
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// spread is a median between the quartiles.
+type spread struct{ Low, Median, High float64 }
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return spread{sorted[n/4], sorted[n/2], sorted[n-1-n/4]}
+}
+
+// each takes one value from each sample.
+func each[T any](samples []sample, of func(sample) T) []T {
+	var values []T
+	for _, s := range samples {
+		values = append(values, of(s))
+	}
+	return values
+}
+
+// errors counts the calls of a cell that failed.
+func (c *cell) errors() int {
+	n := 0
+	for _, s := range c.samples {
+		n += s.Errors
+	}
+	return n
+}
+
+// ratio compares cells round by round, since what else the machine does changes
+// from one round to the next. It is empty where a call failed.
+func ratio(of, to *cell, value func(sample) float64) (spread, bool) {
+	if of == nil || to == nil || of.errors() > 0 || to.errors() > 0 {
+		return spread{}, false
+	}
+	var found []float64
+	for i := range of.samples {
+		if below := value(to.samples[i]); below > 0 {
+			found = append(found, value(of.samples[i])/below)
+		}
+	}
+	return spreadOf(found), len(found) > 0
+}
+
+func perSecond(s sample) float64 { return s.PerSecond }
+func latency(s sample) float64   { return float64(s.P50) }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// target is what the broker is measured against.
+type target struct {
+	about    string
+	loads    []string // all where empty
+	callers  []int    // all where empty
+	ways     []string
+	against  string
+	value    func(sample) float64
+	bound    float64
+	atMost   bool // else at least
+	inverted bool // the ratio is that of against to way
+}
+
+var small = []string{"hash-32", "hash-4k", "encrypt"}
+
+var targets = []target{
+	{about: "throughput of unary calls, of the bare server's", ways: []string{unary}, against: floor, value: perSecond, bound: 0.95},
+	{about: "median latency of unary calls, of the bare server's", ways: []string{unary}, against: floor, value: latency, bound: 1.05, atMost: true},
+	{about: "throughput of `Exchange`, of the bare server's", loads: small, ways: []string{exchange, library}, against: floor, value: perSecond, bound: 3},
+	{about: "time of a certificate, of that in process", loads: []string{"certificate"}, callers: []int{1}, ways: []string{unary, exchange}, against: inProcess, value: latency, bound: 1.10, atMost: true},
+	{about: "time of a certificate where processors are busy, of that in process", loads: []string{"certificate"}, callers: []int{16, 64}, ways: []string{unary, exchange}, against: inProcess, value: perSecond, bound: 1.10, atMost: true, inverted: true},
+	{about: "throughput of hashes of 1 MiB, of that in process", loads: []string{"hash-1m", "hash-1m-sha256"}, ways: []string{unary}, against: inProcess, value: perSecond, bound: 0.8},
+}
+
+// Limits of what a broker takes.
+const (
+	idleTarget  = 16 << 20
+	busyTarget  = 64 << 20
+	startTarget = 50 * time.Millisecond
+)
+
+// verdict is a target with what was measured.
+type verdict struct {
+	target  *target
+	load    string
+	way     string
+	callers int
+	found   spread
+	met     bool
+}
+
+// judge compares everything with the targets. What was not measured has none.
+func (r *results) judge() []verdict {
+	var verdicts []verdict
+	for i := range targets {
+		t := &targets[i]
+		for _, c := range r.cells {
+			if !slices.Contains(t.ways, c.way) || (t.loads != nil && !slices.Contains(t.loads, c.load)) || (t.callers != nil && !slices.Contains(t.callers, c.callers)) {
+				continue
+			}
+			of, to := c, r.cell(c.load, t.against, c.callers)
+			if t.inverted {
+				of, to = to, of
+			}
+			found, ok := ratio(of, to, t.value)
+			if !ok {
+				continue
+			}
+			met := found.Median >= t.bound
+			if t.atMost {
+				met = found.Median <= t.bound
+			}
+			verdicts = append(verdicts, verdict{t, c.load, c.way, c.callers, found, met})
+		}
+	}
+	return verdicts
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
+)
+
+// Names of the ways in which a call is made.
+const (
+	inProcess = "in-process"
+	floor     = "floor"
+	unary     = "unary"
+	exchange  = "exchange"
+	library   = "library"
+)
+
+func wayNames() []string { return []string{inProcess, floor, unary, exchange, library} }
+
+var waysAbout = map[string]string{
+	inProcess: "operation in process",
+	floor:     "bare gRPC server",
+	unary:     "broker",
+	exchange:  "broker, `Exchange`",
+	library:   "broker, Go client",
+}
+
+// call makes one call; caller is which of those it is that call at the same time.
+type call func(ctx context.Context, caller int) error
+
+// way is how calls of one load are made.
+type way struct {
+	name   string
+	call   call
+	server *process // nil in process
+	close  func() error
+}
+
+// has tells whether a load can be made in a way.
+func has(name string, l *load) bool {
+	if l.health != nil {
+		return name == floor || name == unary || name == library
+	}
+	return true
+}
+
+// open starts what a way needs.
+func open(ctx context.Context, o options, p *programs, name string, l *load) (_ *way, err error) {
+	w := &way{name: name, close: func() error { return nil }}
+	switch name {
+	case inProcess:
+		w.call = l.inProcess
+		return w, nil
+	case floor:
+		w.server, err = startFloor(o, p)
+	default:
+		w.server, _, err = startBroker(ctx, o, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	connected, err := connectTo(w.server, name, l)
+	if err != nil {
+		return nil, errors.Join(err, w.server.stop())
+	}
+	return connected, nil
+}
+
+// connectTo connects to a server that is there.
+func connectTo(server *process, name string, l *load) (*way, error) {
+	w := &way{name: name, server: server}
+	if name == library {
+		client, err := cryptobroker.New(cryptobroker.WithSocket(server.socket))
+		if err != nil {
+			return nil, err
+		}
+		w.call = libraryCall(client, l)
+		w.close = func() error {
+			ending, cancel := context.WithTimeout(context.Background(), stopLimit)
+			defer cancel()
+			return client.Close(ending)
+		}
+		return w, nil
+	}
+	conn, err := dial(server.socket)
+	if err != nil {
+		return nil, err
+	}
+	w.call, w.close = unaryCall(conn, l), conn.Close
+	if name == exchange {
+		stream, err := newStream(conn)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		w.call = stream.call(l)
+		w.close = func() error { return errors.Join(stream.close(), conn.Close()) }
+	}
+	return w, nil
+}
+
+// end lets go of all that open made.
+func (w *way) end() error {
+	err := w.close()
+	if w.server != nil {
+		err = errors.Join(err, w.server.stop())
+	}
+	return err
+}
+
+// dial connects as clients do that care for speed: with windows of a fixed size.
+func dial(socket string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(1<<20), grpc.WithStaticConnWindowSize(1<<20))
+}
+
+// unaryCall makes calls with the generated stubs.
+func unaryCall(conn *grpc.ClientConn, l *load) call {
+	client := v1.NewCryptoServiceClient(conn)
+	switch {
+	case l.hash != nil:
+		return func(ctx context.Context, _ int) error {
+			reply, err := client.HashData(ctx, l.hash)
+			if err != nil {
+				return err
+			}
+			return l.checkHash(reply)
+		}
+	case l.certificate != nil:
+		return func(ctx context.Context, _ int) error {
+			reply, err := client.SignCertificate(ctx, l.certificate)
+			return errors.Join(err, checkLength("a certificate", len(reply.GetDer()), 200))
+		}
+	case l.encrypt != nil:
+		return func(ctx context.Context, _ int) error {
+			reply, err := client.EncryptData(ctx, l.encrypt)
+			return errors.Join(err, checkLength("a ciphertext", len(reply.GetCiphertext()), len(l.encrypt.GetPlaintext())))
+		}
+	}
+	health := healthpb.NewHealthClient(conn)
+	return func(ctx context.Context, _ int) error {
+		reply, err := health.Check(ctx, l.health)
+		if err == nil && reply.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+			err = fmt.Errorf("the health is %s", reply.GetStatus())
+		}
+		return err
+	}
+}
+
+// libraryCall makes calls with the client library of this project.
+func libraryCall(client *cryptobroker.Client, l *load) call {
+	switch {
+	case l.hash != nil:
+		return func(ctx context.Context, _ int) error {
+			result, err := client.HashData(ctx, cryptobroker.HashDataRequest{Profile: l.hash.GetProfile(), Input: l.hash.GetInput()})
+			return errors.Join(err, l.checkDigest(result.Digest))
+		}
+	case l.certificate != nil:
+		r := l.certificate
+		request := cryptobroker.SignCertificateRequest{Profile: r.GetProfile(), CSR: []byte(r.GetCsr()), CAPrivateKey: []byte(r.GetCaPrivateKey()), CACertificate: []byte(r.GetCaCert())}
+		return func(ctx context.Context, _ int) error {
+			result, err := client.SignCertificate(ctx, request)
+			return errors.Join(err, checkLength("a certificate", len(result.Certificate), 200))
+		}
+	case l.encrypt != nil:
+		r := l.encrypt
+		request := cryptobroker.EncryptDataRequest{Profile: r.GetProfile(), Key: cryptobroker.RawKey(r.GetKeySource().GetRawKey()), Plaintext: r.GetPlaintext(), Nonce: r.GetEncryptMetadata().GetNonce()}
+		return func(ctx context.Context, _ int) error {
+			result, err := client.EncryptData(ctx, request)
+			return errors.Join(err, checkLength("a ciphertext", len(result.Ciphertext), len(r.GetPlaintext())))
+		}
+	}
+	return func(ctx context.Context, _ int) error {
+		health, err := client.Health(ctx)
+		if err == nil && health.String() != "SERVING" {
+			err = fmt.Errorf("the health is %s", health)
+		}
+		return err
+	}
+}
