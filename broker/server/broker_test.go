@@ -53,13 +53,23 @@ func startWith(t testing.TB, profiles string, callers []string, options ...serve
 // startLogged does the same with a log.
 func startLogged(t testing.TB, profiles string, callers []string, logger *slog.Logger, options ...server.Option) *broker {
 	t.Helper()
+	return startOn(t, profiles, server.SocketOptions{Callers: callers, Logger: logger}, options...)
+}
+
+// startOn does the same on sockets of which more is said.
+func startOn(t testing.TB, profiles string, sockets server.SocketOptions, options ...server.Option) *broker {
+	t.Helper()
+	if sockets.Logger == nil {
+		sockets.Logger = slog.New(slog.DiscardHandler)
+	}
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
-	b.Server = server.New(logger, b.metrics, options...)
+	b.Server = server.New(sockets.Logger, b.metrics, options...)
 	if profiles != "" {
 		b.use(t, profiles)
 	}
 	var err error
-	b.sockets, err = server.Listen(server.SocketOptions{Dir: b.dir, Callers: callers, Group: -1, Logger: logger})
+	sockets.Dir, sockets.Group = b.dir, -1
+	b.sockets, err = server.Listen(sockets)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,14 +48,18 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", c.op)
 	}
 	p, ok := serving.profiles[name]
+	if ok {
+		c.counters, c.warning = p.counters, p.warning
+	}
+	// First, so that a caller does not learn of profiles that it may not use.
+	if conn := connOf(c.ctx); !conn.mayUse(name) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it", conn.container)
+	}
 	if !ok {
 		return nil, notServed(c, serving.set, name)
 	}
-	c.counters, c.warning = p.counters, p.warning
-	if policy := p.Callers(); policy != nil {
-		if caller := callerOf(c.ctx); !policy.Allows(caller) {
-			return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(caller, policy))
-		}
+	if policy := p.Callers(); policy != nil && !policy.Allows(callerOf(c.ctx)) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(c.ctx, policy))
 	}
 	if p.warning != nil {
 		s.metrics.Deprecated(name, callerOf(c.ctx).Container)

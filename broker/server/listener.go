@@ -18,8 +18,9 @@ import (
 type listener struct {
 	*net.UnixListener
 	path, caller string
-	made         os.FileInfo // the socket file that this listener made
-	memory       *memory     // of the server that it serves
+	identity
+	made   os.FileInfo // the socket file that this listener made
+	memory *memory     // of the server that it serves
 }
 
 // Accept implements net.Listener; its connections know their caller.
@@ -28,7 +29,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &callerConn{UnixConn: conn, container: l.caller, memory: l.memory}
+	made := &callerConn{UnixConn: conn, container: l.caller, identity: l.identity, memory: l.memory}
 	made.changed.L = &l.memory.mu
 	return made, nil
 }
@@ -45,7 +46,7 @@ func (o *SocketOptions) bind(dir directory) (*listener, error) {
 	}
 	unix := made.(*net.UnixListener)
 	unix.SetUnlinkOnClose(false) // it would remove another broker's socket just as well
-	l := &listener{UnixListener: unix, path: path, caller: dir.caller}
+	l := &listener{UnixListener: unix, path: path, caller: dir.caller, identity: o.identity(dir.caller)}
 	if l.made, err = os.Lstat(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the socket: %w", err), unix.Close())
 	}

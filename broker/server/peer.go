@@ -20,7 +20,8 @@ import (
 type callerConn struct {
 	*net.UnixConn
 	container string
-	memory    *memory
+	identity
+	memory *memory
 
 	// The rest is guarded by memory's lock: whether it is closed, how many of its
 	// requests wait to be read, and how many requests, replies and streams are the
@@ -69,7 +70,9 @@ func (callerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	if err != nil {
 		return nil, nil, err
 	}
-	caller.Container = conn.container
+	if !conn.shared {
+		caller.Container = conn.container
+	}
 	return conn, callerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, caller, conn}, nil
 }
 
@@ -110,10 +113,13 @@ func connOf(ctx context.Context) *callerConn {
 	return nil
 }
 
-// describe names a caller for the message that refuses it by a policy.
-func describe(c profile.Caller, policy *profile.CallerPolicy) string {
+// describe names the caller for the message that refuses it by a policy.
+func describe(ctx context.Context, policy *profile.CallerPolicy) string {
 	var parts []string
+	c, conn := callerOf(ctx), connOf(ctx)
 	switch {
+	case conn != nil && conn.shared && policy.NamesContainers():
+		parts = append(parts, "a container that is not known, since those of this broker share their processes and can call for each other (see --shared-identity)")
 	case c.Container != "":
 		parts = append(parts, fmt.Sprintf("container %q", c.Container))
 	case policy.NamesContainers():

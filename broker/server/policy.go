@@ -56,10 +56,10 @@ func (s *Server) listProfiles(ctx context.Context, request *policyv1.ListProfile
 	if found {
 		first++
 	}
-	caller := callerOf(ctx)
+	caller, conn := callerOf(ctx), connOf(ctx)
 	for _, name := range names[first:] {
 		p := serving.profiles[name]
-		if policy := p.Callers(); policy != nil && !policy.Allows(caller) {
+		if policy := p.Callers(); !conn.mayUse(name) || policy != nil && !policy.Allows(caller) {
 			continue
 		}
 		if len(reply.Profiles) == size {

@@ -32,6 +32,12 @@ type SocketOptions struct {
 	// Callers names the callers, each a DNS label. Each has a directory below Dir
 	// with a socket of its own. Without any, there is one socket in Dir itself.
 	Callers []string
+	// Profiles are the names of those that a caller may use. A caller that is not
+	// in here may use all.
+	Profiles map[string][]string
+	// Shared tells that callers see the processes of each other and so can call by
+	// the sockets of each other: profiles that name containers then allow none.
+	Shared bool
 	// Group is the id of the group that may connect; negative for only the
 	// broker's own user.
 	Group int
@@ -53,6 +59,9 @@ func (o *SocketOptions) Validate() error {
 			return fmt.Errorf("caller %q is named twice", caller)
 		}
 		seen[caller] = true
+	}
+	if err := o.validateProfiles(); err != nil {
+		return err
 	}
 	for _, dir := range o.directories() {
 		if path := filepath.Join(dir.path, SocketName); len(path) > maxSocketPath {
