@@ -17,6 +17,8 @@ type config struct {
 	keysDir         string
 	socketDir       string
 	callers         []string
+	callerProfiles  map[string][]string
+	sharedIdentity  bool
 	socketGroup     int
 	statusAddress   string
 	logLevel        string
@@ -32,7 +34,7 @@ type config struct {
 
 func (c *config) settings() []setting {
 	c.socketGroup = -1
-	return []setting{
+	settings := []setting{
 		{
 			name: "profiles-dir", env: "CRYPTO_BROKER_PROFILES_DIR", kind: "path", set: absolutePath(&c.profilesDir),
 			usage: "directory with the file Profiles.yaml; it may appear later and is followed; required",
@@ -49,10 +51,9 @@ func (c *config) settings() []setting {
 			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),
 			usage: "directory of the socket " + server.SocketName,
 		},
-		{
-			name: "callers", env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
-			usage: "names separated by commas: each gets a directory of its name in the socket directory with a socket of its own, by which profiles know it",
-		},
+	}
+	settings = append(settings, c.callerSettings()...)
+	return append(settings, []setting{
 		{
 			name: "socket-group", env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
 			usage: "id of the group that may connect; without it only the broker's own user may",
@@ -97,7 +98,7 @@ func (c *config) settings() []setting {
 			name: "log-output", env: "CRYPTO_BROKER_LOG_OUTPUT", kind: "stream", initial: "stderr", set: oneOf(&c.logOutput, "stdout", "stderr"),
 			usage: "stdout or stderr",
 		},
-	}
+	}...)
 }
 
 // read fills the configuration and checks what no single value can tell.
@@ -121,5 +122,5 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 }
 
 func (c *config) sockets() server.SocketOptions {
-	return server.SocketOptions{Dir: c.socketDir, Callers: c.callers, Group: c.socketGroup}
+	return server.SocketOptions{Dir: c.socketDir, Callers: c.callers, Profiles: c.callerProfiles, Shared: c.sharedIdentity, Group: c.socketGroup}
 }

@@ -33,6 +33,10 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"no time between polls":       {nil, []string{"--profiles-dir", "/p", "--profiles-poll-interval", "0s"}, `invalid argument "0s" for "--profiles-poll-interval" flag: expected a duration above 0 such as 500ms, 10s or 2m`},
 		"an empty name of a caller":   {nil, []string{"--profiles-dir", "/p", "--callers", "a,,b"}, `invalid argument "a,,b" for "--callers" flag: expected names separated by single commas`},
 		"a caller that goes up":       {nil, []string{"--profiles-dir", "/p", "--callers", ".."}, `caller "..": expected the name of a container, at most 63 lower-case letters, digits and inner hyphens`},
+		"profiles without a caller":   {nil, []string{"--profiles-dir", "/p", "--callers", "app", "--caller-profiles", "Default"}, `invalid argument "Default" for "--caller-profiles" flag: expected callers with their profiles such as app=Default,Signing;worker=Default`},
+		"a caller without profiles":   {[]string{"CRYPTO_BROKER_CALLER_PROFILES=app="}, []string{"--profiles-dir", "/p"}, `invalid value "app=" of the environment variable CRYPTO_BROKER_CALLER_PROFILES: expected callers with their profiles such as app=Default,Signing;worker=Default`},
+		"a caller with two lists":     {nil, []string{"--profiles-dir", "/p", "--caller-profiles", "app=A;app=B"}, `invalid argument "app=A;app=B" for "--caller-profiles" flag: expected callers with their profiles such as app=Default,Signing;worker=Default, each caller once; "app" is there twice`},
+		"profiles of no caller":       {nil, []string{"--profiles-dir", "/p", "--callers", "app", "--caller-profiles", "web=A"}, `profiles of the caller "web": expected one of the callers, which are ["app"]`},
 		"a socket path too long":      {nil, []string{"--profiles-dir", "/p", "--socket-dir", "/" + strings.Repeat("d", 100)}, "the path of the socket /" + strings.Repeat("d", 100) + "/crypto-broker-server.sock has 127 bytes, and the system allows at most 107: choose a shorter socket directory or caller name"},
 		"memory that is too little":   {nil, []string{"--profiles-dir", "/p", "--memory-limit", "8Mi"}, `invalid argument "8Mi" for "--memory-limit" flag: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
 		"memory that is no number":    {[]string{"CRYPTO_BROKER_MEMORY_LIMIT=plenty"}, []string{"--profiles-dir", "/p"}, `invalid value "plenty" of the environment variable CRYPTO_BROKER_MEMORY_LIMIT: expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB`},
@@ -62,7 +66,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "caller-profiles", "shared-identity", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {
