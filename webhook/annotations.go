@@ -66,7 +66,7 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[v1alpha1.InjectedAnnotation] = r.template.stamp()
+	pod.Annotations[v1alpha1.InjectedAnnotation] = r.stamp
 	// A snapshot that the pod came with is never kept: whoever makes pods
 	// would choose the profiles.
 	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)

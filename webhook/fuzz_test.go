@@ -87,7 +87,10 @@ func withoutInjection(pod, before *corev1.Pod) *corev1.Pod {
 	rest.Spec.InitContainers = slices.DeleteFunc(rest.Spec.InitContainers, isBroker)
 	each(rest, func(_ string, c *corev1.Container) {
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return equality.Semantic.DeepEqual(m, rendering{}.mount(c.Name))
+			return equality.Semantic.DeepEqual(m, rendering{wishes: wishes{socketDir: socketDir}}.mount(c.Name))
+		})
+		c.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool {
+			return v == corev1.EnvVar{Name: "CRYPTO_BROKER_SOCKET", Value: "/tmp/open-crypto-broker/crypto-broker-server.sock"}
 		})
 	})
 	rest.Spec.Volumes = slices.DeleteFunc(rest.Spec.Volumes, func(v corev1.Volume) bool { return isReservedVolume(v.Name) })

@@ -16,7 +16,8 @@ import (
 // itself. profiles is the namespace's profile file, nil if there is none yet.
 // Equal arguments give equal results, and nothing else is looked at.
 //
-// Every container of the pod gets a socket. Inject can be called again with
+// Every container of the pod gets a socket, unless its annotations name those
+// that do. Inject can be called again with
 // its own result, also after others changed the pod in between: then the
 // broker stays where it is, a container that was added since gets no socket,
 // and the snapshot follows the profiles. With equal profiles the second call
@@ -27,10 +28,10 @@ import (
 // own files, and redirect the startup probe (see foreign.go).
 //
 // A pod that declined or cannot be injected (see the package comment) is
-// returned as it is. The error is always a *Refusal: a value of the inject
-// annotation that is neither "true" nor "false"; a container, volume or mount
-// that uses a reserved name and is not what Inject makes; a mount where the
-// socket has to be.
+// returned as it is. The error is always a *Refusal: an annotation of this
+// project that is unknown or has a value that cannot be; a container, volume or
+// mount that uses a reserved name and is not what Inject makes; a mount where
+// the socket has to be.
 func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
 	verdict, err := decide(pod, true)
 	if err != nil {
@@ -45,8 +46,15 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		return out, warnings, nil
 	}
 
+	wishes, problems := wishesOf(pod, template)
+	if len(problems) > 0 {
+		return nil, nil, &Refusal{Problems: problems}
+	}
 	rendering := rendering{
-		template:     template,
+		template:     wishes.over(template),
+		wishes:       wishes,
+		stamp:        template.stamp(),
+		shared:       sharesProcesses(pod) != "",
 		podResources: pod.Spec.Resources != nil,
 		snapshot:     snapshotFits(pod, profiles),
 	}
@@ -65,6 +73,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
 	}
 	addSocketGroup(out, template.SocketGroup)
+	addPullSecret(out, wishes.pullSecret)
 	rendering.annotate(out, profiles)
 	return out, warnings, nil
 }
@@ -77,8 +86,8 @@ func isBroker(container corev1.Container) bool {
 func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
 	problems := reservedNames(pod)
 	each(pod, func(place string, container *corev1.Container) {
-		if !isBroker(*container) {
-			problems = append(problems, socketConflicts(pod, place, container)...)
+		if !isBroker(*container) && r.wishes.wants(container.Name) {
+			problems = append(problems, socketConflicts(pod, place, container, r.wishes.socketDir)...)
 		}
 	})
 	if len(problems) > 0 {
@@ -88,8 +97,11 @@ func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
 	r.statusPort, warnings = r.statusPortFree(pod)
 	warnings = append(warnings, sharedProcesses(pod)...)
 	each(pod, func(_ string, container *corev1.Container) {
-		r.callers = append(r.callers, container.Name)
-		container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
+		if r.wishes.wants(container.Name) {
+			r.callers = append(r.callers, container.Name)
+			container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
+			r.addVariable(container)
+		}
 	})
 	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
 	socket, profiles := r.volumes()
@@ -103,14 +115,7 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	if pod.Spec.HostNetwork {
 		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
 	}
-	var declares string
-	each(pod, func(place string, container *corev1.Container) {
-		for i, port := range container.Ports {
-			if port.ContainerPort == r.template.StatusPort && port.Protocol != corev1.ProtocolUDP && port.Protocol != corev1.ProtocolSCTP {
-				declares = fmt.Sprintf("%s.ports[%d] of container %q", place, i, container.Name)
-			}
-		}
-	})
+	declares := declares(pod, r.template.StatusPort)
 	if declares == "" {
 		return true, nil
 	}
@@ -118,20 +123,41 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 		declares, r.template.StatusPort)}
 }
 
-// sharedProcesses warns where other processes see the broker's. That is the
-// choice of whoever makes the pod, who may not know what it means here: /proc
-// leads to the memory and the files of every process of the same user.
-func sharedProcesses(pod *corev1.Pod) []string {
-	var field string
+// declares is the place of a container's port that the broker so cannot open,
+// empty if there is none.
+func declares(pod *corev1.Pod, port int32) (declares string) {
+	each(pod, func(place string, container *corev1.Container) {
+		for i, declared := range container.Ports {
+			if !isBroker(*container) && declared.ContainerPort == port && declared.Protocol != corev1.ProtocolUDP && declared.Protocol != corev1.ProtocolSCTP {
+				declares = fmt.Sprintf("%s.ports[%d] of container %q", place, i, container.Name)
+			}
+		}
+	})
+	return declares
+}
+
+// sharesProcesses is the field that lets containers of the pod see the processes
+// of each other, empty if none does. /proc leads from there to the memory, files
+// and sockets of every process of the same user.
+func sharesProcesses(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostPID:
-		field = "spec.hostPID"
+		return "spec.hostPID"
 	case pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace:
-		field = "spec.shareProcessNamespace"
-	default:
+		return "spec.shareProcessNamespace"
+	}
+	return ""
+}
+
+// sharedProcesses warns where other processes see the broker's. That is the
+// choice of whoever makes the pod, who may not know what it means here.
+func sharedProcesses(pod *corev1.Pod) []string {
+	field := sharesProcesses(pod)
+	if field == "" {
 		return nil
 	}
-	return []string{field + " lets other containers see the broker's process: those that run as root or as the broker's user can read its memory and files"}
+	return []string{field + " lets containers see the processes of each other and of the broker: those that run as root or as the broker's user can read its memory and files, " +
+		"and profiles that name containers in their callers refuse all of them"}
 }
 
 // each calls f for every init container and every container, with its place in
@@ -154,5 +180,13 @@ func addSocketGroup(pod *corev1.Pod, group int64) {
 	groups := &pod.Spec.SecurityContext.SupplementalGroups
 	if !slices.Contains(*groups, group) {
 		*groups = append(*groups, group)
+	}
+}
+
+// addPullSecret lets the kubelet pull the pod's images with one more Secret.
+func addPullSecret(pod *corev1.Pod, name string) {
+	secret := corev1.LocalObjectReference{Name: name}
+	if name != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
 	}
 }

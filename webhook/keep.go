@@ -15,8 +15,8 @@ import (
 
 // keep checks that the broker in a pod, init container number broker, is what
 // add made, and brings up to date what may have changed since: the snapshot's
-// place in the volume of the profiles, and a startup probe that a mesh has
-// redirected.
+// place in the volume of the profiles, a startup probe that a mesh has
+// redirected, and the variable of the socket.
 func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err error) {
 	problems := reservedContainers(pod)
 	holders, misplaced := r.holders(pod, broker)
@@ -28,6 +28,10 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 	if !sameNames(r.callers, holders) {
 		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the containers that mount the volume %s are %s; %s",
 			place, found.Name, list(r.callers), v1alpha1.SocketVolume, list(holders), wayOut))
+	}
+	if r.wishes.containers != nil && !sameNames(r.callers, r.wishes.containers) {
+		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the annotation %s names %s; %s",
+			place, found.Name, list(r.callers), v1alpha1.ContainersAnnotation, list(r.wishes.containers), wayOut))
 	}
 	r.statusPort = !pod.Spec.HostNetwork && slices.ContainsFunc(found.Args, isStatusAddress)
 	r.execProbe = r.statusPort && found.StartupProbe != nil && (found.StartupProbe.Exec != nil || isRedirected(found.StartupProbe, r.startupProbe()))
@@ -42,6 +46,11 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 		return nil, &Refusal{Problems: problems}
 	}
 	found.StartupProbe = r.startupProbe()
+	each(pod, func(_ string, container *corev1.Container) {
+		if slices.Contains(holders, container.Name) {
+			r.addVariable(container)
+		}
+	})
 	return nil, nil
 }
 

@@ -26,6 +26,7 @@ func patch(before, after *corev1.Pod) []jsonpatch.Operation {
 	p.annotations(before.Annotations, after.Annotations)
 	p.securityContext(before.Spec.SecurityContext, after.Spec.SecurityContext)
 	p.volumes(before.Spec.Volumes, after.Spec.Volumes)
+	insert(&p, "/spec/imagePullSecrets", len(before.Spec.ImagePullSecrets), "-", after.Spec.ImagePullSecrets[len(before.Spec.ImagePullSecrets):])
 	// Mounts go before the broker's container, which changes the numbers of
 	// the init containers behind it.
 	added := len(after.Spec.InitContainers) - len(before.Spec.InitContainers)
@@ -113,6 +114,7 @@ func (p *operations) volumes(before, after []corev1.Volume) {
 
 // container writes what Inject changes in a container that was there before.
 func (p *operations) container(place string, before, after corev1.Container) {
+	insert(p, place+"/env", len(before.Env), "-", after.Env[len(before.Env):])
 	insert(p, place+"/volumeMounts", len(before.VolumeMounts), "-", after.VolumeMounts[len(before.VolumeMounts):])
 	if !equality.Semantic.DeepEqual(before.StartupProbe, after.StartupProbe) {
 		p.replace(place+"/startupProbe", after.StartupProbe)

@@ -51,11 +51,21 @@ const brokerUserID = 65532
 // (at most 1 MiB) while the next is being written.
 var socketVolumeSize = resource.MustParse("4Mi")
 
+// socketVariable is the environment variable by which clients find the socket.
+const socketVariable = "CRYPTO_BROKER_SOCKET"
+
 // rendering is what the broker's part of one pod is made from. Two equal
 // renderings make equal parts. Every default of the API server is written out,
 // so that a part that comes back from it is still equal.
 type rendering struct {
+	// template is the operator's with what the pod wishes in its place.
 	template Template
+
+	// wishes are what the pod asks for besides.
+	wishes wishes
+
+	// stamp tells of the operator's own template.
+	stamp string
 
 	// callers are the containers with a socket, in the order of the pod.
 	callers []string
@@ -66,6 +76,9 @@ type rendering struct {
 	// execProbe makes the startup probe run inside the container although
 	// there is a status port.
 	execProbe bool
+
+	// shared is set if containers of the pod see the processes of each other.
+	shared bool
 
 	// podResources is set if the pod has resources as a whole.
 	podResources bool
@@ -122,6 +135,12 @@ func (r rendering) container() corev1.Container {
 	if r.template.RequireFIPS {
 		container.Args = append(container.Args, "--require-fips")
 	}
+	if allowed := r.wishes.allowed(r.callers); allowed != "" {
+		container.Args = append(container.Args, "--caller-profiles="+allowed)
+	}
+	if r.shared {
+		container.Args = append(container.Args, "--shared-identity")
+	}
 	if !r.podResources {
 		container.Resources = *r.template.Resources.DeepCopy()
 	}
@@ -159,10 +178,21 @@ func (r rendering) startupProbe() *corev1.Probe {
 func (r rendering) mount(container string) corev1.VolumeMount {
 	return corev1.VolumeMount{
 		Name:      v1alpha1.SocketVolume,
-		MountPath: socketDir,
+		MountPath: r.wishes.socketDir,
 		SubPath:   container,
 		ReadOnly:  true,
 	}
+}
+
+// addVariable tells a container with a socket where it is, unless its owner has
+// set the variable.
+func (r rendering) addVariable(container *corev1.Container) {
+	for _, variable := range container.Env {
+		if variable.Name == socketVariable {
+			return
+		}
+	}
+	container.Env = append(container.Env, corev1.EnvVar{Name: socketVariable, Value: path.Join(r.wishes.socketDir, socketFile)})
 }
 
 // volumes are the volume of the sockets and the volume of the profiles.

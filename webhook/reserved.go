@@ -55,8 +55,8 @@ func reservedContainers(pod *corev1.Pod) (problems []string) {
 
 // socketConflicts finds mounts of a container that leave no place for the
 // socket's. A volume mounted above it is fine if the mount point can be made in
-// it.
-func socketConflicts(pod *corev1.Pod, place string, container *corev1.Container) (problems []string) {
+// it. socketDir is the directory that the socket is mounted as.
+func socketConflicts(pod *corev1.Pod, place string, container *corev1.Container, socketDir string) (problems []string) {
 	for i, mount := range container.VolumeMounts {
 		if isReservedVolume(mount.Name) {
 			continue // reservedNames has the sentence for it

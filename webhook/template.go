@@ -12,6 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// minStatusPort is the lowest status port: the broker runs without the right to
+// open a lower one.
+const minStatusPort = 1024
+
 // Template is what all brokers that an operator injects have in common.
 type Template struct {
 	// Image is the broker's image. Its entrypoint is the broker.
@@ -58,8 +62,8 @@ func (t Template) validate() error {
 	if t.SocketGroup < 1 || t.SocketGroup > 65535 {
 		problems = append(problems, fmt.Errorf("the field SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
 	}
-	if t.StatusPort < 1024 || t.StatusPort > 65535 {
-		problems = append(problems, fmt.Errorf("the field StatusPort is %d, expected a port from 1024 to 65535", t.StatusPort))
+	if t.StatusPort < minStatusPort || t.StatusPort > 65535 {
+		problems = append(problems, fmt.Errorf("the field StatusPort is %d, expected a port from %d to 65535", t.StatusPort, minStatusPort))
 	}
 	switch t.PullPolicy {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
@@ -80,7 +84,7 @@ func (t Template) validate() error {
 // with everything that the template puts into pods, and with nothing else.
 func (t Template) stamp() string {
 	t.NamespaceUserIDs = false
-	typical := rendering{template: t, callers: []string{"app"}, statusPort: true, snapshot: true}
+	typical := rendering{template: t, wishes: wishes{socketDir: socketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
 	socket, profiles := typical.volumes()
 	// These types marshal without error, and always to the same bytes.
 	shape, err := json.Marshal([]any{typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup})

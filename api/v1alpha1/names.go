@@ -75,12 +75,25 @@ const (
 	InjectedAnnotation = "cryptobroker.io/injected"
 )
 
+// AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest
+// of exactly one change that makes its profile weaker, and allows it. Several are
+// separated by commas. Who writes it needs the verb "weaken" on the object.
+const AllowWeakerAnnotation = "cryptobroker.io/allow-weaker"
+
 // Labels on namespaces.
 const (
 	// InjectionLabel with the value InjectionEnabled makes injection the
 	// default for pods of the namespace.
 	InjectionLabel   = "cryptobroker.io/injection"
 	InjectionEnabled = "enabled"
+)
+
+// Labels on ClusterCryptoProfiles.
+const (
+	// CatalogueLabel with the value CatalogueLabelValue marks those that the
+	// operator keeps as its catalogue has them.
+	CatalogueLabel      = "cryptobroker.io/catalogue"
+	CatalogueLabelValue = "true"
 )
 
 // Names inside an injected pod; they are reserved.

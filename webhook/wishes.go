@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// wishes are what the annotations of one pod ask for. What is zero was not asked
+// for.
+type wishes struct {
+	// containers are those that get a socket, nil for all.
+	containers []string
+
+	// socketDir is where containers find the directory with their socket.
+	socketDir string
+
+	// profiles are those that every container may use, nil for all; by is the
+	// same for single containers.
+	profiles []string
+	by       map[string][]string
+
+	requests, limits corev1.ResourceList
+
+	logLevel   string
+	statusPort int32
+	pullSecret string
+}
+
+// annotation is one by which a pod asks for something.
+type annotation struct {
+	name string
+	// read takes the value over. Its error is what was expected instead.
+	read func(w *wishes, value string) error
+}
+
+// annotationsRead are all of them in the order of the documentation, without
+// those for single containers, whose names are made with ContainerProfilesPrefix.
+// Whether a value fits the pod and the template is for fit to say.
+var annotationsRead = []annotation{
+	{v1alpha1.InjectAnnotation, func(*wishes, string) error { return nil }}, // see decide
+	{v1alpha1.AllowedProfilesAnnotation, func(w *wishes, value string) (err error) {
+		w.profiles, err = profileNames(value)
+		return err
+	}},
+	{v1alpha1.ContainersAnnotation, func(w *wishes, value string) (err error) {
+		w.containers, err = containerNames(value)
+		return err
+	}},
+	{v1alpha1.SocketPathAnnotation, func(w *wishes, value string) error {
+		w.socketDir = value
+		return checkSocketPath(value)
+	}},
+	{v1alpha1.CPURequestAnnotation, func(w *wishes, value string) error {
+		return cpu(w.requests, value)
+	}},
+	{v1alpha1.CPULimitAnnotation, func(w *wishes, value string) error {
+		return cpu(w.limits, value)
+	}},
+	{v1alpha1.MemoryRequestAnnotation, func(w *wishes, value string) error {
+		return memory(w.requests, value)
+	}},
+	{v1alpha1.MemoryLimitAnnotation, func(w *wishes, value string) error {
+		return memory(w.limits, value)
+	}},
+	{v1alpha1.LogLevelAnnotation, func(w *wishes, value string) error {
+		w.logLevel = value
+		return oneOf(value, "debug", "info", "warn", "error")
+	}},
+	{v1alpha1.MetricsPortAnnotation, func(w *wishes, value string) (err error) {
+		w.statusPort, err = statusPort(value)
+		return err
+	}},
+	{v1alpha1.ImagePullSecretAnnotation, func(w *wishes, value string) error {
+		w.pullSecret = value
+		return secretName(value)
+	}},
+}
+
+// annotationsWritten are those of this project that a pod may have without
+// asking for anything: what a copy of an injected pod brings.
+var annotationsWritten = []string{
+	v1alpha1.InjectedAnnotation,
+	v1alpha1.ProfilesSnapshotAnnotation,
+	v1alpha1.ProfilesDigestAnnotation,
+}
+
+// wishesOf reads the annotations of a pod that gets a broker. A problem is a
+// sentence with the annotation, its value and what was expected.
+func wishesOf(pod *corev1.Pod, template Template) (w wishes, problems []string) {
+	w = wishes{
+		socketDir: socketDir,
+		by:        map[string][]string{},
+		requests:  corev1.ResourceList{},
+		limits:    corev1.ResourceList{},
+	}
+	readers := map[string]annotation{}
+	for _, known := range annotationsRead {
+		readers[known.name] = known
+	}
+	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
+		value := pod.Annotations[name]
+		known, found := readers[name]
+		container, single := strings.CutPrefix(name, v1alpha1.ContainerProfilesPrefix)
+		switch {
+		case !strings.HasPrefix(name, v1alpha1.AnnotationPrefix) || slices.Contains(annotationsWritten, name):
+		case single:
+			profiles, err := profileNames(value)
+			if err != nil {
+				problems = append(problems, unexpected(name, value, "%v", err))
+			}
+			w.by[container] = profiles
+		case !found:
+			problems = append(problems, unknownAnnotation(name))
+		default:
+			if err := known.read(&w, value); err != nil {
+				problems = append(problems, unexpected(name, value, "%v", err))
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return w, problems
+	}
+	return w, w.fit(pod, template)
+}
+
+// unexpected is the sentence about the value of an annotation.
+func unexpected(name, value, expected string, args ...any) string {
+	return fmt.Sprintf("metadata.annotations[%s]: found %s, expected %s", name, excerpt(value), fmt.Sprintf(expected, args...))
+}
+
+// longestExcerpt is what a sentence quotes of a value at most, in bytes.
+const longestExcerpt = 100
+
+func excerpt(value string) string {
+	if len(value) <= longestExcerpt {
+		return fmt.Sprintf("%q", value)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", value[:longestExcerpt], len(value))
+}
+
+// fit says what of the wishes this pod cannot have.
+func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
+	problem := func(name, expected string, args ...any) {
+		problems = append(problems, unexpected(name, pod.Annotations[name], expected, args...))
+	}
+	names := map[string]bool{}
+	each(pod, func(_ string, container *corev1.Container) {
+		if !isBroker(*container) {
+			names[container.Name] = true
+		}
+	})
+	all := list(slices.Sorted(maps.Keys(names)))
+	for _, name := range w.containers {
+		if !names[name] {
+			problem(v1alpha1.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %q", all, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.by)) {
+		key := v1alpha1.ContainerProfilesPrefix + name
+		switch {
+		case !names[name]:
+			problem(key, "no such annotation: the pod has no container %q, its containers are %s", name, all)
+			continue
+		case !w.wants(name):
+			problem(key, "no such annotation: %s does not list the container %q, which so gets no socket", v1alpha1.ContainersAnnotation, name)
+		case sharesProcesses(pod) != "":
+			problem(key, "no such annotation: %s lets the pod's containers act for each other, so that they can't be told apart; %s holds for all of them",
+				sharesProcesses(pod), v1alpha1.AllowedProfilesAnnotation)
+		}
+		for _, profile := range w.by[name] {
+			if w.profiles != nil && !slices.Contains(w.profiles, profile) {
+				problem(key, "some of the profiles in %s, which are %s; %q is not among them", v1alpha1.AllowedProfilesAnnotation, list(w.profiles), profile)
+			}
+		}
+	}
+	if w.statusPort != 0 {
+		if pod.Spec.HostNetwork {
+			problem(v1alpha1.MetricsPortAnnotation, "no such annotation: the pod uses the host's network, where its broker opens no port")
+		} else if declares := declares(pod, w.statusPort); declares != "" {
+			problem(v1alpha1.MetricsPortAnnotation, "a port that no other container declares, as %s does", declares)
+		}
+	}
+	return append(problems, w.fitResources(pod, template)...)
+}
+
+// resourceAnnotations are in the order in which problems are told.
+var resourceAnnotations = []struct {
+	resource       corev1.ResourceName
+	request, limit string
+}{
+	{corev1.ResourceCPU, v1alpha1.CPURequestAnnotation, v1alpha1.CPULimitAnnotation},
+	{corev1.ResourceMemory, v1alpha1.MemoryRequestAnnotation, v1alpha1.MemoryLimitAnnotation},
+}
+
+// fitResources compares requests with limits: of the pod's where it says so, of
+// the template's else.
+func (w *wishes) fitResources(pod *corev1.Pod, template Template) (problems []string) {
+	resources := w.over(template).Resources
+	for _, r := range resourceAnnotations {
+		_, requested := w.requests[r.resource]
+		_, limited := w.limits[r.resource]
+		if pod.Spec.Resources != nil {
+			for name, asked := range map[string]bool{r.request: requested, r.limit: limited} {
+				if asked {
+					problems = append(problems, unexpected(name, pod.Annotations[name],
+						"no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part"))
+				}
+			}
+			continue
+		}
+		request, limit := resources.Requests[r.resource], resources.Limits[r.resource]
+		switch {
+		case limit.IsZero() || request.Cmp(limit) <= 0:
+		case requested:
+			problems = append(problems, unexpected(r.request, pod.Annotations[r.request],
+				"at most the limit of the broker, %s, or a higher %s beside it", &limit, r.limit))
+		case limited:
+			problems = append(problems, unexpected(r.limit, pod.Annotations[r.limit],
+				"at least what the broker requests, %s, or a lower %s beside it", &request, r.request))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// wants says whether a container gets a socket when the broker is added.
+func (w *wishes) wants(container string) bool {
+	return w.containers == nil || slices.Contains(w.containers, container)
+}
+
+// over puts the wishes in the place of what the template has for all pods.
+func (w *wishes) over(template Template) Template {
+	if w.logLevel != "" {
+		template.LogLevel = w.logLevel
+	}
+	if w.statusPort != 0 {
+		template.StatusPort = w.statusPort
+	}
+	template.Resources = *template.Resources.DeepCopy()
+	put := func(into *corev1.ResourceList, wished corev1.ResourceList) {
+		if *into == nil && len(wished) > 0 {
+			*into = corev1.ResourceList{}
+		}
+		maps.Copy(*into, wished)
+	}
+	put(&template.Resources.Requests, w.requests)
+	put(&template.Resources.Limits, w.limits)
+	return template
+}
+
+// allowed is what the broker is told about the profiles that callers may use:
+// an item for each caller that may not use all.
+func (w *wishes) allowed(callers []string) string {
+	var items []string
+	for _, caller := range callers {
+		profiles := w.profiles
+		if single, found := w.by[caller]; found {
+			profiles = single
+		}
+		if profiles != nil {
+			items = append(items, caller+"="+strings.Join(profiles, ","))
+		}
+	}
+	return strings.Join(items, ";")
+}
