@@ -51,6 +51,9 @@ type Issuer struct {
 // A period that the request asks for is granted or refused, never cut. Where it
 // does not ask, the certificate is valid for as long as the profile allows and
 // the issuer's own certificate lasts.
+//
+// Where the issuer's certificate has name constraints, the certificate that was
+// made is verified by them before anybody gets it.
 func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
 	csr, err := parseCSR(request.CSR)
 	if err != nil {
@@ -120,6 +123,9 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, csr.PublicKey, issuer.Key)
 	if err != nil {
 		return nil, fmt.Errorf("engine: sign the certificate: %w", err)
+	}
+	if err := checkNameConstraints(issuer, request, der, notBefore); err != nil {
+		return nil, err
 	}
 	return der, nil
 }
