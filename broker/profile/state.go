@@ -20,12 +20,29 @@ const (
 	ProfilesRejected Reason = "ProfilesRejected"
 	// Missing means: the file vanished; the last good set is served.
 	Missing Reason = "Missing"
+	// SignatureRejected means: the directory holds something else that nobody trusted
+	// has signed for this place; the last good set is served.
+	SignatureRejected Reason = "SignatureRejected"
+	// RevisionRejected means: the directory holds a signed set that is older than one
+	// that was served, or has its number; the last good set is served.
+	RevisionRejected Reason = "RevisionRejected"
+	// NotKept means: the directory holds a newer set that could not be kept for the
+	// next start; the last good set is served.
+	NotKept Reason = "NotKept"
 )
+
+// RejectionReasons are those that an Event with ResultRejected can have.
+func RejectionReasons() []Reason {
+	return []Reason{NoProfiles, SetRejected, Missing, SignatureRejected, RevisionRejected, NotKept}
+}
 
 // State is what a Source serves at one moment.
 type State struct {
 	// Digest identifies the set, empty while none is served.
 	Digest string
+	// Revision is the number that the set is signed with, 0 where no signature is
+	// needed or none is served.
+	Revision int64
 	// Since is when this digest began to be served, zero while none is.
 	Since time.Time
 	// Reason tells how the set relates to what the directory holds.
@@ -49,10 +66,16 @@ type Event struct {
 	Result Result
 	// Reason is the state from now on.
 	Reason Reason
-	// Set is the new set where Result is ResultLoaded, else nil.
+	// Set is the new set where Result is ResultLoaded, else nil. It may be the one
+	// before, with a higher revision.
 	Set *Set
+	// Revision is the number that Set is signed with, 0 where none is needed.
+	Revision int64
+	// Kept tells that this is about the set that was kept from before the start, not
+	// about the directory.
+	Kept bool
 	// Problems are those of the file; a set can be loaded with some.
 	Problems Problems
-	// Err is why the file could not be read.
+	// Err is why the set could not be read, or was refused as a whole.
 	Err error
 }

@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -38,6 +37,7 @@ type options struct {
 	now           func() time.Time
 	fastPollLimit time.Duration
 	compile       []CompileOption
+	trusted       *trusted
 }
 
 // Option changes how Watch works.
@@ -93,13 +93,21 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 	for _, option := range opts {
 		option(&s.options)
 	}
+	if s.trusted != nil {
+		if err := s.trusted.prepare(); err != nil {
+			return nil, err
+		}
+	}
 	if s.pollInterval <= 0 {
 		return nil, fmt.Errorf("poll interval %s: expected more than 0", s.pollInterval)
 	}
 	s.state.Store(&State{Reason: NoProfiles})
+	if s.trusted != nil {
+		s.restore()
+	}
 	w := watch.New(watch.Config{
 		Dir:       s.dir,
-		Matters:   func(name string) bool { return name == FileName },
+		Matters:   func(name string) bool { return name == FileName || (s.trusted != nil && name == signed.FileName) },
 		Look:      s.look,
 		Problem:   s.watchProblem,
 		Interval:  s.pollInterval,
@@ -123,10 +131,10 @@ func (s *Source) State() State { return *s.state.Load() }
 // context that Watch was given.
 func (s *Source) Wait() { <-s.done }
 
-// look reads the file and acts on what it finds. It tells whether the file was
-// at rest; one that is being written is left for a later look.
+// look reads the directory and acts on what it finds. It tells whether that was
+// at rest; what is being written is left for a later look.
 func (s *Source) look() bool {
-	data, err := s.read()
+	found, err := s.read()
 	switch {
 	case errors.Is(err, errBeingWritten):
 		return false
@@ -134,10 +142,21 @@ func (s *Source) look() bool {
 		s.reject(Missing, Event{Err: err}, "missing")
 	case err != nil:
 		s.reject(SetRejected, Event{Err: err}, err.Error())
+	case s.trusted != nil:
+		return s.takeSigned(found)
 	default:
-		s.take(data)
+		s.take(found.profiles)
 	}
 	return true
+}
+
+// read returns what the directory holds.
+func (s *Source) read() (pair, error) {
+	if s.trusted != nil {
+		return readPair(s.dir)
+	}
+	data, err := readFile(filepath.Join(s.dir, FileName), MaxFileSize)
+	return pair{profiles: data}, err
 }
 
 func (s *Source) take(data []byte) {
@@ -147,30 +166,46 @@ func (s *Source) take(data []byte) {
 	}
 	if current := s.current.Load(); current != nil && current.Digest() == digest {
 		// The set that is served is back after something else was refused.
-		s.publish(current, nil)
+		s.publish(current, nil, digest)
 		return
 	}
-	set, problems := Compile(FileName, data, s.compile...)
-	switch {
-	case set == nil:
-		s.reject(SetRejected, Event{Problems: problems}, digest)
-	case set.Len() == 0 && s.current.Load() == nil:
-		// An empty list takes all profiles from a broker that serves, but one that
-		// starts waits for its first.
-		s.reject(NoProfiles, Event{Err: errNoProfiles}, digest)
-	default:
-		s.publish(set, problems)
+	if set, problems := s.build(data, digest); set != nil {
+		s.publish(set, problems, digest)
 	}
 }
 
-func (s *Source) publish(set *Set, problems Problems) {
+// build compiles a set; where it returns none, it has rejected it.
+func (s *Source) build(data []byte, looked string) (*Set, Problems) {
+	set, problems := Compile(FileName, data, s.compile...)
+	switch {
+	case set == nil:
+		s.reject(SetRejected, Event{Problems: problems}, looked)
+	case set.Len() == 0 && s.current.Load() == nil:
+		// An empty list takes all profiles from a broker that serves, but one that
+		// starts waits for its first.
+		s.reject(NoProfiles, Event{Err: errNoProfiles}, looked)
+	default:
+		return set, problems
+	}
+	return nil, nil
+}
+
+// publish serves a set. looked is what the directory holds.
+func (s *Source) publish(set *Set, problems Problems, looked string) {
+	s.looked = looked
+	s.serve(Event{Set: set, Problems: problems})
+}
+
+// serve hands a set to the observer and then tells of it.
+func (s *Source) serve(event Event) {
+	set := event.Set
 	reason := Loaded
 	if set.Rejected() > 0 {
 		reason = ProfilesRejected
 	}
-	s.looked = set.Digest()
-	s.observe(Event{Result: ResultLoaded, Reason: reason, Set: set, Problems: problems})
-	state := State{Digest: set.Digest(), Since: s.now(), Reason: reason}
+	event.Result, event.Reason = ResultLoaded, reason
+	s.observe(event)
+	state := State{Digest: set.Digest(), Revision: event.Revision, Since: s.now(), Reason: reason}
 	if before := s.State(); before.Digest == state.Digest {
 		state.Since = before.Since
 	}
@@ -203,40 +238,3 @@ func (s *Source) unchanged(looked string) bool {
 }
 
 var errNoProfiles = errors.New("the file lists no profiles")
-
-var errBeingWritten = errors.New("the file is being written")
-
-// read returns the content of the profile file. A kubelet replaces files as a
-// whole, but editors do not: content that changes under the reading is not
-// used.
-func (s *Source) read() ([]byte, error) {
-	name := filepath.Join(s.dir, FileName)
-	// Opening a pipe would block until somebody writes to it.
-	if info, err := os.Stat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	before, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// One byte more than allowed, so that Compile sees that it is too much.
-	data, err := io.ReadAll(io.LimitReader(file, MaxFileSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	after, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime()) {
-		return nil, errBeingWritten
-	}
-	return data, nil
-}

@@ -26,6 +26,8 @@ type Metrics struct {
 	reloaded  prometheus.Gauge
 	profiles  *prometheus.GaugeVec
 	info      *prometheus.GaugeVec
+	revision  prometheus.Gauge
+	refused   map[profile.Reason]prometheus.Counter
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
@@ -38,6 +40,11 @@ func NewMetrics(version string) *Metrics {
 		registry: prometheus.NewRegistry(),
 		requests: newRequests(),
 		reloads:  map[profile.Result]prometheus.Counter{},
+		refused:  map[profile.Reason]prometheus.Counter{},
+		revision: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "crypto_broker_profiles_revision",
+			Help: "Revision that the set of profiles that is served is signed with; 0 while there is none, and where sets need no signature.",
+		}),
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_last_reload_timestamp_seconds",
 			Help: "When the set of profiles that is served was loaded, in seconds since 1970; 0 while there is none.",
@@ -80,6 +87,13 @@ func NewMetrics(version string) *Metrics {
 	for _, result := range []profile.Result{profile.ResultLoaded, profile.ResultRejected, profile.ResultUnchanged} {
 		m.reloads[result] = reloads.WithLabelValues(string(result))
 	}
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_profiles_rejections_total",
+		Help: "Sets of profiles that were found and refused, by the reason that /profiles tells since.",
+	}, []string{"reason"})
+	for _, reason := range profile.RejectionReasons() {
+		m.refused[reason] = refused.WithLabelValues(string(reason))
+	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "crypto_broker_requests_in_flight",
 		Help: "Requests that are being served.",
@@ -91,7 +105,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.deprecated, m.keys, m.fips, inFlight, build,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.fips, inFlight, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -138,9 +152,13 @@ func (m *Metrics) Keys(used, unusable int) {
 // Looked counts a look at the profile directory.
 func (m *Metrics) Looked(event profile.Event) {
 	m.reloads[event.Result].Inc()
+	if event.Result == profile.ResultRejected {
+		m.refused[event.Reason].Inc()
+	}
 	if event.Result != profile.ResultLoaded {
 		return
 	}
+	m.revision.Set(float64(event.Revision))
 	m.reloaded.SetToCurrentTime()
 	m.profiles.WithLabelValues("served").Set(float64(event.Set.Len()))
 	m.profiles.WithLabelValues("rejected").Set(float64(event.Set.Rejected()))

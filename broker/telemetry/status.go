@@ -29,11 +29,11 @@ type Status struct {
 // timeLayout is RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// profilesAnswer is the body of /profiles. Revision has its place here before
-// sets have one; it is 0 until then.
+// profilesAnswer is the body of /profiles. Revision is 0 where sets need no
+// signature.
 type profilesAnswer struct {
 	Digest   string  `json:"digest"`
-	Revision uint64  `json:"revision"`
+	Revision int64   `json:"revision"`
 	Since    *string `json:"since"`
 	Reason   string  `json:"reason"`
 }
@@ -73,7 +73,7 @@ func (s *Status) Server() *http.Server {
 
 func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
 	state := s.Profiles()
-	body := profilesAnswer{Digest: state.Digest, Reason: string(state.Reason)}
+	body := profilesAnswer{Digest: state.Digest, Revision: state.Revision, Reason: string(state.Reason)}
 	if !state.Since.IsZero() {
 		since := state.Since.UTC().Format(timeLayout)
 		body.Since = &since

@@ -124,8 +124,8 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 	metrics := telemetry.NewMetrics("v1.2.3")
 	loaded, _ := profile.Compile(profile.FileName, []byte("- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n- Name: B\n"))
 	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: set(t, "A", "B", "C")})
-	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded})
-	metrics.Looked(profile.Event{Result: profile.ResultRejected})
+	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded, Revision: 1_700_000_000_000})
+	metrics.Looked(profile.Event{Result: profile.ResultRejected, Reason: profile.SignatureRejected})
 	metrics.Looked(profile.Event{Result: profile.ResultUnchanged})
 	metrics.FIPS("v1.0.0", "on", true)
 	body := get(t, status(metrics), http.MethodGet, "/metrics").Body.String()
@@ -134,6 +134,9 @@ func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 		`crypto_broker_profiles{state="served"} 1`,
 		`crypto_broker_profiles{state="rejected"} 1`,
 		`crypto_broker_profiles_info{digest="` + loaded.Digest() + `"} 1`,
+		`crypto_broker_profiles_revision 1.7e+12`,
+		`crypto_broker_profiles_rejections_total{reason="SignatureRejected"} 1`,
+		`crypto_broker_profiles_rejections_total{reason="RevisionRejected"} 0`,
 		`crypto_broker_profiles_reloads_total{result="loaded"} 2`,
 		`crypto_broker_profiles_reloads_total{result="rejected"} 1`,
 		`crypto_broker_profiles_reloads_total{result="unchanged"} 1`,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -14,6 +15,9 @@ import (
 type config struct {
 	profilesDir     string
 	pollInterval    time.Duration
+	trustedKeys     string
+	trust           signed.Trust
+	stateDir        string
 	keysDir         string
 	socketDir       string
 	callers         []string
@@ -43,6 +47,9 @@ func (c *config) settings() []setting {
 			name: "profiles-poll-interval", env: "CRYPTO_BROKER_PROFILES_POLL_INTERVAL", kind: "duration", initial: "10s", set: positiveDuration(&c.pollInterval),
 			usage: "how often the file is read even though the system announced no change",
 		},
+	}
+	settings = append(settings, c.trustSettings()...)
+	settings = append(settings, []setting{
 		{
 			name: "keys-dir", env: "CRYPTO_BROKER_KEYS_DIR", kind: "path", set: absolutePath(&c.keysDir),
 			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; it is followed; without it there are none",
@@ -51,7 +58,7 @@ func (c *config) settings() []setting {
 			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),
 			usage: "directory of the socket " + server.SocketName,
 		},
-	}
+	}...)
 	settings = append(settings, c.callerSettings()...)
 	return append(settings, []setting{
 		{
@@ -113,6 +120,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	}
 	if c.profilesDir == "" {
 		return usagef("--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml")
+	}
+	if err := c.readTrust(); err != nil {
+		return err
 	}
 	sockets := c.sockets()
 	if err := sockets.Validate(); err != nil {

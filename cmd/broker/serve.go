@@ -60,7 +60,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	options = append(options, c.useMemory(os.DirFS("/"), logger)...)
 	broker := server.New(logger, metrics, options...)
 
-	source, err := profile.Watch(watching, c.profilesDir,
+	watchOptions := []profile.Option{
 		profile.WithPollInterval(c.pollInterval),
 		profile.WithCompileOptions(c.compileOptions()...),
 		profile.WithObserver(func(event profile.Event) {
@@ -71,7 +71,11 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 			logLook(logger, event)
 		}),
 		profile.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
-	)
+	}
+	if len(c.trust.Keys) > 0 {
+		watchOptions = append(watchOptions, profile.WithTrust(c.trust, c.stateDir))
+	}
+	source, err := profile.Watch(watching, c.profilesDir, watchOptions...)
 	if err != nil {
 		return err
 	}

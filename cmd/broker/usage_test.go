@@ -66,7 +66,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "socket-dir", "callers", "caller-profiles", "shared-identity", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "trusted-keys", "profiles-audience", "lowest-revision", "state-dir", "socket-dir", "callers", "caller-profiles", "shared-identity", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {

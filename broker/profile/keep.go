@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
+)
+
+// The directory that sets are kept in looks as a kubelet leaves a projected
+// volume: a directory for each set, and a link to the one that counts. So a set
+// is there as a whole or not at all, whenever the process ends.
+const (
+	keptPattern = "..set-*"
+	keptPrefix  = "..set-"
+	nextLink    = "..data_next"
+)
+
+// prepareStateDir makes the directory, or takes one that others cannot look into.
+func prepareStateDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("close the state directory to others: %w", err)
+	}
+	return nil
+}
+
+// keep makes a set the one that the next start begins with.
+func keep(dir string, set pair) (err error) {
+	before, _ := os.Readlink(filepath.Join(dir, watch.DataLink)) // none the first time
+	// What a process left that ended halfway takes room that this set may need.
+	if err := removeKept(dir, before); err != nil {
+		return err
+	}
+	next, err := os.MkdirTemp(dir, keptPattern) // mode 0700
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(next))
+		}
+	}()
+	for name, content := range map[string][]byte{FileName: set.profiles, signed.FileName: set.signature} {
+		if err := os.WriteFile(filepath.Join(next, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	link := filepath.Join(dir, nextLink)
+	if err := os.Symlink(filepath.Base(next), link); err != nil {
+		return err
+	}
+	return os.Rename(link, filepath.Join(dir, watch.DataLink))
+}
+
+// removeKept removes what is kept save one set.
+func removeKept(dir, except string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name == nextLink || (strings.HasPrefix(name, keptPrefix) && name != except) {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+)
+
+// trustSettings are those of signed sets.
+func (c *config) trustSettings() []setting {
+	return []setting{
+		{
+			name: "trusted-keys", env: "CRYPTO_BROKER_TRUSTED_KEYS", kind: "keys", set: someText(&c.trustedKeys),
+			usage: "public keys separated by commas, each ed25519: and base64; with them only a set is served that lies beside a signature file " + signed.FileName + " by one of them; without them sets need no signature",
+		},
+		{
+			name: "profiles-audience", env: "CRYPTO_BROKER_PROFILES_AUDIENCE", kind: "text", set: someText(&c.trust.Audience),
+			usage: "what signed sets must be made for; required with --trusted-keys",
+		},
+		{
+			name: "lowest-revision", env: "CRYPTO_BROKER_LOWEST_REVISION", kind: "number", initial: "0", set: revision(&c.trust.Lowest),
+			usage: "lowest revision of a signed set that is served",
+		},
+		{
+			name: "state-dir", env: "CRYPTO_BROKER_STATE_DIR", kind: "path", set: absolutePath(&c.stateDir),
+			usage: "directory that keeps the signed set that is served, so that no older one is after a restart; made if missing, and nobody else should write there",
+		},
+	}
+}
+
+// readTrust checks what no single setting of signed sets can tell. The keys are
+// read here, since errors of single settings repeat their values, which could be
+// private keys by mistake.
+func (c *config) readTrust() error {
+	if c.trustedKeys == "" {
+		var name string
+		switch {
+		case c.trust.Audience != "":
+			name = "--profiles-audience"
+		case c.trust.Lowest != 0:
+			name = "--lowest-revision"
+		case c.stateDir != "":
+			name = "--state-dir"
+		default:
+			return nil
+		}
+		return usagef("%s is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well", name)
+	}
+	for text := range strings.SplitSeq(c.trustedKeys, ",") {
+		key, err := signed.ParseKey(text)
+		if err != nil {
+			return usagef("--trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS: %v", err)
+		}
+		c.trust.Keys = append(c.trust.Keys, key)
+	}
+	if c.trust.Audience == "" {
+		return usagef("--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: what signed sets must be made for")
+	}
+	if err := c.trust.Check(); err != nil {
+		return usagef("--trusted-keys, --profiles-audience and --lowest-revision: %v", err)
+	}
+	return nil
+}
+
+func someText(into *string) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return errors.New("expected some text")
+		}
+		*into = text
+		return nil
+	}
+}
+
+func revision(into *int64) func(string) error {
+	return func(text string) error {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return errors.New("expected a number from 0 to 9223372036854775807")
+		}
+		*into = n
+		return nil
+	}
+}
