@@ -60,7 +60,7 @@ func differences(found, want corev1.Container) (fields []string) {
 // sockets what they are.
 func isHarmlessMount(mountPath string) bool {
 	at := path.Clean(mountPath)
-	for _, own := range []string{brokerBinary, profilesDir, brokerSocketDir} {
+	for _, own := range []string{brokerBinary, profilesDir, keysDir, brokerSocketDir} {
 		if within(own, at) || within(at, own) {
 			return false
 		}

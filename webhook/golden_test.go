@@ -39,8 +39,9 @@ func testTemplate() Template {
 			},
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
 		},
-		LogLevel: "info",
-		Version:  "0.1.0",
+		LogLevel:      "info",
+		Version:       "0.1.0",
+		AllowedImages: []string{"registry.example/broker:1.2.3", "registry.example/fips/broker@sha256:" + strings.Repeat("5a", 32)},
 	}
 }
 

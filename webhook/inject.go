@@ -106,6 +106,7 @@ func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
 	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
 	socket, profiles := r.volumes()
 	pod.Spec.Volumes = append(pod.Spec.Volumes, socket, profiles)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, r.keyVolumes()...)
 	return warnings, nil
 }
 

@@ -88,7 +88,20 @@ func (r *rendering) keepVolumes(pod *corev1.Pod) (problems []string) {
 	other := *r
 	other.snapshot = !r.snapshot
 	_, otherProfiles := other.volumes()
-	for _, want := range [][]corev1.Volume{{socket}, {profiles, otherProfiles}} {
+	wanted := [][]corev1.Volume{{socket}, {profiles, otherProfiles}}
+	for _, volume := range r.keyVolumes() {
+		wanted = append(wanted, []corev1.Volume{volume})
+	}
+	known := map[string]bool{}
+	for _, want := range wanted {
+		known[want[0].Name] = true
+	}
+	for i, volume := range pod.Spec.Volumes {
+		if isReservedVolume(volume.Name) && !known[volume.Name] {
+			problems = append(problems, fmt.Sprintf("spec.volumes[%d]: found a volume %q that the operator does not make; %s", i, volume.Name, wayOut))
+		}
+	}
+	for _, want := range wanted {
 		name := want[0].Name
 		i := slices.IndexFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == name })
 		switch {

@@ -57,7 +57,7 @@ func inBroker(change func(*corev1.Container)) func(*corev1.Pod) {
 }
 
 const reserved = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
-	"leave out the container crypto-broker, the volumes crypto-broker-socket and crypto-broker-profiles and the mounts of them"
+	"leave out the container crypto-broker, the volumes crypto-broker-socket, crypto-broker-profiles and crypto-broker-keys-*, and the mounts of them"
 
 func TestInjectRefuses(t *testing.T) {
 	tests := map[string]struct {

@@ -31,6 +31,9 @@ const (
 
 	profilesDir = "/etc/crypto-broker/profiles"
 
+	// keysDir has a directory for each Secret with keys.
+	keysDir = "/etc/crypto-broker/keys"
+
 	brokerBinary = "/broker"
 
 	// statusPortName is the name of the port in the broker's container.
@@ -138,6 +141,14 @@ func (r rendering) container() corev1.Container {
 	if allowed := r.wishes.allowed(r.callers); allowed != "" {
 		container.Args = append(container.Args, "--caller-profiles="+allowed)
 	}
+	if len(r.wishes.keys) > 0 {
+		container.Args = append(container.Args, "--keys-dir="+keysDir)
+		for i, secret := range r.wishes.keys {
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
+				Name: keysVolume(i), MountPath: path.Join(keysDir, secret), ReadOnly: true,
+			})
+		}
+	}
 	if r.shared {
 		container.Args = append(container.Args, "--shared-identity")
 	}
@@ -232,3 +243,23 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	}
 	return socket, profiles
 }
+
+// keyVolumes are those of the Secrets with keys. A Secret that is not there keeps
+// the pod from starting.
+func (r rendering) keyVolumes() []corev1.Volume {
+	var volumes []corev1.Volume
+	for i, secret := range r.wishes.keys {
+		volumes = append(volumes, corev1.Volume{
+			Name: keysVolume(i),
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: secret},
+				}}},
+				DefaultMode: ptr.To[int32](0o444),
+			}},
+		})
+	}
+	return volumes
+}
+
+func keysVolume(i int) string { return v1alpha1.KeysVolumePrefix + strconv.Itoa(i+1) }

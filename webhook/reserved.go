@@ -15,11 +15,11 @@ import (
 // wayOut ends the sentences about reserved names. A pod that was copied from a
 // running one carries the broker of that one, perhaps of an older operator.
 const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
-	"leave out the container " + v1alpha1.BrokerContainer + ", the volumes " + v1alpha1.SocketVolume + " and " +
-	v1alpha1.ProfilesVolume + " and the mounts of them"
+	"leave out the container " + v1alpha1.BrokerContainer + ", the volumes " + v1alpha1.SocketVolume + ", " +
+	v1alpha1.ProfilesVolume + " and " + v1alpha1.KeysVolumePrefix + "*, and the mounts of them"
 
 func isReservedVolume(name string) bool {
-	return name == v1alpha1.SocketVolume || name == v1alpha1.ProfilesVolume
+	return name == v1alpha1.SocketVolume || name == v1alpha1.ProfilesVolume || strings.HasPrefix(name, v1alpha1.KeysVolumePrefix)
 }
 
 // reservedNames finds the reserved names in a pod that has no broker yet. A

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -20,6 +22,11 @@ const minStatusPort = 1024
 type Template struct {
 	// Image is the broker's image. Its entrypoint is the broker.
 	Image string
+
+	// AllowedImages are further images that a pod may choose by annotation, each
+	// with its tag or digest. An image is allowed only if it is in here letter by
+	// letter.
+	AllowedImages []string
 
 	// PullPolicy of the image; the API server's default if empty.
 	PullPolicy corev1.PullPolicy
@@ -59,6 +66,11 @@ func (t Template) validate() error {
 	if t.Image == "" {
 		problems = append(problems, errors.New("the field Image is empty, expected the broker's image"))
 	}
+	for _, image := range t.AllowedImages {
+		if err := CheckAllowedImage(image); err != nil {
+			problems = append(problems, fmt.Errorf("the field AllowedImages has %w", err))
+		}
+	}
 	if t.SocketGroup < 1 || t.SocketGroup > 65535 {
 		problems = append(problems, fmt.Errorf("the field SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
 	}
@@ -78,6 +90,27 @@ func (t Template) validate() error {
 	}
 	return nil
 }
+
+// CheckAllowedImage says what keeps an image from being one of
+// Template.AllowedImages.
+func CheckAllowedImage(image string) error {
+	name, digest, pinned := strings.Cut(image, "@")
+	// What is behind the last slash may have a colon in front of a tag; before
+	// it, one is in front of a registry's port.
+	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
+	switch {
+	case image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '*' }):
+		return fmt.Errorf("%q, expected an image such as registry.example/broker:1.2.3", image)
+	case pinned && !digestPattern.MatchString(digest):
+		return fmt.Errorf("%q, expected behind @ a digest of the form sha256: and 64 hexadecimal digits", image)
+	case !pinned && (!tagged || tag == ""):
+		return fmt.Errorf("%q, expected an image with a tag or a digest: without, it would be any image of the repository", image)
+	}
+	return nil
+}
+
+// digestPattern is the digest of an image.
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // stamp is the value of the annotation that tells which operator injected a
 // pod, and from which template: "<version>/<12 hex digits>". The digits change

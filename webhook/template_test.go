@@ -66,3 +66,39 @@ func TestATemplateThatCannotBeUsedIsRefusedWithEveryReason(t *testing.T) {
 		t.Errorf("a template with default values is refused: %v", err)
 	}
 }
+
+func TestAnImageIsAllowedWithItsTagOrDigestOnly(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	for image, want := range map[string]string{
+		"registry.example/broker:1.2.3":                "",
+		"registry.example:5000/team/broker:v1":         "",
+		"broker:1":                                     "",
+		"registry.example/broker@" + digest:            "",
+		"registry.example/broker:1@" + digest:          "",
+		"registry.example/broker":                      "with a tag or a digest",
+		"registry.example:5000/broker":                 "with a tag or a digest",
+		"registry.example/broker:":                     "with a tag or a digest",
+		"registry.example/broker@sha256:5a":            "64 hexadecimal digits",
+		"registry.example/broker:1@latest":             "64 hexadecimal digits",
+		"registry.example/*:1":                         "an image such as",
+		"registry.example/broker:1,registry.example/b": "an image such as",
+		"": "an image such as",
+	} {
+		template := testTemplate()
+		template.AllowedImages = []string{image}
+		switch err := template.validate(); {
+		case want == "" && err != nil:
+			t.Errorf("%s is refused: %v", image, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: found the error %v, expected one with %q", image, err, want)
+		}
+	}
+}
+
+func TestTheStampDoesNotChangeWithWhatPodsMayChoose(t *testing.T) {
+	other := testTemplate()
+	other.AllowedImages = nil
+	if before, after := testTemplate().stamp(), other.stamp(); before != after {
+		t.Errorf("other images that are allowed lead from %q to %q, expected the same stamp", before, after)
+	}
+}

@@ -145,6 +145,21 @@ func statusPort(value string) (int32, error) {
 	return int32(port), nil
 }
 
+// secretNames reads names of Secrets with keys.
+func secretNames(value string) ([]string, error) {
+	const what = "names of Secrets in the pod's namespace"
+	names, err := items(value, what)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if secretName(name) != nil {
+			return nil, fmt.Errorf("%s; %q can't be one", what, name)
+		}
+	}
+	return names, nil
+}
+
 func secretName(value string) error {
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
 		return errors.New("the name of a Secret in the pod's namespace")

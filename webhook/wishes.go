@@ -30,8 +30,12 @@ type wishes struct {
 	requests, limits corev1.ResourceList
 
 	logLevel   string
+	image      string
 	statusPort int32
 	pullSecret string
+
+	// keys are the names of Secrets.
+	keys []string
 }
 
 // annotation is one by which a pod asks for something.
@@ -77,6 +81,14 @@ var annotationsRead = []annotation{
 	{v1alpha1.MetricsPortAnnotation, func(w *wishes, value string) (err error) {
 		w.statusPort, err = statusPort(value)
 		return err
+	}},
+	{v1alpha1.KeysAnnotation, func(w *wishes, value string) (err error) {
+		w.keys, err = secretNames(value)
+		return err
+	}},
+	{v1alpha1.ImageAnnotation, func(w *wishes, value string) error {
+		w.image = value
+		return nil // see fit
 	}},
 	{v1alpha1.ImagePullSecretAnnotation, func(w *wishes, value string) error {
 		w.pullSecret = value
@@ -181,6 +193,9 @@ func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
 			}
 		}
 	}
+	if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; asked && w.image != template.Image && !slices.Contains(template.AllowedImages, w.image) {
+		problem(v1alpha1.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", list(append([]string{template.Image}, template.AllowedImages...)))
+	}
 	if w.statusPort != 0 {
 		if pod.Spec.HostNetwork {
 			problem(v1alpha1.MetricsPortAnnotation, "no such annotation: the pod uses the host's network, where its broker opens no port")
@@ -238,6 +253,9 @@ func (w *wishes) wants(container string) bool {
 
 // over puts the wishes in the place of what the template has for all pods.
 func (w *wishes) over(template Template) Template {
+	if w.image != "" {
+		template.Image = w.image
+	}
 	if w.logLevel != "" {
 		template.LogLevel = w.logLevel
 	}

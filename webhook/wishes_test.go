@@ -29,6 +29,9 @@ func refusalOf(t *testing.T, pod *corev1.Pod) []string {
 	return refusal.Problems
 }
 
+const allowedImages = "one of the images that the operator allows, letter by letter: localhost/crypto-broker/broker:0.1.0, registry.example/broker:1.2.3, " +
+	"registry.example/fips/broker@sha256:5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
+
 func second(container corev1.Container) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.Containers = append(pod.Spec.Containers, container) }
 }
@@ -88,8 +91,17 @@ func TestAnAnnotationThatCannotBeRefusesThePod(t *testing.T) {
 			name: "metrics-port", value: "9090", change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 9090}} },
 			want: `found "9090", expected a port that no other container declares, as spec.containers[0].ports[0] of container "app" does`,
 		},
-		"a port on the host":         {name: "metrics-port", value: "9090", change: func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }, want: `found "9090", expected no such annotation: the pod uses the host's network, where its broker opens no port`},
-		"a Secret that cannot be":    {name: "image-pull-secret", value: "My Secret", want: `found "My Secret", expected the name of a Secret in the pod's namespace`},
+		"a port on the host":                            {name: "metrics-port", value: "9090", change: func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }, want: `found "9090", expected no such annotation: the pod uses the host's network, where its broker opens no port`},
+		"a Secret that cannot be":                       {name: "image-pull-secret", value: "My Secret", want: `found "My Secret", expected the name of a Secret in the pod's namespace`},
+		"no Secret with keys":                           {name: "keys", value: "", want: `found "", expected names of Secrets in the pod's namespace separated by single commas`},
+		"a Secret with keys that cannot be":             {name: "keys", value: "a, B", want: `found "a, B", expected names of Secrets in the pod's namespace; "B" can't be one`},
+		"a Secret with keys of a path":                  {name: "keys", value: "../a", want: `found "../a", expected names of Secrets in the pod's namespace; "../a" can't be one`},
+		"a Secret with keys twice":                      {name: "keys", value: "a,a", want: `found "a,a", expected names of Secrets in the pod's namespace separated by commas, each of them once; "a" is there twice`},
+		"another tag of an image that is allowed":       {name: "image", value: "registry.example/broker:1.2.3-debug", want: `found "registry.example/broker:1.2.3-debug", expected ` + allowedImages},
+		"an image that is allowed, without its tag":     {name: "image", value: "registry.example/broker", want: `found "registry.example/broker", expected ` + allowedImages},
+		"an image that begins like one that is allowed": {name: "image", value: "registry.example/broker:1.2.3/evil:1", want: `found "registry.example/broker:1.2.3/evil:1", expected ` + allowedImages},
+		"an image of a digest that is not allowed":      {name: "image", value: "registry.example/broker:1.2.3@sha256:" + strings.Repeat("5a", 32), want: fmt.Sprintf("found %q… (101 bytes), expected ", ("registry.example/broker:1.2.3@sha256:" + strings.Repeat("5a", 32))[:100]) + allowedImages},
+		"no image":                   {name: "image", value: "", want: `found "", expected ` + allowedImages},
 		"two Secrets":                {name: "image-pull-secret", value: "a,b", want: `found "a,b", expected the name of a Secret in the pod's namespace`},
 		"more profiles than a bound": {name: "profiles", value: numbered(101), want: fmt.Sprintf("found %q… (%d bytes), expected at most 100 names of profiles; there are 101", numbered(101)[:100], len(numbered(101)))},
 	}

@@ -54,6 +54,12 @@ const (
 	// MetricsPortAnnotation is the broker's status port in this pod.
 	MetricsPortAnnotation = "cryptobroker.io/metrics-port"
 
+	// ImageAnnotation is the broker's image, one that the operator allows.
+	ImageAnnotation = "cryptobroker.io/image"
+
+	// KeysAnnotation lists Secrets with keys for the broker.
+	KeysAnnotation = "cryptobroker.io/keys"
+
 	// ImagePullSecretAnnotation is the Secret to pull the broker's image with.
 	ImagePullSecretAnnotation = "cryptobroker.io/image-pull-secret"
 )
@@ -106,6 +112,10 @@ const (
 
 	// ProfilesVolume holds the profiles; only the broker mounts it.
 	ProfilesVolume = "crypto-broker-profiles"
+
+	// KeysVolumePrefix and a number from 1 on name the volumes of Secrets with
+	// keys; only the broker mounts them.
+	KeysVolumePrefix = "crypto-broker-keys-"
 )
 
 // Namespaces whose pods are never touched and that get no profiles, besides

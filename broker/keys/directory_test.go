@@ -26,29 +26,33 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		"pkcs8.key":      privatePEM(rsaKey),
-		"pkcs1.key":      block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)),
-		"sec1.key":       block("EC PARAMETERS", []byte{6, 0}) + block("EC PRIVATE KEY", ecDER),
-		"edwards.key":    privatePEM(edKey),
-		"lattice.key":    privatePEM(mlKey),
-		"pair.key":       privatePEM(ecKey),
-		"pair.crt":       certificate(ecKey, ecKey, nil),
-		"pair.pub":       publicPEM(ecKey),
-		"public.pub":     publicPEM(mlKey),
-		"trusted.crt":    certificate(rsaKey, rsaKey, nil),
-		"aes128.bin":     strings.Repeat("k", 16),
-		"aes192.bin":     strings.Repeat("k", 24),
-		"aes256.bin":     strings.Repeat("\n", 32),
-		"issuer/tls.key": privatePEM(ecKey),
-		"issuer/tls.crt": certificate(ecKey, ecKey, nil),
-		"issuer/ca.crt":  certificate(ecKey, ecKey, nil),
-		".hidden.key":    "nobody reads this",
+		"pkcs8.key":       privatePEM(rsaKey),
+		"pkcs1.key":       block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)),
+		"sec1.key":        block("EC PARAMETERS", []byte{6, 0}) + block("EC PRIVATE KEY", ecDER),
+		"edwards.key":     privatePEM(edKey),
+		"lattice.key":     privatePEM(mlKey),
+		"pair.key":        privatePEM(ecKey),
+		"pair.crt":        certificate(ecKey, ecKey, nil),
+		"pair.pub":        publicPEM(ecKey),
+		"public.pub":      publicPEM(mlKey),
+		"trusted.crt":     certificate(rsaKey, rsaKey, nil),
+		"aes128.bin":      strings.Repeat("k", 16),
+		"aes192.bin":      strings.Repeat("k", 24),
+		"aes256.bin":      strings.Repeat("\n", 32),
+		"issuer/tls.key":  privatePEM(ecKey),
+		"issuer/tls.crt":  certificate(ecKey, ecKey, nil),
+		"issuer/ca.crt":   certificate(ecKey, ecKey, nil),
+		"shop/orders.bin": strings.Repeat("o", 32),
+		"shop/mail.key":   privatePEM(edKey),
+		"shop/ca.crt":     certificate(rsaKey, rsaKey, nil), // beside no tls.key: the key "ca"
+		"shop/.orders":    "nobody reads this either",
+		".hidden.key":     "nobody reads this",
 	} {
 		write(t, filepath.Join(dir, name), content)
 	}
 	d := watch(t, dir)
-	if e := d.next(); e.Keys != 12 || e.Unusable != 0 || len(e.Problems) != 0 || e.Err != nil {
-		t.Fatalf("%+v, want 12 keys and nothing wrong", e)
+	if e := d.next(); e.Keys != 15 || e.Unusable != 0 || len(e.Problems) != 0 || e.Err != nil {
+		t.Fatalf("%+v, want 15 keys and nothing wrong", e)
 	}
 	for id, want := range map[string]string{
 		"pkcs8":   "signs *rsa.PublicKey",
@@ -63,6 +67,9 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		"aes192":  "encrypts with 192 bits",
 		"aes256":  "encrypts with 256 bits",
 		"issuer":  "signs *ecdsa.PublicKey with 1 certificate",
+		"orders":  "encrypts with 256 bits",
+		"mail":    "signs ed25519.PublicKey",
+		"ca":      "verifies *rsa.PublicKey with 1 certificate",
 	} {
 		t.Run(id, func(t *testing.T) {
 			key, err := d.Key(t.Context(), id)
@@ -112,7 +119,7 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		},
 		"a private key with rubbish inside": {
 			map[string]string{"k.key": block("PRIVATE KEY", []byte(content))},
-			[]string{"k.key: is damaged: the content of its PEM block is no DER"},
+			[]string{`k.key: has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 7 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
 		},
 		"an encrypted private key": {
 			map[string]string{"k.key": block("ENCRYPTED PRIVATE KEY", []byte(content))},
@@ -159,9 +166,21 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		"a Secret of another kind": {
 			map[string]string{"k/password": content},
 			[]string{
-				"k: holds neither tls.key nor tls.crt, expected the files of a Secret of type kubernetes.io/tls",
-				"k/password: is ignored, expected tls.key and tls.crt in the directory of a key",
+				"k: holds no file of a key, expected tls.key, tls.crt or names of keys with .key, .crt, .pub or .bin",
+				"k/password: is ignored, expected tls.key, tls.crt or the name of a key with .key, .crt, .pub or .bin",
 			},
+		},
+		"a key that two Secrets have": {
+			map[string]string{"a/k.bin": strings.Repeat(content, 5)[:32], "b/k.bin": strings.Repeat(content, 5)[1:33]},
+			[]string{"b/k.bin: is there beside a/k.bin for the same key, expected one of them"},
+		},
+		"a name in a Secret that is no id": {
+			map[string]string{"k/my key.bin": strings.Repeat(content, 5)[:32]},
+			[]string{"k/my key.bin: is ignored: the id of a key has letters, digits, dots, hyphens and underscores only"},
+		},
+		"a Secret of type kubernetes.io/tls whose name is too long": {
+			map[string]string{strings.Repeat("k", 65) + "/tls.crt": certificate(ecKey, ecKey, nil)},
+			[]string{strings.Repeat("k", 65) + "/tls.crt: is ignored: as the id of a key it has 65 bytes, expected at most 64"},
 		},
 		"a file of another kind": {
 			map[string]string{"k.p12": content},

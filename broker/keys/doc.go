@@ -15,6 +15,7 @@
 //	<id>.pub              PEM public key (SubjectPublicKeyInfo), to verify only
 //	<id>.bin              AES key: 16, 24 or 32 bytes as they are
 //	<id>/tls.key, tls.crt a Secret of type kubernetes.io/tls, mounted as a subdirectory
+//	<any>/<id>.key, …     another Secret, mounted as a subdirectory
 //
 // A key is a .bin file alone, or at least one of .key, .crt and .pub, which then
 // belong to the same public key. Without a .key it only verifies.

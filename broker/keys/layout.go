@@ -22,7 +22,7 @@ const (
 	roles = int(iota)
 )
 
-// suffixes of the files in the directory itself.
+// suffixes of the files in the directory itself and in Secrets of most types.
 var suffixes = [roles]string{privateKey: ".key", certificates: ".crt", publicKey: ".pub", rawKey: ".bin"}
 
 // tlsNames are the files of a Secret of type kubernetes.io/tls.
@@ -122,29 +122,44 @@ func survey(dir string) ([]files, []Problem, error) {
 	return all, problems, nil
 }
 
-// surveySecret finds the files of a Secret of type kubernetes.io/tls.
-func surveySecret(dir, id string, place func(id, path string, r role)) []Problem {
-	if problem, ok := checkID(id, id); !ok {
-		return []Problem{problem}
-	}
-	entries, err := os.ReadDir(filepath.Join(dir, id))
+// surveySecret finds the files of a Secret that is mounted as a subdirectory. One
+// of type kubernetes.io/tls is the key of the directory's name; another holds keys
+// as the directory itself does.
+func surveySecret(dir, secret string, place func(id, path string, r role)) []Problem {
+	entries, err := os.ReadDir(filepath.Join(dir, secret))
 	if err != nil {
-		return []Problem{{Path: id, Key: id, Message: "cannot be read: " + reason(err)}}
+		return []Problem{{Path: secret, Key: secret, Message: "cannot be read: " + reason(err)}}
 	}
+	isTLS := slices.ContainsFunc(entries, func(entry os.DirEntry) bool {
+		_, ok := tlsNames[entry.Name()]
+		return ok
+	})
 	var problems []Problem
 	used := false
 	for _, entry := range entries {
 		name := entry.Name()
-		path := filepath.Join(id, name)
-		if r, ok := tlsNames[name]; ok {
-			place(id, path, r)
-			used = true
-		} else if name != tlsAlso && !strings.HasPrefix(name, ".") {
-			problems = append(problems, Problem{Path: path, Key: id, Warning: true, Message: "is ignored, expected tls.key and tls.crt in the directory of a key"})
+		path := filepath.Join(secret, name)
+		if strings.HasPrefix(name, ".") || isTLS && name == tlsAlso {
+			continue
 		}
+		id := secret
+		r, ok := tlsNames[name]
+		if !ok {
+			id, r, ok = splitName(name)
+		}
+		if !ok {
+			problems = append(problems, Problem{Path: path, Key: secret, Warning: true, Message: "is ignored, expected tls.key, tls.crt or the name of a key with .key, .crt, .pub or .bin"})
+			continue
+		}
+		used = true
+		if problem, ok := checkID(id, path); !ok {
+			problems = append(problems, problem)
+			continue
+		}
+		place(id, path, r)
 	}
 	if !used {
-		problems = append(problems, Problem{Path: id, Key: id, Message: "holds neither tls.key nor tls.crt, expected the files of a Secret of type kubernetes.io/tls"})
+		problems = append(problems, Problem{Path: secret, Key: secret, Message: "holds no file of a key, expected tls.key, tls.crt or names of keys with .key, .crt, .pub or .bin"})
 	}
 	return problems
 }

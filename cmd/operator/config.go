@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
 // Ways by which a set of profiles reaches running pods.
@@ -40,6 +42,7 @@ type config struct {
 	validatingConfiguration string
 
 	brokerImage         string
+	allowedBrokerImages []string
 	brokerPullPolicy    string
 	brokerStatusPort    int32
 	brokerCPURequest    string
@@ -78,6 +81,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle is kept current")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of the brokers that are injected; required with --enable-webhooks")
+	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas and each with its tag or digest; a pod has to name one letter by letter")
 	f.StringVar(&c.brokerPullPolicy, "broker-image-pull-policy", string(corev1.PullIfNotPresent), "`policy` for pulling it: Always, IfNotPresent or Never")
 	f.Int32Var(&c.brokerStatusPort, "broker-status-port", 9470, "`port` that brokers serve probes, metrics and the digest of their profiles on, 1024 to 65535")
 	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU that a broker requests, as a `quantity`; 0 leaves it out")
@@ -162,6 +166,11 @@ func (c *config) check() error {
 		}
 		if c.brokerImage == "" {
 			problem("broker-image", "", "the image of the brokers to inject")
+		}
+		for _, image := range c.allowedBrokerImages {
+			if err := webhook.CheckAllowedImage(image); err != nil {
+				problems = append(problems, fmt.Errorf("--allowed-broker-images has %w", err))
+			}
 		}
 		oneOf("broker-image-pull-policy", c.brokerPullPolicy, string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever))
 		oneOf("broker-log-level", c.brokerLogLevel, "debug", "info", "warn", "error")

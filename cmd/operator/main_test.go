@@ -20,7 +20,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	for _, flag := range []string{
 		"--namespace", "--leader-elect", "--propagation", "--metrics-bind-address", "--health-probe-bind-address",
 		"--enable-webhooks", "--webhook-port", "--webhook-service-name", "--ca-secret-name",
-		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--broker-image-pull-policy",
+		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--allowed-broker-images", "--broker-image-pull-policy",
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
 		"--broker-log-level", "--socket-group", "--log-level", "--log-format",
 	} {
@@ -42,6 +42,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"an address without a port":       {[]string{"--metrics-bind-address=8080"}, `--metrics-bind-address is "8080", expected an address with a port`},
 		"no image to inject":              {nil, `--broker-image is "", expected the image of the brokers to inject`},
 		"another pull policy":             {[]string{"--broker-image-pull-policy=Sometimes"}, `expected Always, IfNotPresent or Never`},
+		"an image without a tag":          {[]string{"--allowed-broker-images=registry.example/broker"}, `--allowed-broker-images has "registry.example/broker", expected an image with a tag or a digest`},
 		"a privileged status port":        {[]string{"--broker-status-port=80"}, `--broker-status-port is "80", expected a port from 1024 to 65535`},
 		"a group beyond a user namespace": {[]string{"--socket-group=65536"}, `--socket-group is "65536", expected a group id from 1 to 65535`},
 		"no quantity":                     {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},

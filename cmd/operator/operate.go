@@ -134,14 +134,15 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 	err := webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: c.namespace,
 		Template: webhook.Template{
-			Image:       c.brokerImage,
-			PullPolicy:  corev1.PullPolicy(c.brokerPullPolicy),
-			SocketGroup: c.socketGroup,
-			StatusPort:  c.brokerStatusPort,
-			Resources:   c.brokerResources,
-			LogLevel:    c.brokerLogLevel,
-			RequireFIPS: c.brokerRequireFIPS,
-			Version:     programVersion(),
+			Image:         c.brokerImage,
+			AllowedImages: c.allowedBrokerImages,
+			PullPolicy:    corev1.PullPolicy(c.brokerPullPolicy),
+			SocketGroup:   c.socketGroup,
+			StatusPort:    c.brokerStatusPort,
+			Resources:     c.brokerResources,
+			LogLevel:      c.brokerLogLevel,
+			RequireFIPS:   c.brokerRequireFIPS,
+			Version:       programVersion(),
 		},
 	})
 	if err != nil {
