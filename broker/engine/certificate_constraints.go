@@ -141,7 +141,7 @@ func constraintsProblem(value []byte, leaf *x509.Certificate) (string, error) {
 		switch name.Tag {
 		case tagEmail, tagDNS, tagURI, tagIP:
 		case tagDirectory:
-			if _, err := asn1.Unmarshal(name.Bytes, &pkix.RDNSequence{}); err != nil {
+			if !isDistinguishedName(name.Bytes) {
 				return "a directory name cannot be read", nil
 			}
 			within, err := withinAny(name.Bytes, permitted)
@@ -211,6 +211,11 @@ func within(name, base []byte) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+func isDistinguishedName(der []byte) bool {
+	_, err := asn1.Unmarshal(der, &pkix.RDNSequence{})
+	return err == nil
 }
 
 // sameRDN compares two sets of attributes. DER sorts them.

@@ -53,8 +53,8 @@ var pssDigests = map[x509.SignatureAlgorithm]int{
 // checkIssuer checks that the issuer may issue what the profile makes.
 func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time) error {
 	certificate := issuer.Certificate
-	public, ok := issuer.Key.Public().(interface{ Equal(crypto.PublicKey) bool })
-	if !ok || !public.Equal(certificate.PublicKey) {
+	public := issuer.Key.Public()
+	if !SamePublicKey(public, certificate.PublicKey) {
 		return issuer.keyProblem("is not the key of the issuer's certificate, expected the private key that belongs to its public key")
 	}
 	if problem := keyProblem(policy.IssuerKeys(), "issuers", public); problem != "" {

@@ -118,7 +118,7 @@ func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature 
 		return malformed("holds no certificate of its signer, and the key has none that it names")
 	}
 	signed.Certificates = certificatesOf(candidates, func(certificate *x509.Certificate) bool {
-		return sameKey(certificate.PublicKey, key.Public)
+		return SamePublicKey(certificate.PublicKey, key.Public)
 	})
 	if len(signed.Certificates) == 0 {
 		return false, nil // made with another key

@@ -178,12 +178,6 @@ func oneDER(data []byte, depth int) bool {
 	return true
 }
 
-// sameKey tells whether two public keys are the same.
-func sameKey(a, b crypto.PublicKey) bool {
-	equal, ok := a.(interface{ Equal(crypto.PublicKey) bool })
-	return ok && equal.Equal(b)
-}
-
 func certificatesOf[T any](certificates []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(certificates), func(c T) bool { return !keep(c) })
 }

@@ -136,7 +136,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 		if err != nil {
 			return nil, path, err
 		}
-		if public != nil && !samePublic(public, given) {
+		if public != nil && !engine.SamePublicKey(public, given) {
 			return nil, path, errors.New("has the public key of another key than the private key beside it")
 		}
 		public = given
@@ -148,7 +148,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 		if public == nil {
 			public = chain[0].PublicKey
 		}
-		if !samePublic(public, chain[0].PublicKey) {
+		if !engine.SamePublicKey(public, chain[0].PublicKey) {
 			return nil, path, errors.New("has the certificate of another key than the one beside it")
 		}
 	}
@@ -232,9 +232,4 @@ func ofKubelet(name string) bool {
 
 func existing(paths [roles]string) []string {
 	return slices.DeleteFunc(slices.Clone(paths[:]), func(path string) bool { return path == "" })
-}
-
-func samePublic(a, b crypto.PublicKey) bool {
-	equal, ok := a.(interface{ Equal(crypto.PublicKey) bool })
-	return ok && equal.Equal(b)
 }

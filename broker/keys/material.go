@@ -28,19 +28,31 @@ import (
 // for RSA and SEC 1 for ECDSA. ML-DSA keys are in the seed form of RFC 9881.
 func ParseSigner(data []byte) (crypto.Signer, error) {
 	if isDER(data) {
-		text := pem.EncodeToMemory(&pem.Block{Type: labelPKCS8, Bytes: data})
-		defer clear(text)
-		return parsePrivate(text)
+		if len(data) > maxPrivateKeySize {
+			return nil, fmt.Errorf("has %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(data), maxPrivateKeySize)
+		}
+		signer, err := parsePrivateDER(data, "has content that")
+		return usableSigner(signer, err, data)
 	}
 	if labels := labelsOf(data); len(labels) > 1 {
 		return nil, fmt.Errorf("has %d PEM blocks, the second %s, expected one private key", len(labels), quoteLabel(labels[1]))
 	}
-	return parsePrivate(data)
+	signer, err := ParsePrivateKey(data)
+	if err == nil {
+		return usableSigner(signer, nil, nil)
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, err
+	}
+	defer clear(block.Bytes)
+	return usableSigner(nil, err, block.Bytes)
 }
 
-func parsePrivate(text []byte) (crypto.Signer, error) {
-	signer, err := ParsePrivateKey(text)
-	if err != nil && isMLDSA(text) {
+// usableSigner judges what came of parsing a private key, whose DER tells more of
+// one that was not taken.
+func usableSigner(signer crypto.Signer, err error, der []byte) (crypto.Signer, error) {
+	if err != nil && isMLDSA(der) {
 		return nil, errors.New("is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone")
 	}
 	if err != nil {
@@ -52,22 +64,14 @@ func parsePrivate(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// isMLDSA tells whether a PEM text is the PKCS #8 of an ML-DSA key.
-func isMLDSA(text []byte) bool {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return false
-	}
-	defer clear(block.Bytes)
+// isMLDSA tells whether a DER is the PKCS #8 of an ML-DSA key.
+func isMLDSA(der []byte) bool {
 	var outer struct {
 		Version   int
 		Algorithm pkix.AlgorithmIdentifier
 		Key       asn1.RawValue
 	}
-	if !decodesAs(block.Bytes, &outer) {
-		return false
-	}
-	return isMLDSAKeyOID(outer.Algorithm.Algorithm)
+	return decodesAs(der, &outer) && isMLDSAKeyOID(outer.Algorithm.Algorithm)
 }
 
 // labelsOf lists the labels of all PEM blocks but those that may stand before a

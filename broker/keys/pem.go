@@ -52,18 +52,19 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 		return nil, errors.New("is encrypted, expected a private key that is not: the broker has no passphrase to open it with")
 	case len(block.Bytes) > maxPrivateKeySize:
 		return nil, fmt.Errorf("has a PEM block of %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(block.Bytes), maxPrivateKeySize)
-	}
-	// A label that belongs to another of the three forms is a common mistake
-	// that never mattered: the forms cannot be taken for each other.
-	var parsers []func([]byte) (any, error)
-	switch block.Type {
-	case labelPKCS1, labelSEC1, labelPKCS8:
-		parsers = []func([]byte) (any, error){mldsax509.ParsePKCS8PrivateKey, parsePKCS1, parseSEC1}
-	default:
+	case block.Type != labelPKCS1 && block.Type != labelSEC1 && block.Type != labelPKCS8:
 		return nil, fmt.Errorf("has a PEM block %s, expected \"PRIVATE KEY\", \"EC PRIVATE KEY\" or \"RSA PRIVATE KEY\"", quoteLabel(block.Type))
 	}
-	for _, parse := range parsers {
-		key, err := parse(block.Bytes)
+	return parsePrivateDER(block.Bytes, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
+}
+
+// parsePrivateDER reads a private key in any of the three forms. what begins the
+// sentence about content that has none of them.
+func parsePrivateDER(der []byte, what string) (crypto.Signer, error) {
+	// A label that belongs to another of the three forms is a common mistake
+	// that never mattered: the forms cannot be taken for each other.
+	for _, parse := range []func([]byte) (any, error){mldsax509.ParsePKCS8PrivateKey, parsePKCS1, parseSEC1} {
+		key, err := parse(der)
 		if err != nil {
 			continue
 		}
@@ -73,7 +74,7 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 		}
 		return signer, nil
 	}
-	return nil, explainPrivateKey(block.Bytes)
+	return nil, explainPrivateKey(der, what)
 }
 
 func parsePKCS1(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) }
@@ -124,7 +125,7 @@ func isMLDSAKeyOID(oid asn1.ObjectIdentifier) bool {
 
 // explainPrivateKey tells why no parser takes a private key. The parsers' own words are
 // for programmers, and each knows only its own form.
-func explainPrivateKey(der []byte) error {
+func explainPrivateKey(der []byte, what string) error {
 	var pkcs8 struct {
 		Version   int
 		Algorithm pkix.AlgorithmIdentifier
@@ -155,9 +156,9 @@ func explainPrivateKey(der []byte) error {
 		defer clear(sec1.Key)
 		curve = sec1.Curve
 	case decodesAs(der, new([]asn1.RawValue)):
-		return errors.New("is damaged, or no private key of PKCS #8, PKCS #1 or SEC 1")
+		return fmt.Errorf("%s is DER, but no private key of PKCS #8, PKCS #1 or SEC 1", what)
 	default:
-		return errors.New("is damaged: the content of its PEM block is no DER")
+		return fmt.Errorf("%s is damaged or cut: its %d bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1", what, len(der))
 	}
 	return explainCurve(curve)
 }

@@ -77,6 +77,10 @@ func TestAPrivateKeyIsRefusedBecauseIt(t *testing.T) {
 		block.Bytes[len(block.Bytes)/2] ^= 0xff
 		return pem.EncodeToMemory(block)
 	}
+	content := func(text []byte) []byte {
+		block, _ := pem.Decode(text)
+		return block.Bytes
+	}
 	block := func(label string, der []byte) []byte {
 		return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der})
 	}
@@ -93,8 +97,9 @@ func TestAPrivateKeyIsRefusedBecauseIt(t *testing.T) {
 		"is a certificate":                  {block("CERTIFICATE", []byte{0}), `has a PEM block "CERTIFICATE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 		"has a label without an end":        {block(strings.Repeat("X", 40), []byte{0}), `has a PEM block "` + strings.Repeat("X", 32) + `…", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 		"is larger than any key":            {block("PRIVATE KEY", make([]byte, 16<<10+1)), "has a PEM block of 16385 bytes, expected at most 16384, more than an RSA key of 16384 bits has"},
-		"has content that is no DER":        {block("PRIVATE KEY", []byte("secret")), "is damaged: the content of its PEM block is no DER"},
-		"has content that is no key":        {block("PRIVATE KEY", []byte{0x30, 0x03, 0x02, 0x01, 0x00}), "is damaged, or no private key of PKCS #8, PKCS #1 or SEC 1"},
+		"has content that is no DER":        {block("PRIVATE KEY", []byte("secret")), `has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 6 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
+		"has content that was cut":          {block("EC PRIVATE KEY", content(p256)[:40]), `has a PEM block "EC PRIVATE KEY" whose content is damaged or cut: its 40 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
+		"has content that is no key":        {block("PRIVATE KEY", []byte{0x30, 0x03, 0x02, 0x01, 0x00}), `has a PEM block "PRIVATE KEY" whose content is DER, but no private key of PKCS #8, PKCS #1 or SEC 1`},
 		"has a changed byte in RSA":         {damaged(rsa), "is damaged: its parts do not fit together"},
 		"is on a curve of other vendors":    {newPEMKey(t, "EC", "ec_paramgen_curve:secp256k1"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
 		"has the parameters of its curve":   {newPEMKey(t, "EC", "ec_paramgen_curve:P-256", "ec_param_enc:explicit"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
@@ -137,4 +142,24 @@ func FuzzParsePrivateKey(f *testing.F) {
 			t.Errorf("a key was accepted that is none: %v", err)
 		}
 	})
+}
+
+func TestASigningKeyThatWasCutIsCalledByWhatItIs(t *testing.T) {
+	text := newPEMKey(t, "EC", "ec_paramgen_curve:P-256")
+	block, _ := pem.Decode(text)
+	cut := block.Bytes[:40]
+	const damage = " is damaged or cut: its 40 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1"
+	for form, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"PEM": {pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: cut}), `has a PEM block "PRIVATE KEY" whose content` + damage},
+		"DER": {cut, "has content that" + damage},
+	} {
+		t.Run(form, func(t *testing.T) {
+			if _, err := keys.ParseSigner(c.data); err == nil || err.Error() != c.want {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
 }

@@ -5,6 +5,8 @@ package keys
 import (
 	"context"
 	"errors"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // Provider finds keys by their ids. It is safe for concurrent use.
@@ -27,19 +29,6 @@ var (
 	ErrUnavailable = errors.New("keys: the provider is not available")
 )
 
-// MaxIDLength is the longest id of a key, in bytes.
-const MaxIDLength = 64
-
-// ValidID tells whether an id can be that of a key: 1 to MaxIDLength bytes of
-// printable ASCII without spaces. A provider may know fewer.
-func ValidID(id string) bool {
-	if id == "" || len(id) > MaxIDLength {
-		return false
-	}
-	for _, c := range []byte(id) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
-	return true
-}
+// MaxIDLength is the longest id of a key, in bytes. Which ids are valid is said
+// by profile.ValidKeyID; a provider may know fewer.
+const MaxIDLength = profile.MaxKeyIDLength

@@ -30,8 +30,8 @@ const (
 	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
 	maxTextLength = 1024
 
-	// maxKeyIDLength is the longest key id, in bytes, as on the wire.
-	maxKeyIDLength = 64
+	// MaxKeyIDLength is the longest key id, in bytes, as on the wire.
+	MaxKeyIDLength = 64
 )
 
 // Sizes of keys in bits. The lower bound of RSA is what Go's crypto/rsa still

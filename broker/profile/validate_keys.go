@@ -5,7 +5,6 @@ package profile
 import (
 	"encoding/hex"
 	"maps"
-	"regexp"
 	"slices"
 )
 
@@ -51,9 +50,21 @@ func (v validator) keySize(at, around place, bits, lowest, highest int) bool {
 	return true
 }
 
-// A key id is printable ASCII without spaces, so that it can be a file name or
-// a path in a key manager and travels in messages unquoted.
-var keyIDPattern = regexp.MustCompile(`^[!-~]+$`)
+// ValidKeyID tells whether an id can be that of a key, in profiles, requests and
+// for those who have keys: 1 to MaxKeyIDLength bytes of printable ASCII without
+// spaces. So it can be a file name or a path in a key manager, and travels in
+// messages unquoted.
+func ValidKeyID(id string) bool {
+	if id == "" || len(id) > MaxKeyIDLength {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
 
 // keyIDs checks the list of keys an operation may use. A list that is there but
 // empty would read as "no key" and act as "any key".
@@ -68,9 +79,9 @@ func (v validator) keyIDs(at place, keys []KeyID) {
 		switch before, twice := first[key.ID]; {
 		case key.ID == "":
 			v.required(id, where, "a key id of 1 to 64 bytes")
-		case len(key.ID) > maxKeyIDLength:
-			v.add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), maxKeyIDLength)
-		case !keyIDPattern.MatchString(key.ID):
+		case len(key.ID) > MaxKeyIDLength:
+			v.add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
+		case !ValidKeyID(key.ID):
 			v.add(id, where, "found %s, expected printable ASCII without spaces", excerpt(key.ID))
 		case twice:
 			v.add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)

@@ -31,8 +31,8 @@ type keySource struct {
 func (k keySource) check(op engine.Operation, largest int) error {
 	switch {
 	case k.byID:
-		if !keys.ValidID(k.id) {
-			return invalid(op, k.field+".keyId", "is no id of a key, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", keys.MaxIDLength, len(k.id))
+		if !profile.ValidKeyID(k.id) {
+			return invalid(op, k.field+".keyId", "is no id of a key, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", profile.MaxKeyIDLength, len(k.id))
 		}
 		return nil
 	case k.byValue:
