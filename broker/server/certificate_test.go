@@ -256,7 +256,7 @@ func TestARequestForACertificateThatIsRefusedLearnsWhy(t *testing.T) {
 		for _, method := range []string{methodSign, methodSignCertificate, methodSignCertificateV1} {
 			t.Run(sentence+" "+method, func(t *testing.T) {
 				_, err := call(t, conn, method, c.request)
-				if status.Code(err) != c.code || !strings.HasPrefix(status.Convert(err).Message(), c.want) {
+				if status.Code(err) != c.code || !strings.HasPrefix(status.Convert(err).Message(), saidOf(method, c.want)) {
 					t.Errorf("got %v\nwant %s: %s", err, c.code, c.want)
 				}
 				for line := range strings.Lines(good.key) {

@@ -53,8 +53,8 @@ func hashBy(t *testing.T, conn *grpc.ClientConn, profile string, metadata messag
 func expectAll(t *testing.T, said map[string]error, code codes.Code, want string) {
 	t.Helper()
 	for method, err := range said {
-		if got := status.Convert(err); got.Code() != code || got.Message() != want {
-			t.Errorf("%s: got %s %q\nwant %s %q", method, got.Code(), got.Message(), code, want)
+		if got := status.Convert(err); got.Code() != code || got.Message() != saidOf(method, want) {
+			t.Errorf("%s: got %s %q\nwant %s %q", method, got.Code(), got.Message(), code, saidOf(method, want))
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestAProfileThatNamesContainersRefusesCallersThatCanCallForEachOther(t *tes
 	side, app := connect(t, b.socket("side")), connect(t, b.socket("app"))
 	for method, err := range hashBy(t, side, "Side's", nil) {
 		const want = `the profile does not allow a container that is not known, since those of this broker share their processes and can call for each other (see --shared-identity), user `
-		if got := status.Convert(err); got.Code() != codes.PermissionDenied || !strings.HasPrefix(got.Message(), `HashData with profile "Side's": `+want) {
+		if got := status.Convert(err); got.Code() != codes.PermissionDenied || !strings.HasPrefix(got.Message(), saidOf(method, `HashData with profile "Side's": `+want)) {
 			t.Errorf("%s: got %v", method, err)
 		}
 	}

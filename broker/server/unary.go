@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -89,7 +90,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 			reply, held, err := handle(ctx, decode)
 			switch {
 			case err != nil:
-				return nil, err
+				return nil, calledAs(err, op, name)
 			case held > smallReply:
 				return &heldReply{memory: &s.memory, conn: connOf(ctx), reply: reply, held: held}, nil
 			}
@@ -97,6 +98,18 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 			return reply, nil
 		},
 	}
+}
+
+// calledAs puts the name of the method into an error of a call by another name
+// than the operation has in profiles and documents: "HashData (called as Hash):
+// …". Who reads it knows the one, who wrote the profile the other.
+func calledAs(err error, op engine.Operation, name string) error {
+	s := status.Convert(err)
+	rest, ours := strings.CutPrefix(s.Message(), op.String())
+	if name == op.String() || !ours {
+		return err
+	}
+	return status.Errorf(s.Code(), "%s (called as %s)%s", op, name, rest)
 }
 
 // receive reads a request; what is the name that an error has.
