@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,5 +47,40 @@ func TestTheExamplesInTheDocumentationPrintWhatItShows(t *testing.T) {
 				t.Errorf("%d examples were run, and of %v the document does not show what it prints", ran, command)
 			}
 		})
+	}
+}
+
+func TestTheExamplesForTheCommandLineRun(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "command-line.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSandbox(t)
+	var printed string
+	ran := 0
+	for _, block := range codeBlock.FindAllStringSubmatch(string(text), -1) {
+		switch block[1] {
+		case "yaml":
+			s.write("profiles/Profiles.yaml", block[2])
+			s.start()
+		case "sh":
+			bash := exec.Command("bash", "-euo", "pipefail", "-c", block[2])
+			bash.Dir = s.dir
+			bash.Env = append(os.Environ(), "PATH="+binaries+":"+os.Getenv("PATH"), "CRYPTO_BROKER_SOCKET="+s.socket)
+			bash.Stderr = os.Stderr // of openssl
+			output, err := bash.Output()
+			if err != nil {
+				t.Fatalf("%v in\n%s", err, block[2])
+			}
+			printed = string(output)
+			ran++
+		case "text":
+			if diff := cmp.Diff(block[2], printed); diff != "" {
+				t.Errorf("(-document +printed):\n%s", diff)
+			}
+		}
+	}
+	if ran != 3 {
+		t.Errorf("%d examples were run, expected 3", ran)
 	}
 }

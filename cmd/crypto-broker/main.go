@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command crypto-broker is the command line of Crypto Broker: it checks profile
-// files and tells what profiles are worth; see --help.
+// Command crypto-broker is the command line of Crypto Broker: it calls a broker,
+// checks profile files and tells what profiles are worth; see --help.
 package main
 
 import (
@@ -18,9 +18,12 @@ import (
 
 // Exit codes, which --help tells.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRefused     = 3
+	exitUnavailable = 4
+	exitNotValid    = 5
 )
 
 func main() {
@@ -37,11 +40,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)
+	var failed *failure
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errFound):
 		return exitFailed // the output has said what
+	case errors.Is(err, errNotValid):
+		return exitNotValid // as well
+	case errors.Is(err, errNotServing):
+		return exitUnavailable // as well
+	case errors.As(err, &failed):
+		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), failed.message)
+		return failed.exit
 	case errors.As(err, new(usageError)):
 		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
 		return exitUsage
@@ -51,8 +62,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// errFound means that a command worked and found problems.
-var errFound = errors.New("problems were found")
+// What means that a command worked, and that its output is no good news.
+var (
+	// errFound: problems were found.
+	errFound = errors.New("problems were found")
+	// errNotValid: a signature is not valid.
+	errNotValid = errors.New("the signature is not valid")
+	// errNotServing: a broker says that it does not serve.
+	errNotServing = errors.New("the broker does not serve")
+)
 
 // usageError is an error of the command line.
 type usageError struct{ message string }
@@ -67,19 +85,31 @@ func usagef(format string, args ...any) error {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "crypto-broker",
-		Short: "Checks profiles of Crypto Broker and tells what they are worth",
-		Long: `Checks profiles of Crypto Broker and tells what they are worth.
+		Short: "Calls a Crypto Broker, checks profiles and tells what they are worth",
+		Long: `Calls a Crypto Broker, checks profiles and tells what they are worth.
+
+Commands that call a broker wait for its socket, for --timeout at most. Without
+--output they print a log of JSON lines, one of which has the result, as released
+command lines do; CRYPTO_BROKER_LOG_LEVEL, _LOG_FORMAT (json, text) and
+_LOG_OUTPUT (stdout, stderr) change that log. --output json prints nothing but
+one JSON object a call, and --output text nothing but the result.
 
 Exit codes:
   0  done, and nothing is wrong
-  1  something is wrong with a profile, or a file or a broker could not be read;
-     the output says what
-  2  the command line is wrong`,
+  1  something failed that has no code of its own: a file could not be read, a
+     profile has problems; the output says what
+  2  the command line is wrong
+  3  the broker refused the request: the input, the key, or what the profile says
+  4  no broker answered in time, or it does not serve
+  5  the signature is not valid`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err.Error()} })
-	root.AddCommand(newProfiles(), newVersion())
+	root.AddCommand(
+		newHashData(), newSignCertificate(), newEncryptData(), newDecryptData(), newSignData(), newVerifyData(),
+		newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newVersion(),
+	)
 	onlyCommands(root)
 	return root
 }

@@ -63,19 +63,23 @@ func TestWhatCommandsPrint(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"validate.txt":        {[]string{"profiles", "validate", good, bad}, 1, ""},
-		"validate.json":       {[]string{"profiles", "validate", "--output", "json", bad, good}, 1, ""},
-		"validate-fips.txt":   {[]string{"profiles", "validate", "--require-fips", good}, 1, ""},
-		"warnings.txt":        {[]string{"profiles", "validate", hopeless, good}, 0, ""},
-		"warnings.json":       {[]string{"profiles", "validate", "--output", "json", hopeless}, 0, ""},
-		"show.txt":            {[]string{"profiles", "show", good}, 0, ""},
-		"show.json":           {[]string{"profiles", "show", "testdata/good", "-o", "json"}, 0, ""},
-		"show-bad.txt":        {[]string{"profiles", "show", bad}, 1, "testdata/bad.yaml:4:29: profile \"Bad\": API.HashData.HashAlg: "},
-		"show-fips.txt":       {[]string{"profiles", "show", "--require-fips", good}, 1, "testdata/good/Profiles.yaml:23:3: profile \"Later\": API: has no operation that FIPS 140-3 approves"},
-		"help.txt":            {[]string{"--help"}, 0, ""},
-		"help-validate.txt":   {[]string{"profiles", "validate", "--help"}, 0, ""},
-		"help-show.txt":       {[]string{"profiles", "show", "--help"}, 0, ""},
-		"help-of-a-group.txt": {[]string{"profiles"}, 0, ""},
+		"validate.txt":         {[]string{"profiles", "validate", good, bad}, 1, ""},
+		"validate.json":        {[]string{"profiles", "validate", "--output", "json", bad, good}, 1, ""},
+		"validate-fips.txt":    {[]string{"profiles", "validate", "--require-fips", good}, 1, ""},
+		"warnings.txt":         {[]string{"profiles", "validate", hopeless, good}, 0, ""},
+		"warnings.json":        {[]string{"profiles", "validate", "--output", "json", hopeless}, 0, ""},
+		"show.txt":             {[]string{"profiles", "show", good}, 0, ""},
+		"show.json":            {[]string{"profiles", "show", "testdata/good", "-o", "json"}, 0, ""},
+		"show-bad.txt":         {[]string{"profiles", "show", bad}, 1, "testdata/bad.yaml:4:29: profile \"Bad\": API.HashData.HashAlg: "},
+		"show-fips.txt":        {[]string{"profiles", "show", "--require-fips", good}, 1, "testdata/good/Profiles.yaml:23:3: profile \"Later\": API: has no operation that FIPS 140-3 approves"},
+		"help.txt":             {[]string{"--help"}, 0, ""},
+		"help-validate.txt":    {[]string{"profiles", "validate", "--help"}, 0, ""},
+		"help-show.txt":        {[]string{"profiles", "show", "--help"}, 0, ""},
+		"help-of-a-group.txt":  {[]string{"profiles"}, 0, ""},
+		"help-hash.txt":        {[]string{"hash-data", "--help"}, 0, ""},
+		"help-certificate.txt": {[]string{"sign-certificate", "--help"}, 0, ""},
+		"help-encrypt.txt":     {[]string{"encrypt-data", "--help"}, 0, ""},
+		"help-verify.txt":      {[]string{"verify-data", "--help"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, "", c.args...)
@@ -100,6 +104,17 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"two files to show":          {[]string{"profiles", "show", "a", "b"}, "crypto-broker profiles show: found 2 arguments, expected one file, directory or -, or none to ask a broker (see crypto-broker profiles show --help)"},
 		"a file and a socket":        {[]string{"profiles", "show", "a", "--socket", "/s"}, "crypto-broker profiles show: --socket is for asking a broker, but a file is named; give one of them (see crypto-broker profiles show --help)"},
 		"a requirement for a broker": {[]string{"profiles", "show", "--require-fips"}, "crypto-broker profiles show: --require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out (see crypto-broker profiles show --help)"},
+		"a loop without a pause":     {[]string{"health", "--loop", "0"}, "crypto-broker health: --loop is 0, expected 1 to 1000 (milliseconds) (see crypto-broker health --help)"},
+		"nothing to hash":            {[]string{"hash-data"}, "crypto-broker hash-data: found neither the argument nor --file, expected one of them (see crypto-broker hash-data --help)"},
+		"two things to hash":         {[]string{"hash-data", "a", "--file", "b"}, "crypto-broker hash-data: found the argument and --file, expected one of them (see crypto-broker hash-data --help)"},
+		"an unknown form of digests": {[]string{"hash-data", "a", "--output-format", "octal"}, `crypto-broker hash-data: invalid argument "octal" for "--output-format" flag: expected hex or raw (see crypto-broker hash-data --help)`},
+		"no certificate request":     {[]string{"sign-certificate"}, "crypto-broker sign-certificate: no certificate request is named, expected --csr FILE (see crypto-broker sign-certificate --help)"},
+		"a time that is none":        {[]string{"sign-certificate", "--csr", "testdata/good/Profiles.yaml", "--not-after", "soon"}, `crypto-broker sign-certificate: --not-after is "soon", expected a time after 1970 like 2027-01-31T12:00:00Z (see crypto-broker sign-certificate --help)`},
+		"no key":                     {[]string{"encrypt-data", "a"}, "crypto-broker encrypt-data: no key is named, expected --keyId, --key-file or --keyRaw (see crypto-broker encrypt-data --help)"},
+		"two keys":                   {[]string{"sign-data", "a", "--keyId", "k", "--key", "f"}, "crypto-broker sign-data: found --keyId and --key, expected one of them (see crypto-broker sign-data --help)"},
+		"a nonce of other digits":    {[]string{"encrypt-data", "a", "--keyId", "k", "--nonce", "xyz"}, "crypto-broker encrypt-data: --nonce is no even number of hexadecimal digits (see crypto-broker encrypt-data --help)"},
+		"standard input twice":       {[]string{"sign-data", "-", "--key", "-"}, "crypto-broker sign-data: standard input is asked for twice, for what to sign and for the key (see crypto-broker sign-data --help)"},
+		"no signature":               {[]string{"verify-data"}, "crypto-broker verify-data: found 0 arguments, expected what was signed, - for standard input, or none and --file, and the signature (see crypto-broker verify-data --help)"},
 		"no time":                    {[]string{"profiles", "show", "--timeout", "0s"}, "crypto-broker profiles show: --timeout is 0s, expected more than 0 (see crypto-broker profiles show --help)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -199,15 +214,27 @@ func TestABrokerWithManyProfilesIsReadToTheEnd(t *testing.T) {
 
 func TestABrokerThatIsNotThereIsNamed(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "none.sock")
-	got := execute(t, "", "profiles", "show", "--socket", socket)
-	if want := "crypto-broker profiles show: the broker at " + socket + " does not answer: "; got.code != 1 || !strings.HasPrefix(got.stderr, want) {
-		t.Errorf("%+v, want %q", got, want)
+	for _, command := range []string{"profiles show", "health", "hash-data x", "benchmark"} {
+		name := strings.TrimSuffix(command, " x")
+		got := execute(t, "", append(strings.Fields(command), "--socket", socket, "--timeout", "50ms")...)
+		want := fmt.Sprintf("crypto-broker %s: there is no broker at %s, waited 50ms: dial unix %[2]s: connect: no such file or directory\n", name, socket)
+		if got.code != 4 || got.stderr != want {
+			t.Errorf("%+v, want %q", got, want)
+		}
 	}
 }
 
-func TestVersionIsJSON(t *testing.T) {
-	var told map[string]any
-	if got := execute(t, "", "version"); got.code != 0 || json.Unmarshal([]byte(got.stdout), &told) != nil || told["version"] == "" || told["fips"] == nil {
+func TestVersionTellsCommandLineAndClient(t *testing.T) {
+	var told struct {
+		CLI, Client struct {
+			Version string
+			Commit  string `json:"git_sha"`
+		}
+		FIPS map[string]any
+	}
+	got := execute(t, "", "version")
+	if got.code != 0 || json.Unmarshal([]byte(got.stdout), &told) != nil || told.CLI.Version == "" || told.CLI.Commit == "" ||
+		told.Client != told.CLI || told.FIPS == nil {
 		t.Errorf("%+v", got)
 	}
 }

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,42 +20,6 @@ func newProfiles() *cobra.Command {
 	profiles.AddCommand(newValidate(), newShow())
 	onlyCommands(profiles)
 	return profiles
-}
-
-// format is the kind of output that --output chooses.
-type format string
-
-const (
-	formatText format = "text"
-	formatJSON format = "json"
-)
-
-// String implements pflag.Value.
-func (f *format) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *format) Type() string { return "format" }
-
-// Set implements pflag.Value.
-func (f *format) Set(text string) error {
-	switch format(text) {
-	case formatText, formatJSON:
-		*f = format(text)
-		return nil
-	default:
-		return errors.New("expected text or json")
-	}
-}
-
-// outputFlag gives a command the flag --output.
-func outputFlag(cmd *cobra.Command) *format {
-	f := formatText
-	cmd.Flags().VarP(&f, "output", "o", "text or json")
-	err := cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic("crypto-broker: " + err.Error()) // the flag is not there, or twice
-	}
-	return &f
 }
 
 // fipsFlag gives a command the flag --require-fips.
@@ -101,11 +63,4 @@ func (s source) compile(requireFIPS bool) (*profile.Set, profile.Problems) {
 		return profile.Compile(s.name, s.data, profile.RequireFIPS())
 	}
 	return profile.Compile(s.name, s.data)
-}
-
-func writeJSON(w io.Writer, v any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
 }

@@ -5,17 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 func newShow() *cobra.Command {
@@ -33,24 +28,26 @@ Profiles.yaml, and - for standard input.`,
   crypto-broker profiles show --socket /run/broker/crypto-broker-server.sock --output json`,
 		Args: arguments(0, 1, "one file, directory or -, or none to ask a broker"),
 	}
-	output, requireFIPS := outputFlag(cmd), fipsFlag(cmd)
-	socket := cmd.Flags().String("socket", filepath.Join(server.DefaultSocketDir, server.SocketName), "path of the broker's socket")
-	timeout := cmd.Flags().Duration("timeout", 10*time.Second, "how long to wait for the broker")
+	output, requireFIPS := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON), fipsFlag(cmd)
+	b := brokerFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			if cmd.Flags().Changed("require-fips") {
 				return usagef("--require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out")
 			}
-			if *timeout <= 0 {
-				return usagef("--timeout is %s, expected more than 0", *timeout)
+			if err := b.open(cmd); err != nil {
+				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), *timeout)
-			defer cancel()
-			shown, err := ask(ctx, *socket)
+			defer b.close()
+			var told *shown
+			err := b.call(cmd.Context(), func(ctx context.Context) (err error) {
+				told, err = ask(ctx, b)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			return shown.write(cmd.OutOrStdout(), *output)
+			return told.write(cmd.OutOrStdout(), output.value)
 		}
 		for _, flag := range []string{"socket", "timeout"} {
 			if cmd.Flags().Changed(flag) {
@@ -66,7 +63,7 @@ Profiles.yaml, and - for standard input.`,
 			fmt.Fprintln(cmd.ErrOrStderr(), p)
 		}
 		if set != nil {
-			if err := shownSet(set).write(cmd.OutOrStdout(), *output); err != nil {
+			if err := shownSet(set).write(cmd.OutOrStdout(), output.value); err != nil {
 				return err
 			}
 		}
@@ -83,33 +80,24 @@ Profiles.yaml, and - for standard input.`,
 const maxPages = 1000
 
 // ask asks a broker for the profiles that the user may use.
-func ask(ctx context.Context, socket string) (*shown, error) {
-	absolute, err := filepath.Abs(socket)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := grpc.NewClient("unix://"+absolute, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, fmt.Errorf("the socket %s cannot be used: %w", socket, err)
-	}
-	defer func() { _ = conn.Close() }() // the answers are all that matters
-	client := policyv1.NewPolicyServiceClient(conn)
+func ask(ctx context.Context, b *broker) (*shown, error) {
+	client := policyv1.NewPolicyServiceClient(b.conn)
 	var all *shown
 	request := &policyv1.ListProfilesRequest{}
 	for range maxPages {
 		reply, err := client.ListProfiles(ctx, request)
 		switch {
 		case status.Code(err) == codes.Unimplemented:
-			return nil, fmt.Errorf("the broker at %s is of a release that tells nothing about its profiles", socket)
+			return nil, fmt.Errorf("the broker at %s is of a release that tells nothing about its profiles", b.socket)
 		case err != nil:
-			return nil, fmt.Errorf("the broker at %s does not answer: %s", socket, status.Convert(err).Message())
+			return nil, err
 		}
 		page := shownPage(reply)
 		switch {
 		case all == nil:
 			all = page
 		case all.Digest != page.Digest:
-			return nil, fmt.Errorf("the broker at %s got other profiles in between, try again", socket)
+			return nil, fmt.Errorf("the broker at %s got other profiles in between, try again", b.socket)
 		default:
 			all.Profiles = append(all.Profiles, page.Profiles...)
 		}
@@ -117,5 +105,5 @@ func ask(ctx context.Context, socket string) (*shown, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("the broker at %s lists profiles without an end", socket)
+	return nil, fmt.Errorf("the broker at %s lists profiles without an end", b.socket)
 }

@@ -104,7 +104,7 @@ func shownPage(page *policyv1.ListProfilesResponse) *shown {
 }
 
 // write writes the set as text or as JSON.
-func (s *shown) write(w io.Writer, output format) error {
+func (s *shown) write(w io.Writer, output string) error {
 	if output == formatJSON {
 		return writeJSON(w, s)
 	}

@@ -25,7 +25,7 @@ succeed; a file with warnings is valid.`,
   kubectl get configmap crypto-broker-profiles -o jsonpath='{.data.Profiles\.yaml}' | crypto-broker profiles validate -`,
 		Args: arguments(1, -1, "at least one file, directory or -"),
 	}
-	output, requireFIPS := outputFlag(cmd), fipsFlag(cmd)
+	output, requireFIPS := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON), fipsFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var verdicts []verdict
 		valid := true
@@ -38,7 +38,7 @@ succeed; a file with warnings is valid.`,
 			valid = valid && v.Valid
 			verdicts = append(verdicts, v)
 		}
-		if err := writeVerdicts(cmd.OutOrStdout(), *output, verdicts); err != nil {
+		if err := writeVerdicts(cmd.OutOrStdout(), output.value, verdicts); err != nil {
 			return err
 		}
 		if !valid {
@@ -96,7 +96,7 @@ func told(problems profile.Problems, kind string) []problem {
 	return all
 }
 
-func writeVerdicts(w io.Writer, output format, verdicts []verdict) error {
+func writeVerdicts(w io.Writer, output string, verdicts []verdict) error {
 	if output == formatJSON {
 		return writeJSON(w, struct {
 			Files []verdict `json:"files"`

@@ -14,28 +14,48 @@ import (
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
 var version string
 
-func programVersion() string {
-	if version != "" {
-		return version
+// build says which source something was built from.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"git_sha"`
+}
+
+// built is what is known of this program: the version of the release, else what
+// the Go toolchain knows of the commit.
+func built() build {
+	b := build{version, "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				b.Commit = setting.Value
+			}
+		}
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	switch {
+	case b.Version != "":
+	case ok && info.Main.Version != "":
+		b.Version = info.Main.Version
+	default:
+		b.Version = "(devel)"
 	}
-	return "(devel)"
+	return b
 }
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version as JSON",
+		Short: "Print the versions of command line and client as JSON",
 		Args:  arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The client is a part of this program, and so is of its version.
 			return writeJSON(cmd.OutOrStdout(), struct {
-				Version  string            `json:"version"`
+				CLI      build             `json:"cli"`
+				Client   build             `json:"client"`
 				Go       string            `json:"go"`
 				Platform string            `json:"platform"`
 				FIPS     engine.FIPSStatus `json:"fips"`
-			}{programVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, engine.FIPS()})
+			}{built(), built(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, engine.FIPS()})
 		},
 	}
 }

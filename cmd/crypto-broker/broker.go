@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+)
+
+const (
+	// socketVariable is the environment variable that names another socket, as
+	// clients know it.
+	socketVariable = "CRYPTO_BROKER_SOCKET"
+	// defaultTimeout is how long clients have always waited for a broker to start.
+	defaultTimeout = 60 * time.Second
+	// quietTime is how long a call may take before somebody is told what it waits for.
+	quietTime = 2 * time.Second
+	// maxReply is the size in bytes of the largest message that is read, above all
+	// that a broker sends.
+	maxReply = 8 << 20
+)
+
+// serviceConfig has gRPC wait for a socket that is not there yet, and make calls
+// again that ended with one of the codes that are worth it. The deadline of the
+// call ends both; the number of attempts is more than fit into it.
+const serviceConfig = `{"methodConfig": [{"name": [{}], "waitForReady": true, "retryPolicy": {
+	"maxAttempts": 1000, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+	"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"]}}]}`
+
+// broker is the one that a command calls.
+type broker struct {
+	socket  string
+	timeout time.Duration
+	stderr  io.Writer
+	conn    *grpc.ClientConn
+	// unreachable is the error of the last attempt to connect, nil once one worked.
+	unreachable atomic.Pointer[error]
+}
+
+// brokerFlags gives a command the flags that say which broker it calls.
+func brokerFlags(cmd *cobra.Command) *broker {
+	b := &broker{}
+	socket := cmp.Or(os.Getenv(socketVariable), filepath.Join(server.DefaultSocketDir, server.SocketName))
+	cmd.Flags().StringVar(&b.socket, "socket", socket, "path of the broker's socket (environment variable "+socketVariable+")")
+	cmd.Flags().DurationVar(&b.timeout, "timeout", defaultTimeout, "how long a call may take, and the wait for the socket before it")
+	return b
+}
+
+// open makes the connection, which the first call waits for.
+func (b *broker) open(cmd *cobra.Command) error {
+	if b.timeout <= 0 {
+		return usagef("--timeout is %s, expected more than 0", b.timeout)
+	}
+	b.stderr = cmd.ErrOrStderr()
+	conn, err := grpc.NewClient("passthrough:///crypto-broker",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var dialer net.Dialer
+			conn, err := dialer.DialContext(ctx, "unix", b.socket)
+			if err != nil {
+				b.unreachable.Store(&err)
+				return nil, err
+			}
+			b.unreachable.Store(nil)
+			return conn, nil
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithMaxCallAttempts(1000),
+		grpc.WithUserAgent("crypto-broker"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),
+	)
+	if err != nil {
+		return fmt.Errorf("the socket %s cannot be used: %w", b.socket, err)
+	}
+	b.conn = conn
+	return nil
+}
+
+// close ends the connection. What was called for is there already.
+func (b *broker) close() { _ = b.conn.Close() }
+
+// call makes a call, and tells what it waits for if that takes long.
+func (b *broker) call(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	quiet := time.NewTimer(quietTime)
+	defer quiet.Stop()
+	for {
+		select {
+		case err := <-done:
+			return b.failed(err)
+		case <-quiet.C:
+			if b.conn.GetState() == connectivity.Ready {
+				fmt.Fprintf(b.stderr, "waiting for the answer of the broker at %s, at most %s\n", b.socket, b.timeout)
+			} else {
+				fmt.Fprintf(b.stderr, "waiting for a broker at %s, at most %s\n", b.socket, b.timeout)
+			}
+		}
+	}
+}
+
+// failure is a call that failed.
+type failure struct {
+	exit    int
+	code    codes.Code
+	message string
+}
+
+// Error implements error.
+func (f *failure) Error() string { return f.message }
+
+// failed is the failure that an error of gRPC tells. The sentences of a broker
+// name operation, profile and field by themselves; others lack the socket.
+func (b *broker) failed(err error) error {
+	st, isStatus := status.FromError(err)
+	switch {
+	case err == nil:
+		return nil
+	case !isStatus && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
+		return err // of the file that was read meanwhile
+	case !isStatus:
+		st = status.FromContextError(err)
+	}
+	f := &failure{exit: exitFailed, code: st.Code(), message: st.Message()}
+	switch st.Code() {
+	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition:
+		f.exit = exitRefused
+	case codes.Unimplemented:
+		f.exit = exitRefused
+		f.message = fmt.Sprintf("the broker at %s does not offer this: %s", b.socket, st.Message())
+	case codes.DeadlineExceeded, codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
+		f.exit = exitUnavailable
+		f.message = fmt.Sprintf("the broker at %s did not answer within %s: %s", b.socket, b.timeout, st.Message())
+		if err := b.unreachable.Load(); err != nil {
+			f.message = fmt.Sprintf("there is no broker at %s, waited %s: %v", b.socket, b.timeout, *err)
+		}
+	case codes.Canceled:
+		f.message = "interrupted"
+	default:
+		f.message = fmt.Sprintf("the broker at %s: %s", b.socket, st.Message())
+	}
+	return f
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+)
+
+// caller is a command that calls a broker once, or again and again.
+type caller struct {
+	*broker
+	printer
+	cmd    *cobra.Command
+	loop   int // milliseconds
+	warned bool
+}
+
+const (
+	minLoop, maxLoop = 1, 1000
+	// noLoop is the default of released command lines, which says it in their help.
+	noLoop = -1000001
+)
+
+// newCaller gives a command the flags that all of this kind have.
+func newCaller(cmd *cobra.Command) *caller {
+	c := &caller{broker: brokerFlags(cmd), cmd: cmd}
+	c.output = choiceFlag(cmd, "output", "o", "what to print: log, json or text", formatLog, formatJSON, formatText)
+	cmd.Flags().IntVar(&c.loop, "loop", noLoop, fmt.Sprintf("call again and again with this many milliseconds in between (%d to %d), until interrupted", minLoop, maxLoop))
+	cmd.Flag("loop").DefValue = "0" // by which the help leaves it out
+	return c
+}
+
+// profileFlag gives a command the flag --profile.
+func profileFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("profile", "Default", "name of the profile")
+}
+
+// run calls the broker as often as the flags say and prints what it yields. The
+// announcement is for the log.
+func (c *caller) run(announcement string, announced []any, once func(context.Context) (*result, error)) error {
+	if c.loop != noLoop && (c.loop < minLoop || c.loop > maxLoop) {
+		return usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
+	}
+	if err := c.printer.open(c.cmd); err != nil {
+		return err
+	}
+	if err := c.broker.open(c.cmd); err != nil {
+		return err
+	}
+	defer c.close()
+	ctx := c.cmd.Context()
+	c.log(announcement, announced...)
+	if c.loop == noLoop {
+		if err := c.once(ctx, once); err != nil {
+			return err
+		}
+		c.log("Closing crypto broker library connection")
+		return nil
+	}
+	// An interrupt is how a loop ends, and no failure. A result that is no good news
+	// does not end it.
+	pause := time.NewTicker(time.Duration(c.loop) * time.Millisecond)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		err := c.once(ctx, once)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errNotValid) && !errors.Is(err, errNotServing) {
+			return err
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+	c.log("Received SIGTERM signal")
+	c.log("Closing crypto broker library connection")
+	return nil
+}
+
+// once makes one call and prints what it yields.
+func (c *caller) once(ctx context.Context, once func(context.Context) (*result, error)) error {
+	var r *result
+	start := time.Now()
+	err := c.call(ctx, func(ctx context.Context) (err error) {
+		r, err = once(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.print(r, time.Since(start)); err != nil {
+		return err
+	}
+	return r.verdict
+}
+
+// warning is the field for a deprecated profile, which it tells of once.
+func (c *caller) warning(metadata *v1.Metadata) []field {
+	d := metadata.GetDeprecation()
+	if d == nil {
+		return nil
+	}
+	told := &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()}
+	if !c.warned {
+		c.warned = true
+		fmt.Fprintf(c.stderr, "warning: profile %q is deprecated%s\n", d.GetProfile(), told)
+	}
+	return []field{{"deprecation", told}}
+}

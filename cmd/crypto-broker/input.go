@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	// maxInput is the number of bytes of the largest input of the operations.
+	maxInput = 1 << 20
+	// maxKeyFile is the number of bytes of the largest key or certificate.
+	maxKeyFile = 64 << 10
+)
+
+// inputs reads files and standard input, which can be read only once.
+type inputs struct {
+	cmd      *cobra.Command
+	consumed string // what standard input was read for
+}
+
+// open opens a file, or standard input.
+func (i *inputs) open(what, path string) (io.ReadCloser, error) {
+	if path != standardInput {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+		}
+		return file, nil
+	}
+	if i.consumed != "" {
+		return nil, usagef("standard input is asked for twice, for %s and for %s", i.consumed, what)
+	}
+	i.consumed = what
+	return io.NopCloser(i.cmd.InOrStdin()), nil
+}
+
+// read reads a file, or standard input. What is larger than a broker takes is cut
+// behind the limit, so that the broker says what it found.
+func (i *inputs) read(what, path string, limit int64) ([]byte, error) {
+	file, err := i.open(what, path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+	}
+	return data, nil
+}
+
+// dataArgument describes the argument that dataFlag can replace.
+func dataArgument(what string) string { return what + ", - for standard input, or none and --file" }
+
+// dataFlag gives a command a flag for a file that replaces an argument.
+func dataFlag(cmd *cobra.Command, what string) *string {
+	return cmd.Flags().String("file", "", "file with "+what+" instead of the argument, - for standard input")
+}
+
+// path is the file that the data is in, or "" where the argument is the data.
+func (i *inputs) path(args []string, file string) (string, error) {
+	given := i.cmd.Flags().Changed("file")
+	switch {
+	case given && len(args) > 0:
+		return "", usagef("found the argument and --file, expected one of them")
+	case !given && len(args) == 0:
+		return "", usagef("found neither the argument nor --file, expected one of them")
+	case given:
+		return file, nil
+	case args[0] == standardInput:
+		return standardInput, nil
+	default:
+		return "", nil
+	}
+}
+
+// data is what an argument or the file instead of it says.
+func (i *inputs) data(what string, args []string, file string) ([]byte, error) {
+	path, err := i.path(args, file)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return []byte(args[0]), nil
+	}
+	return i.read(what, path, maxInput)
+}
+
+// hexData is the bytes that the hexadecimal digits of an argument, or of the file
+// instead of it, stand for.
+func (i *inputs) hexData(what string, args []string, file string) ([]byte, error) {
+	path, err := i.path(args, file)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return digits(what, args[0])
+	}
+	text, err := i.read(what, path, 3*maxInput)
+	if err != nil {
+		return nil, err
+	}
+	return digits(what, string(text))
+}
+
+// digits reads hexadecimal digits, between which there may be white space. The
+// error does not quote them, as they may be a key's.
+func digits(what, text string) ([]byte, error) {
+	packed := bytes.Join(bytes.Fields([]byte(text)), nil)
+	data := make([]byte, hex.DecodedLen(len(packed)))
+	if _, err := hex.Decode(data, packed); err != nil {
+		return nil, usagef("%s is no even number of hexadecimal digits", what)
+	}
+	return data, nil
+}
+
+// hexFlag reads a flag of hexadecimal digits.
+func hexFlag(cmd *cobra.Command, name string) ([]byte, error) {
+	return digits("--"+name, cmd.Flag(name).Value.String())
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// field is a name with a value.
+type field struct {
+	name  string
+	value any
+}
+
+// result is what a call yielded, in the forms in which it can be printed.
+type result struct {
+	// message is what the line of the log says, and took how it begins that tells
+	// the time; empty for none.
+	message, took string
+	// fields are those of the JSON object, and of the line of the log.
+	fields []field
+	// response is the field of that name of the log's line, in the spelling that
+	// released command lines have; nil for none.
+	response any
+	// text is what --output text prints.
+	text []byte
+	// verdict is what the command ends with once the result is printed.
+	verdict error
+}
+
+// printer prints results in the form that --output chose.
+type printer struct {
+	output *choice
+	stdout io.Writer
+	logger *slog.Logger
+}
+
+func (p *printer) open(cmd *cobra.Command) error {
+	p.stdout = cmd.OutOrStdout()
+	p.logger = slog.New(slog.DiscardHandler)
+	if p.output.value != formatLog {
+		return nil
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("CRYPTO_BROKER_LOG_LEVEL"), "info"))); err != nil {
+		return usagef("the environment variable CRYPTO_BROKER_LOG_LEVEL is %q, expected debug, info, warn or error", os.Getenv("CRYPTO_BROKER_LOG_LEVEL"))
+	}
+	output := p.stdout
+	switch name := os.Getenv("CRYPTO_BROKER_LOG_OUTPUT"); strings.ToLower(name) {
+	case "", "stdout":
+	case "stderr":
+		output = cmd.ErrOrStderr()
+	default:
+		return usagef("the environment variable CRYPTO_BROKER_LOG_OUTPUT is %q, expected stdout or stderr", name)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler
+	switch name := os.Getenv("CRYPTO_BROKER_LOG_FORMAT"); strings.ToLower(name) {
+	case "", "json":
+		handler = slog.NewJSONHandler(spelledOnce{output}, options)
+	case "text":
+		handler = slog.NewTextHandler(output, options)
+	default:
+		return usagef("the environment variable CRYPTO_BROKER_LOG_FORMAT is %q, expected json or text", name)
+	}
+	p.logger = slog.New(handler).With("service", "crypto-broker")
+	return nil
+}
+
+// log writes a line of the log, if that is the form.
+func (p *printer) log(message string, attributes ...any) { p.logger.Info(message, attributes...) }
+
+func (p *printer) print(r *result, took time.Duration) error {
+	switch p.output.value {
+	case formatJSON:
+		return writeObject(p.stdout, r.fields)
+	case formatText:
+		_, err := p.stdout.Write(r.text)
+		return err
+	}
+	var attributes []any
+	for _, f := range r.fields {
+		attributes = append(attributes, f.name, f.value)
+	}
+	if r.response != nil {
+		attributes = append(attributes, "response", r.response)
+	}
+	p.log(r.message, attributes...)
+	if r.took != "" {
+		p.log(fmt.Sprintf("%s took %d µs", r.took, took.Microseconds()))
+	}
+	return nil
+}
+
+// writeObject writes a JSON object on a line, its fields in their order.
+func writeObject(w io.Writer, fields []field) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	separator := byte('{')
+	for _, f := range fields {
+		line.WriteByte(separator)
+		separator = ','
+		if err := encoder.Encode(f.name); err != nil {
+			return err
+		}
+		line.Truncate(line.Len() - 1) // the end of the line that Encode writes
+		line.WriteByte(':')
+		if err := encoder.Encode(f.value); err != nil {
+			return err
+		}
+		line.Truncate(line.Len() - 1)
+	}
+	line.WriteString("}\n")
+	_, err := w.Write(line.Bytes())
+	return err
+}
+
+// spelledOnce writes lines of a log. Released command lines spell the digest in
+// two ways: one has a field "hashValueHex", the other "HashValueHex" within its
+// response. Programs that parse a line find either. Scripts that look for both
+// spellings in the text, with one space at most behind the colon, have to find
+// one digest and not two, so there are two spaces behind the second.
+type spelledOnce struct{ to io.Writer }
+
+// Write implements io.Writer. Within a string the quotes would be escaped.
+func (s spelledOnce) Write(line []byte) (int, error) {
+	spaced := bytes.ReplaceAll(line, []byte(`"HashValueHex":"`), []byte(`"HashValueHex":  "`))
+	if _, err := s.to.Write(spaced); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
