@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+)
+
+// The rights that the catalogue needs beside reading are no markers here: the
+// chart grants them only with it. An apply that creates is authorized with the
+// object's name, so that create and patch are limited to the catalogue's names.
+
+// fieldManager owns the fields that the catalogue sets.
+const fieldManager = v1alpha1.FieldManager + "-catalogue"
+
+// Reasons and the action of events.
+const (
+	eventNotOurs = "CatalogueNameTaken"
+	eventLeft    = "CatalogueLeft"
+	eventRefused = "CatalogueRefused"
+
+	actionApply = "Apply"
+)
+
+const (
+	// validatorPause is the time until the next look whether the validator
+	// serves.
+	validatorPause = 500 * time.Millisecond
+	// refusedPause is the time until what the API server refused is tried again.
+	refusedPause = 10 * time.Second
+	// maxNote is the size in bytes of an event's note, but for the mark of a cut.
+	maxNote = 1000
+)
+
+// Options say which profiles there are to be.
+type Options struct {
+	// Profiles are names of the catalogue.
+	Profiles []string
+	// NamespaceSelector selects the namespaces that get them; nil is all.
+	NamespaceSelector *metav1.LabelSelector
+	// Ready returns nil once the webhook that validates profiles serves; nil
+	// where there is none to wait for.
+	Ready func() error
+}
+
+// Setup adds the reconciler to the manager. It runs on the leader.
+func Setup(mgr ctrl.Manager, options Options) error {
+	all := queue.New("catalogue")
+	for _, name := range options.Profiles {
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("the catalogue has no profile %q", name)
+		}
+		all.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("catalogue").
+		Watches(&v1alpha1.ClusterCryptoProfile{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(changed)).
+		WithOptions(queue.Options(all, 1)).
+		Complete(&reconciler{
+			client:   mgr.GetClient(),
+			recorder: mgr.GetEventRecorder(v1alpha1.FieldManager),
+			options:  options,
+			told:     map[types.UID]string{},
+		})
+}
+
+// changed lets pass what may concern the catalogue: changes of objects of its
+// names, but for their status.
+var changed = predicate.And[client.Object](
+	predicate.NewPredicateFuncs(func(object client.Object) bool { return slices.Contains(Names(), object.GetName()) }),
+	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+	}},
+)
+
+type reconciler struct {
+	client   client.Client
+	recorder events.EventRecorder
+	options  Options
+
+	mu sync.Mutex
+	// told is the last event on an object.
+	told map[types.UID]string
+}
+
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var found v1alpha1.ClusterCryptoProfile
+	err := r.client.Get(ctx, request.NamespacedName, &found)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	exists := err == nil
+	ours := found.Labels[v1alpha1.CatalogueLabel] == v1alpha1.CatalogueLabelValue
+	switch {
+	case !slices.Contains(r.options.Profiles, request.Name):
+		if exists && ours {
+			r.tell(ctx, &found, corev1.EventTypeNormal, eventLeft,
+				"The operator is no longer asked for this profile of its catalogue and leaves it as it is. Delete it when no application uses it.")
+		}
+		return reconcile.Result{}, nil
+	case exists && !ours:
+		r.tell(ctx, &found, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
+			"The operator's catalogue has a profile of this name and leaves this one as it is, because it lacks the label %s=%s. To let the operator replace it, add the label.",
+			v1alpha1.CatalogueLabel, v1alpha1.CatalogueLabelValue))
+		return reconcile.Result{}, nil
+	case exists && !found.DeletionTimestamp.IsZero():
+		return reconcile.Result{}, nil // comes back when it is gone
+	case r.options.Ready != nil && r.options.Ready() != nil:
+		return reconcile.Result{RequeueAfter: validatorPause}, nil
+	}
+	return r.apply(ctx, request.Name, exists, &found)
+}
+
+// apply makes the object what the catalogue says. One that is not there is made
+// without force: what somebody else makes meanwhile is theirs.
+func (r *reconciler) apply(ctx context.Context, name string, exists bool, found *v1alpha1.ClusterCryptoProfile) (reconcile.Result, error) {
+	object, err := desired(name, r.options.NamespaceSelector)
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(err)
+	}
+	options := []client.ApplyOption{client.FieldOwner(fieldManager)}
+	if exists {
+		object.SetUID(found.UID)
+		options = append(options, client.ForceOwnership)
+	}
+	version := found.ResourceVersion
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
+	switch {
+	case err == nil:
+		r.forget(object.GetUID())
+		if object.GetResourceVersion() != version {
+			log.FromContext(ctx).Info("applied a profile of the catalogue", "profile", name)
+		}
+		return reconcile.Result{}, nil
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: validatorPause}, nil // another object by now: looked at anew
+	case isNotServing(err):
+		// The API server does not reach the webhook yet, or not now.
+		log.FromContext(ctx).V(1).Info("the webhook that validates profiles does not answer yet", "profile", name, "reason", err.Error())
+		return reconcile.Result{RequeueAfter: validatorPause}, nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		log.FromContext(ctx).Error(err, "the API server refuses a profile of the catalogue", "profile", name)
+		if exists {
+			r.tell(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
+		}
+		return reconcile.Result{RequeueAfter: refusedPause}, nil
+	default:
+		return reconcile.Result{}, fmt.Errorf("applying profile %q of the catalogue: %w", name, err)
+	}
+}
+
+// isNotServing tells an error of the way to the webhook from a refusal.
+func isNotServing(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
+}
+
+// tell makes an event on an object, unless it is the one that was made last.
+func (r *reconciler) tell(ctx context.Context, object *v1alpha1.ClusterCryptoProfile, kind, reason, note string) {
+	r.mu.Lock()
+	before := r.told[object.UID]
+	r.told[object.UID] = reason
+	r.mu.Unlock()
+	if before == reason {
+		return
+	}
+	log.FromContext(ctx).Info(note, "profile", object.Name, "reason", reason)
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "") + " …"
+	}
+	r.recorder.Eventf(object, nil, kind, reason, actionApply, "%s", note)
+}
+
+// forget makes the next event on an object news again.
+func (r *reconciler) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.told, uid)
+}
