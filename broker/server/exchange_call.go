@@ -144,6 +144,9 @@ func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began ti
 	s := x.server
 	c := &x.quick
 	*c = call{op: method.op, ctx: x.ctx}
+	if wire.timeout > 0 {
+		c.deadline = began.Add(wire.timeout)
+	}
 	s.metrics.Begin()
 	message, err := s.run(method, c, wire.request)
 	ended := time.Now()

@@ -171,3 +171,18 @@ func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTimeoutOfACallEndsItsWaitForAKey(t *testing.T) {
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(newGate())) // which stays closed
+	e := exchange(t, connect(t, b.socket("")))
+	encrypt := message{}.text(dataProfile, "AES").bytes(dataKey, byID("ed")).text(dataText, "abc")
+	for sentence, call := range map[string]message{
+		"served at once": message{}.number(theID, 1).number(theTimeout, 20).bytes(theEncrypt, encrypt),
+		"by a worker":    message{}.number(theID, 1).number(theTimeout, 20).bytes(theSign, gated()),
+	} {
+		e.send(message{}.bytes(requestCalls, call))
+		if a := e.take(1)[1]; a.code() != codes.DeadlineExceeded || !strings.HasSuffix(a.values[theText], `the key "ed" was not there within the time that the call has`) {
+			t.Errorf("%s: %v", sentence, a)
+		}
+	}
+}

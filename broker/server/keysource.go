@@ -3,11 +3,12 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
@@ -65,17 +66,25 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 	if s.keys == nil {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be found, since this broker was given no keys; start it with --keys-dir", id)
 	}
-	key, err := s.keys.Key(c.ctx, id)
+	ctx := c.ctx
+	if !c.deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.deadline)
+		defer cancel()
+	}
+	key, err := s.keys.Key(ctx, id)
 	switch {
 	case err == nil:
 	case errors.Is(err, keys.ErrNotFound):
 		return nil, refused(codes.NotFound, c.op, name, "there is no key %q", id)
 	case errors.Is(err, keys.ErrUnusable):
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be used; the broker's log says why", id)
+	case ctx.Err() != nil && isPast(ctx):
+		return nil, refused(codes.DeadlineExceeded, c.op, name, "the key %q was not there within the time that the call has", id)
+	case ctx.Err() != nil:
+		return nil, refused(codes.Canceled, c.op, name, "the caller gave the call up before the key %q was there", id)
 	case errors.Is(err, keys.ErrUnavailable):
 		return nil, refused(codes.Unavailable, c.op, name, "the keys cannot be reached; the broker's log says why")
-	case c.ctx.Err() != nil:
-		return nil, refused(status.FromContextError(c.ctx.Err()).Code(), c.op, name, "the call ended before the key was there")
 	default:
 		return nil, s.internal(c, name, "a key could not be found", err)
 	}
@@ -85,6 +94,13 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 		}
 	}
 	return key, nil
+}
+
+// isPast tells whether the time that a call has is over. A client that gives up
+// then ends the call, too, so that its context may say nothing but that.
+func isPast(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return limited && !time.Now().Before(deadline)
 }
 
 // checkManager refuses keys of an external key manager: another key that happens

@@ -25,6 +25,9 @@ import (
 type call struct {
 	op  engine.Operation
 	ctx context.Context
+	// deadline is when the call has to end beside that of ctx, zero where it need
+	// not.
+	deadline time.Time
 	// counters is set once the profile is known, and warning where that is
 	// deprecated.
 	counters *telemetry.Counters
