@@ -151,6 +151,9 @@ func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began ti
 	message, err := s.run(method, c, wire.request)
 	ended := time.Now()
 	s.metrics.End(method.op, c.counters, status.Code(err), ended.Sub(began))
+	if s.tracer != nil {
+		s.trace(c, true, status.Code(err), began)
+	}
 	x.reply(newReply(wire.id, wire.number, message, err))
 	return ended
 }

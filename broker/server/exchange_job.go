@@ -145,6 +145,9 @@ func (j *job) run() {
 	}()
 	message, err := j.serve(c)
 	s.metrics.End(j.method.op, c.counters, status.Code(err), time.Since(j.began))
+	if s.tracer != nil {
+		s.trace(c, true, status.Code(err), j.began)
+	}
 	r := newReply(j.id, j.number, message, err)
 	made := replies{held: j.held}
 	made.room(r.whole)

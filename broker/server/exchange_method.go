@@ -52,6 +52,7 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 			return nil, unreadable(op, request, err)
 		}
 		metadata := retag(wire, requestField, replyField)
+		c.metadata = metadata
 		if err := checkMetadataSize(op, metadata); err != nil {
 			return nil, err
 		}

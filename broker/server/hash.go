@@ -49,7 +49,7 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	}
 	p, ok := serving.profiles[name]
 	if ok {
-		c.counters, c.warning = p.counters, p.warning
+		c.counters, c.warning, c.profile = p.counters, p.warning, p.Compiled
 	}
 	// First, so that a caller does not learn of profiles that it may not use.
 	if conn := connOf(c.ctx); !conn.mayUse(name) {

@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
 // Server answers requests of all generations of the wire contract. It answers
@@ -29,7 +30,8 @@ import (
 type Server struct {
 	logger  *slog.Logger
 	metrics *telemetry.Metrics
-	keys    keys.Provider // nil where there is none
+	tracer  *tracing.Tracer // nil where there is none
+	keys    keys.Provider   // nil where there is none
 	// development admits one measurement at a time, nil where the development
 	// service is off.
 	development chan struct{}

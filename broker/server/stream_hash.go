@@ -85,6 +85,10 @@ func (h *hashing) serve() (err error) {
 			code = codes.DeadlineExceeded
 		}
 		s.metrics.End(h.call.op, h.call.counters, code, time.Since(h.started))
+		if s.tracer != nil {
+			h.call.metadata = h.metadata
+			s.trace(&h.call, false, code, h.started)
+		}
 	}()
 	for {
 		var message keptMessage

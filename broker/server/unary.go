@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -33,6 +34,10 @@ type call struct {
 	counters *telemetry.Counters
 	warning  []byte
 	turn     turn
+	// metadata is that of the request as retag returned it, and profile the one
+	// that was found: what a span tells.
+	metadata []byte
+	profile  *profile.Compiled
 }
 
 // message is a pointer to T that is a protobuf message.
@@ -68,6 +73,10 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 				held = 0
 			}
 			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
+			if s.tracer != nil {
+				c.metadata = e.metadata
+				s.trace(&c, false, status.Code(err), started)
+			}
 		}()
 		if err := s.memory.begin(&c, &c.turn, started); err != nil {
 			return nil, 0, err

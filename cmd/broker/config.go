@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
 // config is what the command line and the environment say.
@@ -34,6 +35,7 @@ type config struct {
 	development     bool
 	environment     string
 	maxStreams      uint32
+	traces          *tracing.Config
 }
 
 func (c *config) settings() []setting {
@@ -60,7 +62,7 @@ func (c *config) settings() []setting {
 		},
 	}...)
 	settings = append(settings, c.callerSettings()...)
-	return append(settings, []setting{
+	return append(append(settings, []setting{
 		{
 			name: "socket-group", env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
 			usage: "id of the group that may connect; without it only the broker's own user may",
@@ -105,7 +107,7 @@ func (c *config) settings() []setting {
 			name: "log-output", env: "CRYPTO_BROKER_LOG_OUTPUT", kind: "stream", initial: "stderr", set: oneOf(&c.logOutput, "stdout", "stderr"),
 			usage: "stdout or stderr",
 		},
-	}...)
+	}...), c.traceSettings()...)
 }
 
 // read fills the configuration and checks what no single value can tell.
@@ -122,6 +124,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 		return usagef("--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml")
 	}
 	if err := c.readTrust(); err != nil {
+		return err
+	}
+	if err := c.readTraces(); err != nil {
 		return err
 	}
 	sockets := c.sockets()

@@ -20,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
 func serveCommand(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
@@ -29,11 +30,15 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	}
 	logger := newLogger(&c, stdout, stderr)
 	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
-	return serve(ctx, &c, logger)
+	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, &c, logger, tracer)
 }
 
 // serve runs a broker until ctx ends, which is no error.
-func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
+func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.Tracer) (err error) {
 	computing := engine.FIPS()
 	if err := checkFIPS(computing, c.requireFIPS); err != nil {
 		return err
@@ -42,7 +47,10 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
-	options := []server.Option{server.WithMaxStreams(c.maxStreams)}
+	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithTracer(tracer)}
+	if tracer != nil {
+		metrics.Spans(tracer)
+	}
 	if c.keysDir != "" {
 		directory, err := watchKeys(watching, c.keysDir, metrics, logger)
 		if err != nil {
@@ -123,6 +131,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger) (err error) {
 		if err := broker.Shutdown(deadline); err != nil {
 			logger.Warn("requests that took too long were broken off", "timeout", c.shutdownTimeout.String())
 		}
+		endTracing(deadline, tracer, logger)
 		return status.close()
 	})
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),

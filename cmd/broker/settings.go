@@ -16,8 +16,10 @@ import (
 )
 
 // setting is one thing that can be set by a flag or by an environment variable.
+// Without a name it has no flag.
 type setting struct {
 	name, env string
+	secret    bool   // whether no message may quote its value
 	kind      string // what --help calls its value
 	usage     string
 	initial   string // the default, as text
@@ -49,6 +51,9 @@ func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
 	flags.Usage = func() {}
 	for i := range settings {
 		s := &settings[i]
+		if s.name == "" {
+			continue
+		}
 		if s.initial != "" {
 			if err := s.set(s.initial); err != nil {
 				return nil, fmt.Errorf("default of --%s: %w", s.name, err)
@@ -79,11 +84,14 @@ func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(
 		return usagef("unexpected argument %q", flags.Arg(0))
 	}
 	for _, s := range settings {
-		if s.env == "" || flags.Changed(s.name) {
+		if s.env == "" || (s.name != "" && flags.Changed(s.name)) {
 			continue
 		}
 		if text, ok := lookup(s.env); ok && text != "" {
 			if err := s.set(text); err != nil {
+				if s.secret {
+					return usagef("invalid value of the environment variable %s: %v", s.env, err)
+				}
 				return usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
 			}
 		}

@@ -27,6 +27,8 @@ comes before its variable. A wrong value ends the program with exit code 2.
 
 Flags:
 ` + flagUsages((&config{}).settings()) + `
+Further variables, by OpenTelemetry's names:
+` + variableUsages((&config{}).settings()) + `
 Example:
   broker --profiles-dir /etc/crypto-broker/profiles --status-address :9470
 `

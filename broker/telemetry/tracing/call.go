@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+)
+
+// The attributes of our own.
+const (
+	operationKey     = attribute.Key("crypto_broker.operation")
+	profileKey       = attribute.Key("crypto_broker.profile")
+	algorithmKey     = attribute.Key("crypto_broker.algorithm")
+	containerKey     = attribute.Key("crypto_broker.caller.container")
+	correlationIDKey = attribute.Key("crypto_broker.correlation_id")
+)
+
+// maxCorrelationID is the limit of the wire contract, in bytes.
+const maxCorrelationID = 128
+
+// Call is a call that has ended.
+type Call struct {
+	// Method is gRPC's name of the method, such as /package.Service/Method.
+	Method string
+	// Batched tells that the call was one of many of a stream, so that the headers
+	// of the stream are not its own.
+	Batched bool
+	// Operation is the name of the operation. Profile, the name of one that is
+	// served, is empty where the call did not get that far, and so is Algorithm.
+	Operation, Profile, Algorithm string
+	// Container is the caller, where it has a socket of its own.
+	Container string
+	Code      codes.Code
+	// Metadata are the fields of the request's metadata as they were on the wire.
+	Metadata       []byte
+	Started, Ended time.Time
+}
+
+// Record makes a span of a call if that is sampled. ctx has the headers. The
+// parent is the one in the metadata, else the one in the headers; what names no
+// span is none.
+func (t *Tracer) Record(ctx context.Context, c *Call) {
+	said := readTraceContext(c.Metadata)
+	var parent trace.SpanContext
+	if t.readParents {
+		if parent = said.parent(); !parent.IsValid() && !c.Batched {
+			parent = parentOf(ctx)
+		}
+	}
+	in := parent.TraceID()
+	if !in.IsValid() {
+		in = newTraceID()
+	}
+	if !t.decision.samples(parent, in) {
+		return
+	}
+	if ctx = context.Background(); parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
+	} else {
+		ctx = context.WithValue(ctx, traceIDKey{}, in)
+	}
+	name := strings.TrimPrefix(c.Method, "/")
+	if c.Batched {
+		name += " " + c.Operation
+	}
+	_, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithTimestamp(c.Started), trace.WithAttributes(c.attributes(string(said.correlationID))...))
+	if isFault(c.Code) {
+		span.SetStatus(otelcodes.Error, "") // the code says what; messages may quote a request
+	}
+	span.End(trace.WithTimestamp(c.Ended))
+}
+
+func (c *Call) attributes(correlationID string) []attribute.KeyValue {
+	service, method, _ := strings.Cut(strings.TrimPrefix(c.Method, "/"), "/")
+	list := append(make([]attribute.KeyValue, 0, 10),
+		semconv.RPCSystemGRPC, semconv.RPCService(service), semconv.RPCMethod(method),
+		semconv.RPCGRPCStatusCodeKey.Int(int(c.Code)), semconv.NetworkTransportUnix, operationKey.String(c.Operation))
+	for _, known := range []struct {
+		key   attribute.Key
+		value string
+	}{{profileKey, c.Profile}, {algorithmKey, c.Algorithm}, {containerKey, c.Container}} {
+		if known.value != "" {
+			list = append(list, known.key.String(known.value))
+		}
+	}
+	if isCorrelationID(correlationID) {
+		list = append(list, correlationIDKey.String(correlationID))
+	}
+	return list
+}
+
+// isFault tells whether a code is the broker's fault and not the caller's, as
+// OpenTelemetry's conventions for gRPC servers say.
+func isFault(code codes.Code) bool {
+	switch code {
+	case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
+		return true
+	}
+	return false
+}
+
+// isCorrelationID tells whether it is one that the wire contract allows.
+func isCorrelationID(id string) bool {
+	for i := range len(id) {
+		if id[i] < ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= maxCorrelationID
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"sync/atomic"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// Counts are what became of the spans of one exporter.
+type Counts struct {
+	// Exporter is its name.
+	Exporter string
+	// Exported were taken by the collector, Full were dropped because too many
+	// waited, and Failed because no export of them succeeded.
+	Exported, Full, Failed uint64
+}
+
+// queue stands before OpenTelemetry's own, which drops spans without a word, and
+// behind it, where they are exported. It never waits.
+type queue struct {
+	name     string
+	batch    sdk.SpanProcessor
+	exporter sdk.SpanExporter
+	problems *problems
+
+	limit   int64
+	waiting atomic.Int64
+
+	exported, full, failed atomic.Uint64
+	// ending ends exports when the broker does.
+	ending context.Context
+}
+
+func newQueue(ending context.Context, name string, exporter sdk.SpanExporter, b batch, p *problems) *queue {
+	q := &queue{name: name, exporter: exporter, problems: p, limit: int64(b.queue), ending: ending}
+	q.batch = sdk.NewBatchSpanProcessor(exporting{q},
+		sdk.WithMaxQueueSize(b.queue), sdk.WithMaxExportBatchSize(b.size),
+		sdk.WithBatchTimeout(b.delay), sdk.WithExportTimeout(b.timeout))
+	return q
+}
+
+func (q *queue) counts() Counts {
+	return Counts{q.name, q.exported.Load(), q.full.Load(), q.failed.Load()}
+}
+
+// OnStart implements sdk.SpanProcessor.
+func (q *queue) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd implements sdk.SpanProcessor.
+func (q *queue) OnEnd(span sdk.ReadOnlySpan) {
+	if q.waiting.Add(1) > q.limit {
+		q.waiting.Add(-1)
+		q.full.Add(1)
+		return
+	}
+	q.batch.OnEnd(span)
+}
+
+// ForceFlush implements sdk.SpanProcessor.
+func (q *queue) ForceFlush(ctx context.Context) error { return q.batch.ForceFlush(ctx) }
+
+// Shutdown implements sdk.SpanProcessor.
+func (q *queue) Shutdown(ctx context.Context) error { return q.batch.Shutdown(ctx) }
+
+// exporting is a queue as OpenTelemetry's own sees it.
+type exporting struct{ *queue }
+
+// ExportSpans implements sdk.SpanExporter.
+func (e exporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.ending, cancel)()
+	err := e.exporter.ExportSpans(ctx, spans)
+	e.waiting.Add(-int64(len(spans)))
+	if err != nil {
+		e.failed.Add(uint64(len(spans)))
+		e.problems.failed(e.name, err)
+		return nil // it is told, and told once
+	}
+	e.exported.Add(uint64(len(spans)))
+	e.problems.succeeded(e.name)
+	return nil
+}
+
+// Shutdown implements sdk.SpanExporter.
+func (e exporting) Shutdown(ctx context.Context) error { return e.exporter.Shutdown(ctx) }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// parentBased is how the names of samplers begin that follow the caller.
+const parentBased = "parentbased_"
+
+// Sampler is the name of the sampler with its argument, for the log.
+func (c *Config) Sampler() string {
+	name := c.sampler
+	if name == "" {
+		name = parentBased + "always_on"
+	}
+	if strings.HasSuffix(name, "traceidratio") && c.samplerArg != nil {
+		name += " " + strconv.FormatFloat(*c.samplerArg, 'g', -1, 64)
+	}
+	return name
+}
+
+// decision is a sampler whose question can be put before there is a span.
+type decision struct {
+	// follows tells that a caller's decision comes first.
+	follows bool
+	root    sdk.Sampler
+}
+
+func (c *Config) decision() decision {
+	d := decision{follows: c.sampler == "" || strings.HasPrefix(c.sampler, parentBased)}
+	switch strings.TrimPrefix(c.sampler, parentBased) {
+	case "always_off":
+		d.root = sdk.NeverSample()
+	case "traceidratio":
+		part := 1.0
+		if c.samplerArg != nil {
+			part = *c.samplerArg
+		}
+		d.root = sdk.TraceIDRatioBased(part)
+	default:
+		d.root = sdk.AlwaysSample()
+	}
+	return d
+}
+
+// samples tells whether a call gets a span: the one in the trace, with the parent
+// if there is one.
+func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
+	if d.follows && parent.IsValid() {
+		return parent.IsSampled()
+	}
+	parameters := sdk.SamplingParameters{ParentContext: context.Background(), TraceID: in, Kind: trace.SpanKindServer}
+	return d.root.ShouldSample(parameters).Decision == sdk.RecordAndSample
+}
+
+// ids makes the ids of spans, random as OpenTelemetry's own. A trace whose id was
+// decided on keeps it.
+type ids struct{}
+
+type traceIDKey struct{}
+
+// NewIDs implements sdk.IDGenerator.
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, ok := ctx.Value(traceIDKey{}).(trace.TraceID)
+	if !ok {
+		id = newTraceID()
+	}
+	return id, ids{}.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdk.IDGenerator.
+func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
+	}
+	return id
+}
+
+func newTraceID() (id trace.TraceID) {
+	for !id.IsValid() {
+		binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+		binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	}
+	return id
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// tracesPath is where collectors take spans over HTTP.
+const tracesPath = "/v1/traces"
+
+// target is where and how an exporter sends spans.
+type target struct {
+	protocol string
+	// endpoint is the target of gRPC, or a URL.
+	endpoint string
+	// plain tells that there is no TLS.
+	plain bool
+}
+
+// target finds out where an exporter sends to.
+func (c *Config) target(exporter string) (target, error) {
+	to := c.collector()
+	t := target{protocol: to.protocol}
+	switch {
+	case exporter == exporterGRPC:
+		t.protocol = protocolGRPC
+	case exporter == exporterHTTP && t.protocol == protocolJSON:
+	case exporter == exporterHTTP, t.protocol == "":
+		t.protocol = protocolProtobuf
+	}
+	set, name, whole := c.traces.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
+	if set == "" {
+		set, name, whole = c.general.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT", false
+	}
+	if set == "" {
+		t.plain, t.endpoint = true, "http://localhost:4318"+tracesPath
+		if t.protocol == protocolGRPC {
+			t.endpoint = "localhost:4317"
+		}
+	} else {
+		u, err := parseEndpoint(set)
+		if err != nil {
+			return t, err // Set refused it already
+		}
+		if t.protocol == protocolGRPC {
+			err = t.overGRPC(u, exporter == exporterGRPC, to.insecure)
+		} else {
+			err = t.overHTTP(u, whole)
+		}
+		if err != nil {
+			return t, fmt.Errorf("%s is %q, but %w", name, set, err)
+		}
+	}
+	if t.plain && (to.certificate != "" || to.clientCertificate != "" || to.clientKey != "") {
+		return t, errors.New("certificates for the collector are set, but its endpoint is without TLS: expected one that begins with https://")
+	}
+	return t, nil
+}
+
+// overGRPC uses a URL, host:port or a socket. Whether there is TLS is told by the
+// URL, else by insecure. Brokers that named the exporter otlpgrpc had none.
+func (t *target) overGRPC(u *url.URL, named bool, insecure *bool) error {
+	switch {
+	case u.Scheme == "unix":
+		t.endpoint, t.plain = "unix://"+u.Path, true
+		return nil
+	case strings.Trim(u.Path, "/") != "":
+		return errors.New("gRPC has no paths: expected a host and a port")
+	case u.Scheme == "":
+		t.plain = named
+		if insecure != nil {
+			t.plain = *insecure
+		}
+	default:
+		t.plain = u.Scheme == "http"
+	}
+	t.endpoint = u.Host
+	if u.Port() == "" {
+		t.endpoint += ":4317"
+	}
+	return nil
+}
+
+// overHTTP uses a URL, the whole one or one that the path is to be added to.
+func (t *target) overHTTP(u *url.URL, whole bool) error {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("OTLP over HTTP needs a URL that begins with http:// or https://")
+	}
+	made := *u
+	if !whole && !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), tracesPath) {
+		made.Path = strings.TrimSuffix(u.Path, "/") + tracesPath
+	}
+	t.endpoint, t.plain = made.String(), u.Scheme == "http"
+	return nil
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tracing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const (
+	// defaultServiceName is what brokers before this one are called, too.
+	defaultServiceName = "crypto-broker-server"
+	serviceNamespace   = "crypto-broker"
+	// scope names what makes the spans.
+	scope = "github.com/crypto-broker/crypto-broker-operator/broker"
+
+	defaultTimeout = 10 * time.Second
+	// flushTime is how long the end of a broker waits for a collector at most.
+	flushTime = 2 * time.Second
+)
+
+// Options are what the environment does not say.
+type Options struct {
+	// Version is that of the broker.
+	Version string
+	// Stdout is where the exporter console writes.
+	Stdout io.Writer
+	// Logger gets what goes wrong with exports.
+	Logger *slog.Logger
+}
+
+// Tracer makes spans of calls that have ended.
+type Tracer struct {
+	decision    decision
+	readParents bool
+	tracer      trace.Tracer
+	provider    *sdk.TracerProvider
+	queues      []*queue
+	end         context.CancelFunc
+}
+
+// New makes the tracer that the configuration asks for, nil where that is none.
+// Collectors need not be there yet.
+func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
+	if !c.Enabled() {
+		return nil, nil
+	}
+	from, err := c.resource(ctx, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	ending, end := context.WithCancel(context.Background())
+	t := &Tracer{decision: c.decision(), readParents: c.readsParents(), end: end}
+	p := &problems{logger: o.Logger, failing: map[string]bool{}}
+	otel.SetErrorHandler(p)
+	options := []sdk.TracerProviderOption{
+		sdk.WithResource(from), sdk.WithIDGenerator(ids{}), sdk.WithRawSpanLimits(c.limited()),
+		sdk.WithSampler(sdk.AlwaysSample()), // spans are made of calls that were decided on
+	}
+	for _, name := range c.exports() {
+		exporter, err := c.exporter(ctx, name, o.Stdout)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("set up the export of spans: %w", err), t.Shutdown(ctx))
+		}
+		q := newQueue(ending, name, exporter, c.batch, p)
+		t.queues = append(t.queues, q)
+		options = append(options, sdk.WithSpanProcessor(q))
+	}
+	t.provider = sdk.NewTracerProvider(options...)
+	t.tracer = t.provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
+	return t, nil
+}
+
+// resource is where the spans come from.
+func (c *Config) resource(ctx context.Context, version string) (*resource.Resource, error) {
+	known := []attribute.KeyValue{
+		semconv.ServiceNamespace(serviceNamespace), semconv.ServiceName(defaultServiceName), semconv.ServiceVersion(version),
+	}
+	known = append(known, c.attributes...) // later ones count
+	if c.serviceName != "" {
+		known = append(known, semconv.ServiceName(c.serviceName))
+	}
+	if c.serviceVersion != "" {
+		known = append(known, semconv.ServiceVersion(c.serviceVersion))
+	}
+	from, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(known...))
+	if err != nil {
+		return nil, fmt.Errorf("describe where spans come from: %w", err)
+	}
+	return from, nil
+}
+
+// Counts tell what became of the spans, by exporter.
+func (t *Tracer) Counts() []Counts {
+	counts := make([]Counts, len(t.queues))
+	for i, q := range t.queues {
+		counts[i] = q.counts()
+	}
+	return counts
+}
+
+// Shutdown exports what is left until ctx ends, for two seconds at most, and
+// stops. What it could not export is logged.
+func (t *Tracer) Shutdown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	defer t.end()
+	if t.provider == nil {
+		return nil
+	}
+	err := t.provider.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the last spans could not be exported within %s", flushTime)
+	}
+	return err
+}

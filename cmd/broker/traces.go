@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+)
+
+// openTelemetry is how the names of the variables of OpenTelemetry begin.
+const openTelemetry = "OTEL_"
+
+// traceSettings are the variables of OpenTelemetry, most of them without a flag.
+func (c *config) traceSettings() []setting {
+	c.traces = tracing.NewConfig()
+	var settings []setting
+	for _, v := range c.traces.Variables() {
+		settings = append(settings, setting{name: v.Flag, env: v.Name, kind: v.Kind, usage: v.Usage, secret: v.Secret, set: v.Set})
+	}
+	return settings
+}
+
+// readTraces checks what no single variable can tell.
+func (c *config) readTraces() error {
+	if err := c.traces.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	if c.traces.UsesPrometheus() && c.statusAddress == "" {
+		return usagef("OTEL_METRICS_EXPORTER is prometheus, but there is no status port to serve metrics at: set --status-address, too")
+	}
+	return nil
+}
+
+// useTracing starts the export of spans, where the environment asks for it.
+func (c *config) useTracing(ctx context.Context, stdout io.Writer, environ []string, logger *slog.Logger) (*tracing.Tracer, error) {
+	if unused := c.unusedVariables(environ); len(unused) > 0 {
+		logger.Info("variables of OpenTelemetry that have no effect on this broker", "variables", unused)
+	}
+	tracer, err := tracing.New(ctx, c.traces, tracing.Options{Version: programVersion(), Stdout: stdout, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	if tracer != nil {
+		logger.Info("exporting spans", "to", c.traces.Targets(), "sampler", c.traces.Sampler())
+	}
+	return tracer, nil
+}
+
+// unusedVariables are those that somebody may expect something of.
+func (c *config) unusedVariables(environ []string) []string {
+	var unused []string
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, openTelemetry) && value != "" &&
+			!slices.ContainsFunc(c.traces.Variables(), func(v tracing.Variable) bool { return v.Name == name }) {
+			unused = append(unused, name)
+		}
+	}
+	slices.Sort(unused)
+	return unused
+}
+
+// endTracing exports the last spans; a broker that cannot ends all the same.
+func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger) {
+	if tracer == nil {
+		return
+	}
+	if err := tracer.Shutdown(ctx); err != nil {
+		logger.Warn("the export of spans ended early", "error", err)
+	}
+}
+
+// variableUsages describes the settings that have no flag.
+func variableUsages(settings []setting) string {
+	var text strings.Builder
+	for _, s := range settings {
+		if s.name == "" {
+			fmt.Fprintf(&text, "  %-38s %s\n", s.env, s.usage)
+		}
+	}
+	return text.String()
+}
