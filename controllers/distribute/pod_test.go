@@ -84,12 +84,27 @@ func TestStrippingKeepsWhatIsReadAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestOfAPodWithoutABrokerOnlyItsNameIsKept(t *testing.T) {
-	out, err := StripPod(injected(func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[1:] }))
+func TestOfAPodWithoutABrokerIsKeptWhetherItShouldHaveOne(t *testing.T) {
+	set := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app-1", UID: "5", Controller: new(true)}
+	out, err := StripPod(injected(func(p *corev1.Pod) {
+		p.Spec.InitContainers = p.Spec.InitContainers[1:]
+		p.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
+		p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux", "disk": "fast"}
+		p.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true", "example.com/other": "x"}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Other"}, set}
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app", Namespace: "shop", UID: "1", ResourceVersion: "7"}}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "app", Namespace: "shop", UID: "1", ResourceVersion: "7",
+			Annotations:     map[string]string{v1alpha1.InjectAnnotation: "true"},
+			OwnerReferences: []metav1.OwnerReference{set},
+		},
+		Spec:   corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}, NodeSelector: map[string]string{corev1.LabelOSStable: "linux"}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("-want +found:\n%s", diff)
 	}

@@ -16,10 +16,10 @@ import (
 const annotationPrefix = "cryptobroker.io/"
 
 // StripPod is the transform of the pod cache: it keeps of a pod what the
-// reconcilers read. Of a pod without a broker that is who it is, of one with a
-// broker also where it runs, the broker's container and its state. The copy of
-// the profiles in an annotation is dropped, it may have 16 KiB. Whatever is no
-// pod passes.
+// reconcilers read. Of a pod without a broker that is who it is, whose it is, and
+// whether it should have one; of one with a broker also where it runs, the
+// broker's container and its state. The copy of the profiles in an annotation is
+// dropped, it may have 16 KiB. Whatever is no pod passes.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -36,6 +36,7 @@ func StripPod(object any) (any, error) {
 	}
 	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
 	if i < 0 {
+		stripWithout(pod, stripped)
 		return stripped, nil
 	}
 	stripped.OwnerReferences = pod.OwnerReferences

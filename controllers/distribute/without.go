@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// stripWithout keeps of a pod without a broker what tells whether it should have
+// one, and by whom it was made. Most pods of a cluster are such, so it is little.
+func stripWithout(pod, stripped *corev1.Pod) {
+	for _, key := range []string{v1alpha1.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
+		if value, is := pod.Annotations[key]; is {
+			if stripped.Annotations == nil {
+				stripped.Annotations = map[string]string{}
+			}
+			stripped.Annotations[key] = value
+		}
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		stripped.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	stripped.DeletionTimestamp = pod.DeletionTimestamp
+	stripped.Spec.OS = pod.Spec.OS
+	if system, is := pod.Spec.NodeSelector[corev1.LabelOSStable]; is {
+		stripped.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: system}
+	}
+	stripped.Status.Phase = pod.Status.Phase
+}
