@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package signing keeps the keys that sets of profiles are signed with.
+//
+// # Where they are
+//
+// The keys (Ed25519, PKCS #8 in PEM) live in one Secret of the operator's
+// namespace. Whichever replica comes first makes it. One key is current: new
+// pods trust it, and no other. Keys that were current before are retired: they
+// go on signing for the pods that trust nothing else.
+//
+// # Rotation
+//
+// The leader makes a new key when the current one has reached its lifetime, or
+// when the Secret has the annotation cryptobroker.io/rotate-signing-key. The
+// key before is retired, and every set is signed with both from then on. It is
+// removed once no running pod's broker depends on it, and an hour after its
+// retirement at the earliest: until then another replica may let in pods that
+// trust it. So no running broker ever sees a set that it cannot verify, and
+// nothing has to be restarted.
+//
+// # When a key has leaked
+//
+// Delete the Secret, or the entry of the key. A new key is made at once and
+// every set is signed anew. Brokers of running pods go on serving what they
+// have, and refuse what is signed with the new key only, until their workloads
+// are restarted.
+//
+// A Secret that cannot be read is never repaired by making new keys, since that
+// would cut off every running broker: nothing is signed and no pod is injected
+// until somebody puts it right, and the error says what is wrong.
+package signing
+
+// What keeping the keys takes. The name is that of an installation with default
+// names; the chart puts in another. The right to create Secrets, which cannot be
+// limited by name, is that of the webhook's certificates; a policy of the chart
+// narrows it to the two names.
+//
+// +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,verbs=create
+// +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,resourceNames=crypto-broker-operator-signing,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// liveTimeout bounds a read of the Secret while somebody waits for it.
+const liveTimeout = 2 * time.Second
+
+// lookInterval is the time between looks at the Secret when nothing happens.
+const lookInterval = 5 * time.Minute
+
+// Options say where the keys are and how long they live.
+type Options struct {
+	// Namespace and SecretName name the Secret, both required.
+	Namespace, SecretName string
+	// Lifetime is how long a key is current, at least an hour.
+	Lifetime time.Duration
+	// Pods lists pods from a cache: those whose brokers depend on a retired key.
+	Pods client.Reader
+	// Elected is closed once this replica is the leader, the one that rotates.
+	Elected <-chan struct{}
+	// Events gets what happens to keys, on the Secret; nil for nowhere.
+	Events events.EventRecorder
+	// Clock is the real clock if absent; tests bring another.
+	Clock clock.Clock
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Namespace == "" || o.SecretName == "":
+		return fmt.Errorf("signing: found the Secret %q in namespace %q, expected the names of both", o.SecretName, o.Namespace)
+	case o.Lifetime < keepRetired:
+		return fmt.Errorf("signing: found a lifetime of keys of %s, expected at least %s", o.Lifetime, keepRetired)
+	case o.Pods == nil || o.Elected == nil:
+		return errors.New("signing: found no reader of pods or no sign of the election, expected both")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return nil
+}
+
+// Keys are the signing keys. They are made by New, give keys from then on, and
+// follow the Secret while Start runs.
+type Keys struct {
+	options Options
+	client  client.Client
+	watch   *watcher
+	log     logr.Logger
+	flights singleflight.Group
+	ring    atomic.Pointer[Ring]
+
+	mu       sync.Mutex
+	onChange []func(context.Context)
+	// told is the problem that was told last in an event.
+	told string
+}
+
+var (
+	_ manager.Runnable               = &Keys{}
+	_ manager.LeaderElectionRunnable = &Keys{}
+)
+
+// New checks the options and prepares the clients; it calls nothing.
+func New(cfg *rest.Config, options Options) (*Keys, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	direct, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("signing: prepare a client: %w", err)
+	}
+	watch, err := newWatcher(cfg, scheme, options)
+	if err != nil {
+		return nil, fmt.Errorf("signing: prepare the watch: %w", err)
+	}
+	return &Keys{options: options, client: direct, watch: watch, log: log.Log.WithName("signing")}, nil
+}
+
+// OnChange has f called after the keys changed. It must be called before Start.
+func (k *Keys) OnChange(f func(context.Context)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.onChange = append(k.onChange, f)
+}
+
+// Ring returns the keys as they are known, and asks the API server where they are
+// not: it makes the first key where there is none.
+func (k *Keys) Ring(ctx context.Context) (Ring, error) {
+	if r := k.ring.Load(); r != nil {
+		return *r, nil
+	}
+	flight := k.flights.DoChan("", func() (any, error) {
+		// Others may wait for the same read when the first has given up.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveTimeout)
+		defer cancel()
+		return k.refresh(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return Ring{}, fmt.Errorf("reading the signing keys: %w", ctx.Err())
+	case result := <-flight:
+		r, _ := result.Val.(Ring)
+		return r, result.Err
+	}
+}
+
+// NeedLeaderElection returns false: every replica makes pods that trust a key.
+func (k *Keys) NeedLeaderElection() bool { return false }
+
+// Start follows the Secret until ctx ends, and rotates the keys from the moment
+// that this replica is the leader.
+func (k *Keys) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes, err := k.watch.start(ctx)
+	if err != nil {
+		return fmt.Errorf("signing: start the watch: %w", err)
+	}
+	k.loop(ctx, changes)
+	return k.watch.wait()
+}
+
+func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
+	retry := newBackoff()
+	elected, leading := k.options.Elected, false
+	for ctx.Err() == nil {
+		r, err := k.refresh(ctx)
+		pause := lookInterval
+		if err == nil {
+			registerRing(r)
+		}
+		if err == nil && leading {
+			pause, err = k.maintain(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			retry = newBackoff()
+		case isRace(err):
+			pause = retry.Step() // somebody else was faster; what they wrote is read now
+		default:
+			pause = retry.Step()
+			k.log.Error(err, "The signing keys are not in order", "retryIn", pause.String())
+		}
+		timer := k.options.Clock.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-changes:
+		case <-elected:
+			elected, leading = nil, true
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+}
+
+// newBackoff returns the waits between attempts that failed: from 100 ms to a
+// minute.
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
+}
+
+func isRace(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+func (k *Keys) name() client.ObjectKey {
+	return client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.SecretName}
+}
+
+// refresh reads the Secret from the API server, makes what is missing and takes
+// over what it finds. A Secret that cannot be read leaves no keys; an API server
+// that cannot be reached leaves those that are known.
+func (k *Keys) refresh(ctx context.Context) (Ring, error) {
+	var secret corev1.Secret
+	err := k.client.Get(ctx, k.name(), &secret)
+	if apierrors.IsNotFound(err) {
+		return k.create(ctx, k.ring.Swap(nil) != nil)
+	}
+	if err != nil {
+		return Ring{}, fmt.Errorf("reading the signing keys in the Secret %s: %w", k.name(), err)
+	}
+	found, err := readSecret(&secret)
+	if errors.Is(err, errNoCurrent) {
+		next, err := found.rotate(k.options.Clock.Now())
+		if err != nil {
+			return Ring{}, err
+		}
+		if err := k.update(ctx, &secret, next); err != nil {
+			return Ring{}, err
+		}
+		rotations.Inc()
+		k.replaced(&secret, next, "entry "+currentEntry+" was deleted")
+		found = next
+	} else if err != nil {
+		k.ring.Store(nil)
+		err = fmt.Errorf("the signing keys in the Secret %s cannot be read: %w; put it right, or delete the Secret and restart all workloads with a broker", k.name(), err)
+		k.sayOnce(&secret, err.Error())
+		return Ring{}, err
+	}
+	k.take(ctx, found)
+	return found, nil
+}
+
+// create makes the Secret with its first key; again says that there was one.
+// Another replica may be faster.
+func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
+	first, err := Ring{}.rotate(k.options.Clock.Now())
+	if err != nil {
+		return Ring{}, err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: k.options.Namespace, Name: k.options.SecretName,
+			Labels: map[string]string{"app.kubernetes.io/part-of": "crypto-broker", "app.kubernetes.io/managed-by": v1alpha1.FieldManager},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+	if err := first.writeSecret(secret); err != nil {
+		return Ring{}, err
+	}
+	err = k.client.Create(ctx, secret, client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		err = k.client.Get(ctx, k.name(), secret)
+		if err == nil {
+			first, err = readSecret(secret)
+		}
+	} else if err == nil {
+		k.log.Info("Made a Secret with a signing key", "key", first.current.id, "again", again)
+		if again {
+			rotations.Inc()
+			k.replaced(secret, first, "the Secret was deleted")
+		}
+	}
+	if err != nil {
+		return Ring{}, fmt.Errorf("making the Secret %s with the signing keys: %w", k.name(), err)
+	}
+	k.take(ctx, first)
+	return first, nil
+}
+
+// update writes keys into the Secret as it was read.
+func (k *Keys) update(ctx context.Context, secret *corev1.Secret, r Ring) error {
+	if err := r.writeSecret(secret); err != nil {
+		return err
+	}
+	delete(secret.Annotations, RotateAnnotation)
+	if err := k.client.Update(ctx, secret, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("writing the signing keys into the Secret %s: %w", k.name(), err)
+	}
+	return nil
+}
+
+// take makes these the known keys.
+func (k *Keys) take(ctx context.Context, r Ring) {
+	before := k.ring.Swap(&r)
+	if before != nil && before.Equal(r) {
+		return
+	}
+	k.mu.Lock()
+	k.told = ""
+	tell := k.onChange
+	k.mu.Unlock()
+	for _, f := range tell {
+		f(ctx)
+	}
+}

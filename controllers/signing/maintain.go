@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Reasons and the action of events.
+const (
+	eventRotated  = "SigningKeyRotated"
+	eventReplaced = "SigningKeyReplaced"
+	eventRemoved  = "SigningKeyRemoved"
+	eventProblem  = "SigningKeysUnusable"
+
+	actionRotate = "RotateSigningKeys"
+)
+
+// maintain rotates and removes keys where that is due, and tells how long there is
+// nothing more to do.
+func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
+	var secret corev1.Secret
+	if err := k.client.Get(ctx, k.name(), &secret); err != nil {
+		return 0, fmt.Errorf("reading the signing keys in the Secret %s: %w", k.name(), err)
+	}
+	found, err := readSecret(&secret)
+	if err != nil {
+		return 0, err // refresh has told it
+	}
+	now := k.options.Clock.Now()
+	age := now.Sub(found.current.since)
+	_, asked := secret.Annotations[RotateAnnotation]
+	if asked || age >= k.options.Lifetime {
+		next, err := found.rotate(now)
+		if err != nil {
+			k.sayOnce(&secret, err.Error())
+			return 0, err
+		}
+		if err := k.update(ctx, &secret, next); err != nil {
+			return 0, err
+		}
+		rotations.Inc()
+		k.log.Info("Rotated the signing keys", "current", next.current.id, "retired", found.current.id, "asked", asked)
+		k.say(&secret, corev1.EventTypeNormal, eventRotated,
+			fmt.Sprintf("The signing key %s is current. The one before, %s, goes on signing for running pods that trust it.", next.current.id, found.current.id))
+		registerRing(next)
+		k.take(ctx, next)
+		return lookInterval, nil
+	}
+	if len(found.retired) > 0 {
+		trusts, err := k.trusts(ctx)
+		if err != nil {
+			return 0, err
+		}
+		next, removed := found.prune(trusts, now)
+		if len(removed) > 0 {
+			if err := k.update(ctx, &secret, next); err != nil {
+				return 0, err
+			}
+			k.log.Info("Removed retired signing keys that no running pod depends on", "keys", removed)
+			k.say(&secret, corev1.EventTypeNormal, eventRemoved,
+				fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(removed, ", ")))
+			registerRing(next)
+			k.take(ctx, next)
+		}
+		return lookInterval, nil
+	}
+	return max(time.Second, min(lookInterval, k.options.Lifetime-age)), nil
+}
+
+// trusts are the keys that each running broker trusts.
+func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
+	var pods corev1.PodList
+	if err := k.options.Pods.List(ctx, &pods); err != nil {
+		return nil, fmt.Errorf("listing the pods that may depend on a retired signing key: %w", err)
+	}
+	var trusts [][]string
+	for i := range pods.Items {
+		if ids := trustedBy(&pods.Items[i]); len(ids) > 0 {
+			trusts = append(trusts, ids)
+		}
+	}
+	return trusts, nil
+}
+
+// replaced tells that there is a new key because the one before is gone.
+func (k *Keys) replaced(secret *corev1.Secret, r Ring, why string) {
+	k.say(secret, corev1.EventTypeWarning, eventReplaced,
+		fmt.Sprintf("The signing key %s was made, since %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
+}
+
+func (k *Keys) say(secret *corev1.Secret, kind, reason, note string) {
+	if k.options.Events != nil {
+		k.options.Events.Eventf(secret, nil, kind, reason, actionRotate, "%s", note)
+	}
+}
+
+// sayOnce tells a problem when it is another than the one told last.
+func (k *Keys) sayOnce(secret *corev1.Secret, problem string) {
+	k.mu.Lock()
+	before := k.told
+	k.told = problem
+	k.mu.Unlock()
+	if before != problem {
+		k.say(secret, corev1.EventTypeWarning, eventProblem, problem)
+	}
+}

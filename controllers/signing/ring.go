@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+)
+
+// key is one signing key.
+type key struct {
+	private ed25519.PrivateKey
+	id      string
+	// since is when it became current, or when it was retired.
+	since time.Time
+}
+
+func newKey(now time.Time) (key, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return key{}, fmt.Errorf("make a signing key: %w", err)
+	}
+	return keyOf(private, now), nil
+}
+
+func keyOf(private ed25519.PrivateKey, since time.Time) key {
+	return key{private: private, id: signed.KeyID(publicOf(private)), since: since}
+}
+
+// publicOf is the second half of an Ed25519 private key.
+func publicOf(private ed25519.PrivateKey) ed25519.PublicKey {
+	return ed25519.PublicKey(slices.Clone(private[ed25519.SeedSize:]))
+}
+
+// Ring is the keys at one moment. It does not change and is safe for concurrent
+// use; its zero value has no keys.
+type Ring struct {
+	current key
+	retired []key // by id
+}
+
+// Sign signs a statement with all keys, the current one first.
+func (r Ring) Sign(statement signed.Statement) ([]byte, error) {
+	keys := []ed25519.PrivateKey{r.current.private}
+	for _, k := range r.retired {
+		keys = append(keys, k.private)
+	}
+	return signed.Sign(statement, keys...)
+}
+
+// Current is the key that new pods are to trust.
+func (r Ring) Current() ed25519.PublicKey { return publicOf(r.current.private) }
+
+// Known are all keys: a set that none of them signed is not the operator's.
+func (r Ring) Known() []ed25519.PublicKey {
+	keys := []ed25519.PublicKey{r.Current()}
+	for _, k := range r.retired {
+		keys = append(keys, publicOf(k.private))
+	}
+	return keys
+}
+
+// Equal tells whether both have the same keys.
+func (r Ring) Equal(other Ring) bool {
+	return r.current.id == other.current.id &&
+		slices.EqualFunc(r.retired, other.retired, func(a, b key) bool { return a.id == b.id })
+}
+
+// Audience is where a namespace's sets may be served: this namespace of this
+// cluster and no other of the same name. cluster is the UID of the namespace
+// kube-system, which stands for the cluster.
+func Audience(cluster types.UID, namespace *corev1.Namespace) string {
+	return string(cluster) + "/" + namespace.Name + "/" + string(namespace.UID)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package signing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+)
+
+const (
+	// DefaultLifetime is how long a key is current.
+	DefaultLifetime = 2160 * time.Hour
+
+	// keepRetired is for how long at least a key goes on signing after its
+	// retirement: as long as a replica that has not heard of it, or an admission
+	// under way, may make pods that trust it.
+	keepRetired = time.Hour
+)
+
+// rotate makes a new key the current one and retires the one before.
+func (r Ring) rotate(now time.Time) (Ring, error) {
+	if n := 1 + len(r.retired); n >= signed.MaxSignatures && r.current.private != nil {
+		return r, fmt.Errorf("there are %d signing keys, and a set can have no more signatures: restart the workloads whose pods trust the oldest keys, which are %s",
+			n, strings.Join(oldest(r.retired), ", "))
+	}
+	k, err := newKey(now)
+	if err != nil {
+		return r, err
+	}
+	next := Ring{current: k, retired: slices.Clone(r.retired)}
+	if r.current.private != nil {
+		before := r.current
+		before.since = now
+		next.retired = append(next.retired, before)
+	}
+	slices.SortFunc(next.retired, func(a, b key) int { return strings.Compare(a.id, b.id) })
+	return next, nil
+}
+
+// oldest are the ids of the three keys that were retired first.
+func oldest(keys []key) []string {
+	sorted := slices.SortedFunc(slices.Values(keys), func(a, b key) int { return a.since.Compare(b.since) })
+	var ids []string
+	for _, k := range sorted[:min(3, len(sorted))] {
+		ids = append(ids, k.id)
+	}
+	return ids
+}
+
+// prune removes retired keys that no running pod depends on any more. trusts are
+// the ids that each running broker trusts.
+func (r Ring) prune(trusts [][]string, now time.Time) (next Ring, removed []string) {
+	next = Ring{current: r.current, retired: slices.Clone(r.retired)}
+	for _, k := range r.retired {
+		if now.Sub(k.since) < keepRetired {
+			continue
+		}
+		without := slices.DeleteFunc(slices.Clone(next.retired), func(other key) bool { return other.id == k.id })
+		rest := Ring{current: r.current, retired: without}
+		if !slices.ContainsFunc(trusts, func(ids []string) bool { return slices.Contains(ids, k.id) && !rest.reaches(ids) }) {
+			next, removed = rest, append(removed, k.id)
+		}
+	}
+	return next, removed
+}
+
+// reaches tells whether a broker that trusts these keys takes what this ring signs.
+func (r Ring) reaches(ids []string) bool {
+	return slices.Contains(ids, r.current.id) ||
+		slices.ContainsFunc(r.retired, func(k key) bool { return slices.Contains(ids, k.id) })
+}
+
+// trustedKeysArgument is the argument of a broker's container that lists the
+// keys that it trusts.
+const trustedKeysArgument = "--trusted-keys="
+
+// trustedBy are the ids of the keys that a running pod's broker trusts.
+func trustedBy(pod *corev1.Pod) []string {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var ids []string
+	for _, container := range pod.Spec.InitContainers {
+		if container.Name != v1alpha1.BrokerContainer {
+			continue
+		}
+		for _, argument := range container.Args {
+			list, ok := strings.CutPrefix(argument, trustedKeysArgument)
+			if !ok {
+				continue
+			}
+			for text := range strings.SplitSeq(list, ",") {
+				// What is no key is trusted by no broker: it would not start.
+				if public, err := signed.ParseKey(text); err == nil {
+					ids = append(ids, signed.KeyID(public))
+				}
+			}
+		}
+	}
+	return ids
+}
