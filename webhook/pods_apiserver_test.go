@@ -85,11 +85,14 @@ type broker struct {
 	Container *corev1.Container
 	Volumes   []corev1.Volume
 	Mounts    map[string][]corev1.VolumeMount
+	Variables map[string][]corev1.EnvVar
 	Groups    []int64
+	Secrets   []corev1.LocalObjectReference
 }
 
 func brokerOf(pod *corev1.Pod) broker {
-	found := broker{Place: slices.IndexFunc(pod.Spec.InitContainers, isBroker), Mounts: map[string][]corev1.VolumeMount{}}
+	found := broker{Place: slices.IndexFunc(pod.Spec.InitContainers, isBroker), Mounts: map[string][]corev1.VolumeMount{},
+		Variables: map[string][]corev1.EnvVar{}, Secrets: pod.Spec.ImagePullSecrets}
 	if found.Place >= 0 {
 		found.Container = &pod.Spec.InitContainers[found.Place]
 	}
@@ -104,6 +107,7 @@ func brokerOf(pod *corev1.Pod) broker {
 				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
 			}
 		}
+		found.Variables[container.Name] = container.Env
 	})
 	if pod.Spec.SecurityContext != nil {
 		found.Groups = pod.Spec.SecurityContext.SupplementalGroups

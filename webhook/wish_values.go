@@ -57,7 +57,8 @@ func items(value, what string) ([]string, error) {
 }
 
 // profileNames reads names of profiles. Of those that a profile may have, one
-// with a comma or a semicolon cannot be listed.
+// with a comma or a semicolon, by which lists are taken apart, cannot be listed,
+// nor one with a dollar sign, which means something in a container's arguments.
 func profileNames(value string) ([]string, error) {
 	const what = "names of profiles"
 	names, err := items(value, what)
@@ -68,8 +69,8 @@ func profileNames(value string) ([]string, error) {
 		switch {
 		case len(name) > profile.MaxNameLength:
 			return nil, fmt.Errorf("%s of at most %d bytes; %s is longer", what, profile.MaxNameLength, excerpt(name))
-		case strings.Contains(name, ";"):
-			return nil, fmt.Errorf("%s separated by commas, without a semicolon", what)
+		case strings.ContainsAny(name, ";$"):
+			return nil, fmt.Errorf("%s separated by commas, without a semicolon or a dollar sign", what)
 		case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 			return nil, fmt.Errorf("%s in printable characters", what)
 		}
@@ -98,8 +99,8 @@ func checkSocketPath(value string) error {
 		return errors.New("a directory below /, such as " + example)
 	case len(value) > longest:
 		return fmt.Errorf("at most %d bytes, since the path of a socket in there has at most %d; it has %d", longest, maxSocketPath, len(value))
-	case strings.Contains(value, ":") || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("a path of printable characters without a colon, which no volume can be mounted at")
+	case strings.ContainsAny(value, ":$") || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return errors.New("a path of printable characters without a colon or a dollar sign")
 	case slices.ContainsFunc(notBelow, func(system string) bool { return within(system, value) }):
 		return errors.New("a path outside of " + strings.Join(notBelow, ", ") + ", which the system makes")
 	}
