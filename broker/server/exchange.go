@@ -82,7 +82,7 @@ type exchange struct {
 	active int
 	// ids are those of the calls of the workers, handed how many there are, to be
 	// seen without the lock.
-	ids    map[uint64]struct{}
+	ids    map[uint64]*job
 	handed atomic.Int64
 	held   holding
 	unsent unsent
@@ -109,7 +109,7 @@ func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
 	stream = requestStream(stream)
 	x := &exchange{
 		server: s, stream: stream, ctx: stream.Context(),
-		ids: map[uint64]struct{}{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
+		ids: map[uint64]*job{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	x.changed.L = &x.mu
 	defer context.AfterFunc(x.ctx, func() {

@@ -16,6 +16,7 @@ import (
 // follow.
 const (
 	exchangeCalls       protowire.Number = 1
+	exchangeGivenUp     protowire.Number = 2
 	callID, callTimeout protowire.Number = 1, 2
 )
 
@@ -75,6 +76,11 @@ func (x *exchange) serve(message mem.Buffer) error {
 			if n = protowire.ConsumeFieldValue(number, kind, wire); n < 0 {
 				return unreadableExchange(protowire.ParseError(n))
 			}
+			if number == exchangeGivenUp {
+				if err := x.giveUp(kind, wire[:n]); err != nil {
+					return unreadableExchange(err)
+				}
+			}
 			wire = wire[n:]
 			continue
 		}
@@ -110,6 +116,29 @@ func (x *exchange) serve(message mem.Buffer) error {
 		if x.broken != nil {
 			return x.broken
 		}
+	}
+	return nil
+}
+
+// giveUp ends calls of the workers that the client waits for no more. The ids are
+// packed, as proto3 writes them, or one by one.
+func (x *exchange) giveUp(kind protowire.Type, value []byte) error {
+	if kind == protowire.BytesType {
+		value, _ = protowire.ConsumeBytes(value) // the caller has seen that it can be read
+	} else if kind != protowire.VarintType {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for len(value) > 0 {
+		id, n := protowire.ConsumeVarint(value)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if j := x.ids[id]; j != nil {
+			j.giveUp()
+		}
+		value = value[n:]
 	}
 	return nil
 }

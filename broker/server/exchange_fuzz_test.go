@@ -25,6 +25,7 @@ func FuzzExchange(f *testing.F) {
 		callOf(4, theVerify, message{}.text(signProfile, "Ed")),
 		callOf(5, theDecrypt, message{}.text(dataProfile, "AES")),
 		message{}.bytes(requestCalls, message{}.bytes(theHash, request(nil)).number(theTimeout, 1<<40).number(theID, 1<<63)),
+		append(callOf(7, theSign, message{}.text(signProfile, "Ed")), message{}.number(requestGivenUp, 7).bytes(requestGivenUp, []byte{7, 0x80})...),
 		callOf(6, theHash, message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.text(metadataID, "\x80"))),
 	} {
 		f.Add([]byte(seed))

@@ -24,6 +24,29 @@ type job struct {
 	began    time.Time
 	timeout  time.Duration
 	held     holding
+	// givenUp tells that the client waits no more, and end ends what the call waits
+	// for, once it is served. Both belong to the lock of the exchange.
+	givenUp bool
+	end     context.CancelFunc
+}
+
+// giveUp ends the call if that can be. The caller has the lock of the exchange.
+func (j *job) giveUp() {
+	j.givenUp = true
+	if j.end != nil {
+		j.end()
+	}
+}
+
+// begin makes the context of the call, which ends when the client gives the call
+// up; false if it has.
+func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	x := j.exchange
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j.end = cancel
+	return ctx, cancel, !j.givenUp
 }
 
 // hand gives a call to the workers, once there is room for it. It returns an error
@@ -64,7 +87,7 @@ func (x *exchange) hold(j *job) error {
 		return err
 	}
 	x.active++
-	x.ids[j.id] = struct{}{}
+	x.ids[j.id] = j
 	x.handed.Add(1)
 	x.held.add(j.held)
 	return nil
@@ -173,14 +196,19 @@ func (j *job) serve(c *call) (proto.Message, error) {
 	if err := c.ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
+	ctx, cancel, wanted := j.begin(c.ctx)
+	defer cancel()
+	if c.ctx = ctx; !wanted {
+		return nil, status.Errorf(codes.Canceled, "%s: the client gave the call up before its turn came", c.op)
+	}
 	if j.timeout > 0 {
 		deadline := j.began.Add(j.timeout)
 		if !time.Now().Before(deadline) {
 			return nil, status.Errorf(codes.DeadlineExceeded, "%s: its turn did not come within the timeout of %s", c.op, j.timeout)
 		}
-		var cancel context.CancelFunc
-		c.ctx, cancel = context.WithDeadline(c.ctx, deadline)
-		defer cancel()
+		var stop context.CancelFunc
+		c.ctx, stop = context.WithDeadline(c.ctx, deadline)
+		defer stop()
 	}
 	return j.exchange.server.run(j.method, c, j.request)
 }

@@ -85,7 +85,7 @@ func (c *Client) exchange(ctx context.Context, p *call) (result failure, served 
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		if x.forget(p) {
+		if x.forget(p, ctx.Err()) {
 			// The broker still has the call, and the call its place.
 			return ended(p.op, p.profile, ctx.Err()), true
 		}
@@ -141,14 +141,25 @@ func (x *exchange) add(ctx context.Context, p *call) bool {
 	return true
 }
 
-// frame appends a call to what is to be sent.
-func (x *exchange) frame(p *call, timeout uint32) {
-	request := *p.request
-	body := protowire.SizeTag(callID) + protowire.SizeVarint(p.id) + protowire.SizeTag(p.op.number) + protowire.SizeBytes(len(request))
-	if timeout > 0 {
-		body += protowire.SizeTag(callTimeout) + protowire.SizeVarint(uint64(timeout))
+// giveUp tells the broker that nobody waits for a call any more. One that does not
+// know how serves the call. The caller has the lock.
+func (x *exchange) giveUp(id uint64) {
+	if x.ended {
+		return
 	}
-	need := body + callFrame
+	b := x.room(callFrame)
+	*b = appendUint(*b, exchangeGivenUp, id)
+	if x.sendable() {
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// room returns the last of the buffers that are to be sent, with room for so many
+// bytes. The caller has the lock.
+func (x *exchange) room(need int) *[]byte {
 	n := len(x.waiting)
 	if n == 0 || cap(*x.waiting[n-1])-len(*x.waiting[n-1]) < need {
 		size := smallBuffer
@@ -160,7 +171,18 @@ func (x *exchange) frame(p *call, timeout uint32) {
 		x.waiting = append(x.waiting, buffer)
 		n++
 	}
-	b := *x.waiting[n-1]
+	return x.waiting[n-1]
+}
+
+// frame appends a call to what is to be sent.
+func (x *exchange) frame(p *call, timeout uint32) {
+	request := *p.request
+	body := protowire.SizeTag(callID) + protowire.SizeVarint(p.id) + protowire.SizeTag(p.op.number) + protowire.SizeBytes(len(request))
+	if timeout > 0 {
+		body += protowire.SizeTag(callTimeout) + protowire.SizeVarint(uint64(timeout))
+	}
+	buffer := x.room(body + callFrame)
+	b := *buffer
 	b = protowire.AppendTag(b, exchangeCalls, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(body))
 	b = appendUint(b, callID, p.id)
@@ -168,7 +190,7 @@ func (x *exchange) frame(p *call, timeout uint32) {
 		b = appendUint(b, callTimeout, uint64(timeout))
 	}
 	b = protowire.AppendTag(b, p.op.number, protowire.BytesType)
-	*x.waiting[n-1] = protowire.AppendBytes(b, request)
+	*buffer = protowire.AppendBytes(b, request)
 }
 
 // sendable tells whether there is something to send and nobody who does. The
@@ -205,8 +227,9 @@ func (x *exchange) send() {
 	}
 }
 
-// forget takes a call back; false if it has its outcome already.
-func (x *exchange) forget(p *call) bool {
+// forget takes a call back; false if it has its outcome already. The broker knows
+// of deadlines by itself, and is told of anything else.
+func (x *exchange) forget(p *call, why error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.pending[p.id] != p {
@@ -214,6 +237,9 @@ func (x *exchange) forget(p *call) bool {
 	}
 	delete(x.pending, p.id)
 	x.forgotten++
+	if !errors.Is(why, context.DeadlineExceeded) {
+		x.giveUp(p.id)
+	}
 	return true
 }
 

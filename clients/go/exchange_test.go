@@ -195,6 +195,48 @@ func TestACallEndsWithItsContextThoughTheBrokerIsSilent(t *testing.T) {
 	}
 }
 
+func TestTheBrokerIsToldOfACallThatWasGivenUp(t *testing.T) {
+	called, givenUp := make(chan uint64, 1), make(chan []uint64, 1)
+	f := &faulty{exchange: func(s exchangeStream) error {
+		for {
+			request, err := s.Recv()
+			if err != nil {
+				return err
+			}
+			for _, call := range request.GetCalls() {
+				called <- call.GetId()
+			}
+			if ids := request.GetGivenUp(); len(ids) > 0 {
+				givenUp <- ids
+				for _, id := range ids {
+					canceled := &streamv1.Reply{Id: id, Result: &streamv1.Reply_Status{Status: &streamv1.Status{Code: int32(codes.Canceled), Message: "given up"}}}
+					if err := s.Send(&streamv1.ExchangeResponse{Replies: []*streamv1.Reply{canceled}}); err != nil {
+						return err
+					}
+				}
+				return answer(s)
+			}
+		}
+	}}
+	socket, _ := serve(t, f)
+	client := newClient(t, socket)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := client.HashData(ctx, cryptobroker.HashDataRequest{Profile: "P"})
+		done <- err
+	}()
+	id := <-called
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if got := <-givenUp; len(got) != 1 || got[0] != id {
+		t.Errorf("the broker was told of %d, want %d", got, id)
+	}
+	hash(t, client) // the stream goes on
+}
+
 func TestTheDeadlineOfACallIsToldToTheBroker(t *testing.T) {
 	timeouts := make(chan uint32, 1)
 	f := &faulty{exchange: func(s exchangeStream) error {

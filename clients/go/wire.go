@@ -48,7 +48,7 @@ const (
 	healthStatus                                                           number = 1
 	streamStart, streamChunk                                               number = 1, 2
 	startMetadata, startFormat                                             number = 3, 4
-	exchangeCalls, exchangeReplies, exchangeGoAway                         number = 1, 1, 2
+	exchangeCalls, exchangeGivenUp, exchangeReplies, exchangeGoAway        number = 1, 2, 1, 2
 	callID, callTimeout, replyID, replyStatus, statusCode, messageOfStatus number = 1, 2, 1, 2, 1, 2
 	messageOfGoAway                                                        number = 1
 )

@@ -277,8 +277,14 @@ func (*HashStreamResponse_HashValueRaw) isHashStreamResponse_HashValue() {}
 
 // ExchangeRequest is one or more calls, at most 4 MiB in all.
 type ExchangeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Calls         []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Calls []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	// Ids of calls of this stream that the client gives up. One whose turn has not
+	// come, or that waits for its key, ends with the code CANCELLED (1); another one
+	// is served. Each has its one reply in any case, and its id is free again after
+	// that. Ids that no call has do nothing. Brokers that do not know this field
+	// serve the calls.
+	GivenUp       []uint64 `protobuf:"varint,2,rep,packed,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -316,6 +322,13 @@ func (*ExchangeRequest) Descriptor() ([]byte, []int) {
 func (x *ExchangeRequest) GetCalls() []*Call {
 	if x != nil {
 		return x.Calls
+	}
+	return nil
+}
+
+func (x *ExchangeRequest) GetGivenUp() []uint64 {
+	if x != nil {
+		return x.GivenUp
 	}
 	return nil
 }
@@ -839,9 +852,10 @@ const file_cryptobroker_stream_v1_stream_proto_rawDesc = "" +
 	"descriptor\x18\x04 \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
 	"descriptorB\f\n" +
 	"\n" +
-	"hash_value\"E\n" +
+	"hash_value\"`\n" +
 	"\x0fExchangeRequest\x122\n" +
-	"\x05calls\x18\x01 \x03(\v2\x1c.cryptobroker.stream.v1.CallR\x05calls\"\xfb\x03\n" +
+	"\x05calls\x18\x01 \x03(\v2\x1c.cryptobroker.stream.v1.CallR\x05calls\x12\x19\n" +
+	"\bgiven_up\x18\x02 \x03(\x04R\agivenUp\"\xfb\x03\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12%\n" +
 	"\x0etimeout_millis\x18\x02 \x01(\rR\rtimeoutMillis\x12?\n" +
