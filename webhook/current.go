@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// Stamp is what pods that are injected from the template bear in the annotation
+// cryptobroker.io/injected: "<version>/<12 hex digits>".
+func (t Template) Stamp() string { return t.stamp() }
+
+// Outdated tells whether the broker of an injected pod is another than a new pod
+// would get: its image is, or its stamp names another template. The version in
+// the stamp does not count, since another version may make the same brokers, nor
+// does an image that the pod asked for.
+func (t Template) Outdated(pod *corev1.Pod) bool {
+	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
+	if i < 0 {
+		return false
+	}
+	if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; !asked && pod.Spec.InitContainers[i].Image != t.Image {
+		return true
+	}
+	stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
+	return stamped && !SameTemplate(stamp, t.stamp())
+}
+
+// SameTemplate tells whether two stamps name the same template.
+func SameTemplate(a, b string) bool { return digestOf(a) == digestOf(b) }
+
+func digestOf(stamp string) string { return stamp[strings.LastIndex(stamp, "/")+1:] }
+
+// Decision says whether a pod gets a broker when it is created.
+type Decision struct {
+	// Inject is true if it gets one.
+	Inject bool
+	// Reason says why not, in a few words: "declined", "not asked", "mirror pod"
+	// or "Windows pod".
+	Reason string
+}
+
+// Decide reads from a pod whether it gets a broker. byDefault is what its
+// namespace says for pods that ask for nothing. The error is a *Refusal: the pod
+// would not be admitted.
+func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
+	verdict, err := decide(pod, byDefault)
+	return Decision{Inject: verdict.inject, Reason: verdict.reason}, err
+}
