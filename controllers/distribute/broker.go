@@ -52,6 +52,9 @@ const (
 type Target struct {
 	// Digest identifies the set.
 	Digest string
+	// Revision is the number that it is signed with. Brokers that need no signature
+	// have none.
+	Revision int64
 	// Written is when this process wrote it to the ConfigMap, zero where it
 	// found it there.
 	Written time.Time
@@ -72,7 +75,9 @@ type broker struct {
 	writing  bool      // an annotation is being written just now
 	wasLate  bool      // it said that it serves another set than the target
 	wokenFor string    // digest for which a broker that can't be asked was woken
-	detour   bool      // it was sent another set since it said that it serves the target
+	// detour is whether it was sent another set since it said that it serves the
+	// target, and has no revision by which to tell what it said before from that.
+	detour bool
 
 	known     bool // answer counts
 	answer    confirm.Answer
@@ -111,14 +116,15 @@ func (b *broker) see(p pod) {
 // A change that is taken back before it was confirmed makes a target of what the
 // broker said it serves, while the change may still be on its way to it. What it
 // said then confirms nothing, and it is brought the way back as any other change.
+// Where sets have revisions, the way back has a higher one, and needs no such care.
 func (b *broker) aim(t Target) {
 	if b.target.Digest != t.Digest {
-		b.detour = b.hurry && b.target.Digest != "" && b.known && b.answer.Digest == t.Digest
-		if !b.hurry && b.known && b.answer.Digest == t.Digest {
+		b.detour = !b.pod.sealed && b.hurry && b.target.Digest != "" && b.known && b.answer.Digest == t.Digest
+		if !b.pod.sealed && !b.hurry && b.known && b.answer.Digest == t.Digest {
 			b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
 		}
 	}
-	if b.target.Digest != t.Digest || !b.target.Written.Equal(t.Written) {
+	if b.target.Digest != t.Digest || b.target.Revision != t.Revision || !b.target.Written.Equal(t.Written) {
 		b.tries, b.tried, b.wasLate, b.confirmed = 0, time.Time{}, false, time.Time{}
 	}
 	if b.target.Digest == t.Digest && !b.target.Written.Equal(t.Written) {
@@ -146,7 +152,7 @@ func (b *broker) next(now time.Time) (action, time.Duration) {
 			return annote, 0
 		}
 		return at(ask, b.asked.Add(b.pause), now)
-	case b.answer.Digest == b.target.Digest && !b.misplaced() && !b.detour:
+	case b.serves() && !b.misplaced() && !b.detour:
 		return at(ask, b.answered.Add(b.recheck), now)
 	}
 	// It is behind, or would be after a restart.
@@ -180,12 +186,24 @@ func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Du
 	return at(annote, latest(b.pod.running, b.tried).Add(RetryAfter), now)
 }
 
+// serves is true when it said that it serves the target. One that takes signed sets
+// has to have this revision of it, or a higher one: the same set can come again.
+func (b *broker) serves() bool {
+	return b.answer.Digest == b.target.Digest && (!b.pod.sealed || b.answer.Revision >= b.target.Revision)
+}
+
+// ahead is true when it said that it serves a higher revision than the target's: the
+// ConfigMap was put back to an older one, as with a cluster that was restored.
+func (b *broker) ahead() bool {
+	return b.known && b.pod.sealed && b.target.Digest != "" && b.answer.Revision > b.target.Revision
+}
+
 // misplaced is true when the broker kept the target in memory while its
 // directory holds something else, which it refused: a set that was damaged and
 // put right again. It serves what it should, and could not start with what the
 // kubelet left there.
 func (b *broker) misplaced() bool {
-	return b.answer.Reason == string(profile.SetRejected) || b.answer.Reason == string(profile.Missing)
+	return refused(b.answer.Reason) || b.answer.Reason == string(profile.Missing)
 }
 
 // brought is true when the set was written by this process and came to the
@@ -242,7 +260,7 @@ func (b *broker) heard(answer confirm.Answer, now time.Time) bool {
 	b.known, b.answer, b.failures = true, answer, 0
 	b.asked, b.answered = now, now
 	b.recheck = recheckLeast + rand.N(recheckMost-recheckLeast)
-	if answer.Digest != b.target.Digest {
+	if !b.serves() {
 		b.wasLate, b.confirmed = true, time.Time{}
 		return false
 	}

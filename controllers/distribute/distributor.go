@@ -51,6 +51,10 @@ type Options struct {
 	// Changed is called when the Summary of a namespace may have changed. It
 	// must not block and must not call the Distributor.
 	Changed func(namespace string)
+	// Newer is called when a broker says that it serves a higher revision than that
+	// of its namespace's target, which it will not go back to; nil for nobody. It
+	// must not block and must not call the Distributor.
+	Newer func(namespace string)
 }
 
 // Distributor brings sets into brokers. Its methods are safe for concurrent use.
@@ -113,6 +117,20 @@ func (d *Distributor) Aim(name string, target Target) {
 		d.writing.Add(request)
 	}
 	d.options.Changed(name)
+}
+
+// Revision is the highest revision that brokers of a namespace say they serve.
+func (d *Distributor) Revision(name string) (highest int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ns, ok := d.namespaces[name]; ok {
+		for _, b := range ns.brokers {
+			if b.known && b.pod.sealed {
+				highest = max(highest, b.answer.Revision)
+			}
+		}
+	}
+	return highest
 }
 
 // Forget drops what is known of a namespace that is gone or gets no profiles.

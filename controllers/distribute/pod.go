@@ -37,9 +37,14 @@ type pod struct {
 	started bool
 	// instance changes with each restart of the broker's container.
 	instance string
+	// sealed is whether the broker takes signed sets only, and tells their revision.
+	sealed bool
 	// annotation is the value that was written last, as far as the cache knows.
 	annotation string
 }
+
+// trustedKeysArgument is the argument with the keys that signed sets need.
+const trustedKeysArgument = "--trusted-keys="
 
 // view reads a pod; false when it has no broker that could be behind: none at
 // all, or one that ended or is being ended.
@@ -52,6 +57,9 @@ func view(p *corev1.Pod) (pod, bool) {
 		name:       types.NamespacedName{Namespace: p.Namespace, Name: p.Name},
 		uid:        p.UID,
 		annotation: p.Annotations[v1alpha1.ProfilesDigestAnnotation],
+		sealed: slices.ContainsFunc(p.Spec.InitContainers[i].Args, func(argument string) bool {
+			return strings.HasPrefix(argument, trustedKeysArgument)
+		}),
 	}
 	for _, status := range p.Status.InitContainerStatuses {
 		if status.Name != v1alpha1.BrokerContainer || status.State.Running == nil {

@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
 // ask asks a broker if that is what is to be done next, leaves annotating to
@@ -25,7 +27,7 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 	d.mu.Unlock()
 
 	if what == ask {
-		d.question(ctx, b, at, instance)
+		d.question(ctx, request.Namespace, b, at, instance)
 		d.mu.Lock()
 		what, pause = b.next(time.Now())
 		d.mu.Unlock()
@@ -45,8 +47,16 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 // question asks a broker and takes in what it says. That the operator stops says
 // nothing about the broker, nor does what another instance of its container says
 // than the one that is there now.
-func (d *Distributor) question(ctx context.Context, b *broker, at netip.AddrPort, instance string) {
+func (d *Distributor) question(ctx context.Context, namespace string, b *broker, at netip.AddrPort, instance string) {
 	answer, failure := d.options.Ask(ctx, at)
+	if d.hear(ctx, b, at, instance, answer, failure) && d.options.Newer != nil {
+		d.options.Newer(namespace)
+	}
+}
+
+// hear takes in an answer, or that there was none. It returns true when the broker
+// serves a higher revision than it should.
+func (d *Distributor) hear(ctx context.Context, b *broker, at netip.AddrPort, instance string, answer confirm.Answer, failure error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -58,6 +68,7 @@ func (d *Distributor) question(ctx context.Context, b *broker, at netip.AddrPort
 	case b.heard(answer, now) && b.brought():
 		propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
 	}
+	return b.ahead()
 }
 
 // report tells when a broker counts as something else than before, be it by its

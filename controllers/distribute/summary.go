@@ -37,19 +37,29 @@ func (b *broker) class(now time.Time) class {
 		return unverified
 	case !b.known:
 		return checking
-	case b.detour && b.answer.Digest == b.target.Digest:
+	case b.detour && b.serves():
 		return checking
-	case b.answer.Digest == b.target.Digest && b.answer.Reason == string(profile.ProfilesRejected):
+	case b.serves() && b.answer.Reason == string(profile.ProfilesRejected):
 		return partial
-	case b.answer.Digest == b.target.Digest:
+	case b.serves():
 		return updated
 	case !b.exhausted():
 		return hurried
-	case b.answer.Reason == string(profile.SetRejected):
+	case refused(b.answer.Reason):
 		return refusing
 	default:
 		return behind
 	}
+}
+
+// refused tells whether a broker gives this reason for having refused what its
+// directory holds.
+func refused(reason string) bool {
+	switch profile.Reason(reason) {
+	case profile.SetRejected, profile.SignatureRejected, profile.RevisionRejected, profile.NotKept:
+		return true
+	}
+	return false
 }
 
 // Summary counts the brokers of a namespace.
