@@ -39,7 +39,7 @@ cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, 
 .PHONY: build
 build: ## Build the broker and the operator as static binaries into .cache/bin.
 	mkdir -p $(BIN)
-	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -o $(BIN)/ ./cmd/...
+	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace -o $(BIN)/ ./cmd/...
 
 .PHONY: images
 images: ## Build the container images as tar files into .cache/images, without a registry or a base image.

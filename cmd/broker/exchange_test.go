@@ -138,8 +138,10 @@ func TestLargeCallsOfClientsThatDoNotReadStayOutside(t *testing.T) {
 	group.Wait()
 	peak := peakMemory(t, broker.cmd.Process.Pid)
 	t.Logf("%d MiB were sent; the broker had up to %d MiB", streams*calls*size>>20, peak>>20)
-	if peak > 256<<20 {
-		t.Errorf("the broker had up to %d MiB, want at most 256", peak>>20)
+	// Twice what may be in flight where there is no limit, since as much may be
+	// garbage, and what the collector is eased by.
+	if peak > 288<<20 {
+		t.Errorf("the broker had up to %d MiB, want at most 288", peak>>20)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 )
 
 // minMemoryLimit is the least memory in bytes that may be given on purpose.
@@ -64,6 +65,7 @@ func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
 	if err != nil {
 		logger.Warn("the memory limit of the control group cannot be read; give it by --memory-limit", "error", err)
 	}
+	tuning.EaseCollector(plan.limit)
 	if plan.limit == 0 {
 		return nil
 	}

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tuning has the options of gRPC that make it fast for the broker. They
-// change nothing that a client can tell, so that another server of gRPC can have
-// them, too: the one that benchmarks compare the broker with.
+// Package tuning has what makes a server of gRPC fast for the broker. It changes
+// nothing that a client can tell, so that another server can have it, too: the one
+// that benchmarks compare the broker with.
 package tuning
 
-import (
-	"runtime"
-
-	"google.golang.org/grpc"
-)
+import "google.golang.org/grpc"
 
 // Sizes in bytes.
 const (
@@ -25,13 +21,16 @@ const (
 	readBuffer = 8 << 10
 )
 
+// workers is how many goroutines serve requests and stay. They keep their grown
+// stacks, while one that is made for a request has to grow its own each time.
+const workers = 32
+
 // ServerOptions returns the options.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StaticStreamWindowSize(StreamWindow),
 		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.ReadBufferSize(readBuffer),
-		// Goroutines that live on keep their grown stacks.
-		grpc.NumStreamWorkers(uint32(max(2, runtime.GOMAXPROCS(0)))),
+		grpc.NumStreamWorkers(workers),
 	}
 }
