@@ -232,7 +232,7 @@ func (d *decoder) field(e entry, at place, fields map[string]int, value reflect.
 	}
 	names := fieldNames(value.Type())
 	d.at(at.field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", excerpt(e.name), list(names), didYouMean(e.name, names))
-	if near := nearest(e.name, names); near != "" && !d.present(at.field(near)) {
+	if near := Nearest(e.name, names); near != "" && !d.present(at.field(near)) {
 		// One misspelling is one problem: do not report the field as missing, too.
 		d.positions[at.field(near)] = positionOf(e.key)
 		d.failed[at.field(near)] = true

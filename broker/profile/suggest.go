@@ -22,15 +22,15 @@ func list(values []string) string {
 // didYouMean returns `; did you mean "x"?` where one allowed value is close to
 // what was found, and nothing otherwise.
 func didYouMean(found string, allowed []string) string {
-	if near := nearest(found, allowed); near != "" {
+	if near := Nearest(found, allowed); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
 }
 
-// nearest returns the allowed value that what was found most likely stands for,
+// Nearest returns the allowed value that what was found most likely stands for,
 // or nothing where none is near.
-func nearest(found string, allowed []string) string {
+func Nearest(found string, allowed []string) string {
 	if len(found) > 2*MaxNameLength {
 		return ""
 	}

@@ -29,6 +29,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
+	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
 	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
 	if err != nil {

@@ -23,7 +23,9 @@ Usage:
   broker help               print this text
 
 Each flag can be given by the environment variable in brackets instead; a flag
-comes before its variable. A wrong value ends the program with exit code 2.
+comes before its variable. A wrong value ends the program with exit code 2. A
+variable that begins with CRYPTO_BROKER_ and is not known has no effect, and the
+log says so.
 
 Flags:
 ` + flagUsages((&config{}).settings()) + `

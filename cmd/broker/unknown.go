@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// variablePrefix begins the names of our environment variables.
+const variablePrefix = "CRYPTO_BROKER_"
+
+// serviceLink matches what a kubelet tells pods of a Service whose name begins with
+// "crypto-broker", in the way of Docker's links.
+var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+
+// warnOfVariables tells of variables that begin like ours and are none: what is
+// misspelt would have no effect, and nobody would know.
+func warnOfVariables(environ []string, settings []setting, logger *slog.Logger) {
+	known := []string{}
+	for _, s := range settings {
+		if strings.HasPrefix(s.env, variablePrefix) {
+			known = append(known, s.env)
+		}
+	}
+	var unknown []string
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		link := serviceLink.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
+		if strings.HasPrefix(name, variablePrefix) && !slices.Contains(known, name) && !link {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		attributes := []any{"variable", name}
+		if near := profile.Nearest(name, known); near != "" {
+			attributes = append(attributes, "suggestion", near)
+		}
+		logger.Warn("an environment variable begins with "+variablePrefix+" but is not known, so it has no effect; broker --help has those that are", attributes...)
+	}
+}
