@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -29,7 +31,11 @@ const (
 type config struct {
 	namespace   string
 	leaderElect bool
-	propagation string
+	// excludedNamespaces, catalogue and the selector are flags.
+	excludedNamespaces []string
+	catalogue          string
+	catalogueLabels    string
+	propagation        string
 
 	metricsAddress string
 	healthAddress  string
@@ -56,8 +62,10 @@ type config struct {
 	logFormat string
 
 	// What is made of the texts above by check.
-	brokerResources corev1.ResourceRequirements
-	level           slog.Level
+	catalogueProfiles []string
+	catalogueSelector *metav1.LabelSelector
+	brokerResources   corev1.ResourceRequirements
+	level             slog.Level
 }
 
 // flags binds the command line to the config, with the defaults.
@@ -69,6 +77,10 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.namespace, "namespace", "", "`namespace` that the operator runs in; its pods get no broker and it gets no profiles [POD_NAMESPACE]")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas at a time write profiles, by a Lease in the operator's namespace")
 	f.StringVar(&c.propagation, "propagation", propagationAnnotation, "`how` changed profiles reach running pods: annotation makes the kubelets refresh them at once (about a second), kubelet waits for their own resync (up to 90 s)")
+
+	f.StringSliceVar(&c.excludedNamespaces, "excluded-namespaces", nil, "`namespaces`, separated by commas, that the webhook configuration leaves out besides kube-system, kube-node-lease and the operator's own: their pods miss no broker")
+	f.StringVar(&c.catalogue, "catalogue", "", "`profiles` of the catalogue to keep in the cluster as ClusterCryptoProfiles: all, or names separated by commas ("+strings.Join(catalogue.Names(), ", ")+"); none if empty")
+	f.StringVar(&c.catalogueLabels, "catalogue-namespaces", "", "label `selector` of the namespaces that get them, such as environment=production; every namespace if empty")
 
 	f.StringVar(&c.metricsAddress, "metrics-bind-address", ":8080", "`address` that Prometheus metrics are served on over HTTP; 0 is off")
 	f.StringVar(&c.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on over HTTP; 0 is off")
@@ -150,6 +162,7 @@ func (c *config) check() error {
 			problem("log-level", c.logLevel, err.Error())
 		}
 	}
+	c.checkCatalogue(problem)
 	if c.enableWebhooks {
 		if c.webhookPort < 1 || c.webhookPort > 65535 {
 			problem("webhook-port", strconv.Itoa(c.webhookPort), "a port from 1 to 65535")

@@ -23,6 +23,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--allowed-broker-images", "--broker-image-pull-policy",
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
 		"--broker-log-level", "--socket-group", "--log-level", "--log-format",
+		"--catalogue", "--catalogue-namespaces", "--excluded-namespaces",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
 			t.Errorf("%s is not in the help:\n%s", flag, stdout.String())
@@ -35,21 +36,24 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a flag that does not exist":      {[]string{"--profiles"}, "unknown flag: --profiles"},
-		"an argument":                     {[]string{"start"}, `unexpected argument "start"`},
-		"a namespace that can't be one":   {[]string{"--namespace=A_b"}, `--namespace is "A_b", expected the name of the operator's namespace`},
-		"another way of propagation":      {[]string{"--propagation=fast"}, `--propagation is "fast", expected annotation or kubelet`},
-		"an address without a port":       {[]string{"--metrics-bind-address=8080"}, `--metrics-bind-address is "8080", expected an address with a port`},
-		"no image to inject":              {nil, `--broker-image is "", expected the image of the brokers to inject`},
-		"another pull policy":             {[]string{"--broker-image-pull-policy=Sometimes"}, `expected Always, IfNotPresent or Never`},
-		"an image without a tag":          {[]string{"--allowed-broker-images=registry.example/broker"}, `--allowed-broker-images has "registry.example/broker", expected an image with a tag or a digest`},
-		"a privileged status port":        {[]string{"--broker-status-port=80"}, `--broker-status-port is "80", expected a port from 1024 to 65535`},
-		"a group beyond a user namespace": {[]string{"--socket-group=65536"}, `--socket-group is "65536", expected a group id from 1 to 65535`},
-		"no quantity":                     {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},
-		"a request above the limit":       {[]string{"--broker-memory-request=1Gi"}, `expected at most --broker-memory-limit, which is "128Mi"`},
-		"another log level":               {[]string{"--log-level=loud"}, `--log-level is "loud", expected debug, info, warn or error`},
-		"a port that is no number":        {[]string{"--webhook-port=https"}, `invalid argument "https" for "--webhook-port" flag`},
-		"a name that no Secret can have":  {[]string{"--ca-secret-name=A"}, `--ca-secret-name is "A", expected the name of an object`},
+		"a flag that does not exist":              {[]string{"--profiles"}, "unknown flag: --profiles"},
+		"an argument":                             {[]string{"start"}, `unexpected argument "start"`},
+		"a namespace that can't be one":           {[]string{"--namespace=A_b"}, `--namespace is "A_b", expected the name of the operator's namespace`},
+		"another way of propagation":              {[]string{"--propagation=fast"}, `--propagation is "fast", expected annotation or kubelet`},
+		"an address without a port":               {[]string{"--metrics-bind-address=8080"}, `--metrics-bind-address is "8080", expected an address with a port`},
+		"no image to inject":                      {nil, `--broker-image is "", expected the image of the brokers to inject`},
+		"another pull policy":                     {[]string{"--broker-image-pull-policy=Sometimes"}, `expected Always, IfNotPresent or Never`},
+		"an image without a tag":                  {[]string{"--allowed-broker-images=registry.example/broker"}, `--allowed-broker-images has "registry.example/broker", expected an image with a tag or a digest`},
+		"a privileged status port":                {[]string{"--broker-status-port=80"}, `--broker-status-port is "80", expected a port from 1024 to 65535`},
+		"a group beyond a user namespace":         {[]string{"--socket-group=65536"}, `--socket-group is "65536", expected a group id from 1 to 65535`},
+		"no quantity":                             {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},
+		"a request above the limit":               {[]string{"--broker-memory-request=1Gi"}, `expected at most --broker-memory-limit, which is "128Mi"`},
+		"another log level":                       {[]string{"--log-level=loud"}, `--log-level is "loud", expected debug, info, warn or error`},
+		"a port that is no number":                {[]string{"--webhook-port=https"}, `invalid argument "https" for "--webhook-port" flag`},
+		"a profile that is not in the catalogue":  {[]string{"--catalogue=default,fips"}, `--catalogue is "default,fips", expected all, or names of default, fips-140-3-128bit`},
+		"a selector that is none":                 {[]string{"--catalogue-namespaces=a=b=c"}, `--catalogue-namespaces is "a=b=c", expected a label selector such as environment=production`},
+		"an excluded namespace that can't be one": {[]string{"--excluded-namespaces=a,B"}, `--excluded-namespaces is "B", expected names of namespaces`},
+		"a name that no Secret can have":          {[]string{"--ca-secret-name=A"}, `--ca-secret-name is "A", expected the name of an object`},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

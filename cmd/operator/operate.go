@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -61,14 +60,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	}
 	client := confirm.NewClient()
 	defer client.Close()
-	err = controllers.Setup(mgr, controllers.Options{
-		OperatorNamespace: c.namespace,
-		StatusPort:        c.brokerStatusPort,
-		Annotate:          c.propagation == propagationAnnotation,
-		Ask:               client.Ask,
-		Metrics:           metrics.Registry,
-	})
-	if err != nil {
+	if err := addReconcilers(mgr, c, certs, client.Ask); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -133,17 +125,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 	}
 	err := webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: c.namespace,
-		Template: webhook.Template{
-			Image:         c.brokerImage,
-			AllowedImages: c.allowedBrokerImages,
-			PullPolicy:    corev1.PullPolicy(c.brokerPullPolicy),
-			SocketGroup:   c.socketGroup,
-			StatusPort:    c.brokerStatusPort,
-			Resources:     c.brokerResources,
-			LogLevel:      c.brokerLogLevel,
-			RequireFIPS:   c.brokerRequireFIPS,
-			Version:       programVersion(),
-		},
+		Template:          c.template(),
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/presence"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+)
+
+// addReconcilers adds what the leader does. certs is nil where there are no
+// webhooks; ask asks a broker what it serves.
+func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certificates, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
+	var outdated func(*corev1.Pod) bool
+	var ready func() error
+	if certs != nil {
+		outdated = c.template().Outdated
+		ready = func() error { return certs.Ready(nil) }
+	}
+	err := controllers.Setup(mgr, controllers.Options{
+		OperatorNamespace: c.namespace,
+		StatusPort:        c.brokerStatusPort,
+		Annotate:          c.propagation == propagationAnnotation,
+		Ask:               ask,
+		Outdated:          outdated,
+		Metrics:           metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	err = presence.Setup(mgr, presence.Options{
+		Excluded: append([]string{c.namespace}, c.excludedNamespaces...),
+		Wanted:   wanted,
+		Outdated: outdated,
+		Metrics:  metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return catalogue.Setup(mgr, catalogue.Options{
+		Profiles:          c.catalogueProfiles,
+		NamespaceSelector: c.catalogueSelector,
+		Ready:             ready,
+	})
+}
+
+// wanted tells whether a pod would get a broker if it were created now. One that
+// asks in a way that would be refused should have one, too.
+func wanted(pod *corev1.Pod, byDefault bool) bool {
+	decision, err := webhook.Decide(pod, byDefault)
+	return err != nil || decision.Inject
+}
+
+// template is what the brokers that are injected have in common.
+func (c *config) template() webhook.Template {
+	return webhook.Template{
+		Image:         c.brokerImage,
+		AllowedImages: c.allowedBrokerImages,
+		PullPolicy:    corev1.PullPolicy(c.brokerPullPolicy),
+		SocketGroup:   c.socketGroup,
+		StatusPort:    c.brokerStatusPort,
+		Resources:     c.brokerResources,
+		LogLevel:      c.brokerLogLevel,
+		RequireFIPS:   c.brokerRequireFIPS,
+		Version:       programVersion(),
+	}
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Reasons and the action of events.
+const (
+	eventMissing  = "BrokerMissing"
+	eventOutdated = "BrokerOutdated"
+	actionInject  = "Inject"
+)
+
+// event tells an owner what was found of its pods.
+func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
+	if f.missing > 0 {
+		r.recorder.Eventf(&owner, nil, corev1.EventTypeWarning, eventMissing, actionInject,
+			"%s without a broker and should have one: created while the operator could not be called, or before the annotation or the namespace's label was there. %s",
+			of(f.missing, f.pods), remedy(owner))
+	}
+	if f.outdated > 0 {
+		r.recorder.Eventf(&owner, nil, corev1.EventTypeNormal, eventOutdated, actionInject,
+			"%s with a broker of another version, or with other settings, than a new pod gets. It goes on working. %s",
+			of(f.outdated, f.pods), remedy(owner))
+	}
+}
+
+// of counts in words: "The pod is", "1 of 3 pods is", "2 of 3 pods are".
+func of(n, all int) string {
+	if all == 1 {
+		return "The pod is"
+	}
+	return fmt.Sprintf("%d of %d pods %s", n, all, choose(n, "is", "are"))
+}
+
+func choose(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// restartable are the kinds that kubectl crypto-broker restart knows.
+var restartable = map[string]string{"Deployment": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
+
+// remedy says what to do.
+func remedy(owner corev1.ObjectReference) string {
+	switch kind, known := restartable[owner.Kind]; {
+	case known && owner.APIVersion == "apps/v1":
+		return fmt.Sprintf("Restart it: kubectl crypto-broker restart %s/%s -n %s", kind, owner.Name, owner.Namespace)
+	case owner.Kind == "CronJob":
+		return "Its next job gets one."
+	default:
+		return "It has to be created anew."
+	}
+}

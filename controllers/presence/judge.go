@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// state is what there is to say of a pod.
+type state int
+
+const (
+	fine     state = iota // has its broker, or should have none
+	missing               // should have a broker and has none
+	outdated              // has another broker than a new pod would get
+)
+
+// judge tells the state of a pod in a namespace that is not excluded. byDefault
+// is whether its namespace asks for brokers.
+func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
+	switch {
+	case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return fine
+	case slices.ContainsFunc(pod.Spec.InitContainers, isBroker):
+		if o.Outdated != nil && o.Outdated(pod) {
+			return outdated
+		}
+		return fine
+	case o.Wanted(pod, byDefault):
+		return missing
+	default:
+		return fine
+	}
+}
+
+func isBroker(c corev1.Container) bool { return c.Name == v1alpha1.BrokerContainer }
+
+// excluded tells whether pods of a namespace never get a broker.
+func (o Options) excluded(namespace string) bool {
+	return namespace == v1alpha1.SystemNamespace || namespace == v1alpha1.NodeLeaseNamespace || slices.Contains(o.Excluded, namespace)
+}

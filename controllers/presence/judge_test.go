@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+func testOptions() Options {
+	template := webhook.Template{Image: "broker:1"}
+	return Options{
+		Excluded: []string{"operators"},
+		Wanted: func(pod *corev1.Pod, byDefault bool) bool {
+			decision, err := webhook.Decide(pod, byDefault)
+			return err != nil || decision.Inject
+		},
+		Outdated: template.Outdated,
+	}
+}
+
+func withBroker(image string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: image}}
+	}
+}
+
+func annotated(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
+}
+
+func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
+	asked := annotated(v1alpha1.InjectAnnotation, "true")
+	tests := map[string]struct {
+		pod      []func(*corev1.Pod)
+		labelled bool
+		state    state
+	}{
+		"asked and has none":                          {pod: []func(*corev1.Pod){asked}, state: missing},
+		"asked and has one":                           {pod: []func(*corev1.Pod){asked, withBroker("broker:1")}, state: fine},
+		"asked and has an old one":                    {pod: []func(*corev1.Pod){asked, withBroker("broker:0")}, state: outdated},
+		"asked for nothing":                           {state: fine},
+		"asked for nothing where the namespace does":  {labelled: true, state: missing},
+		"declined where the namespace asks":           {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "false")}, labelled: true, state: fine},
+		"asked in a way that would have been refused": {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "yes")}, state: missing},
+		"a static pod":                                {pod: []func(*corev1.Pod){annotated(corev1.MirrorPodAnnotationKey, "x")}, labelled: true, state: fine},
+		"a Windows pod": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) {
+			p.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+		}}, state: fine},
+		"a Windows pod by its node": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"}
+		}}, state: fine},
+		"one that has succeeded": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, state: fine},
+		"one that has failed":    {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, state: fine},
+		"one that is being deleted": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) {
+			now := metav1.Now()
+			p.DeletionTimestamp = &now
+		}}, state: fine},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			for _, change := range test.pod {
+				change(pod)
+			}
+			if found := testOptions().judge(pod, test.labelled); found != test.state {
+				t.Errorf("found %d, expected %d", found, test.state)
+			}
+		})
+	}
+}
+
+func TestSomeNamespacesAreLeftOut(t *testing.T) {
+	for namespace, out := range map[string]bool{"kube-system": true, "kube-node-lease": true, "operators": true, "shop": false} {
+		if found := testOptions().excluded(namespace); found != out {
+			t.Errorf("%s: excluded is %t", namespace, found)
+		}
+	}
+}
+
+func TestAnOwnerIsToldWhatIsNewOrWorseAndAgainAfterAnHour(t *testing.T) {
+	tests := map[string]struct {
+		before *telling
+		now    counts
+		news   bool
+	}{
+		"never told":          {nil, counts{missing: 1}, true},
+		"as before":           {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1}, false},
+		"better":              {&telling{counts{missing: 2}, time.Now()}, counts{missing: 1}, false},
+		"worse":               {&telling{counts{missing: 1}, time.Now()}, counts{missing: 2}, true},
+		"bad in another way":  {&telling{counts{missing: 1}, time.Now()}, counts{outdated: 1}, true},
+		"as it was long ago":  {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter)}, counts{missing: 1}, true},
+		"as it was just then": {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter / 2)}, counts{missing: 1}, false},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			r := &reconciler{told: map[string]map[types.UID]telling{"shop": {}}}
+			if test.before != nil {
+				r.told["shop"]["1"] = *test.before
+			}
+			if found := r.isNews("shop", "1", test.now); found != test.news {
+				t.Errorf("news: %t", found)
+			}
+		})
+	}
+}
+
+func TestTheRemedyIsOneThatHelps(t *testing.T) {
+	tests := map[string]struct {
+		kind, version, want string
+	}{
+		"a Deployment can be restarted":        {"Deployment", "apps/v1", "kubectl crypto-broker restart deployment/app -n shop"},
+		"so can a DaemonSet":                   {"DaemonSet", "apps/v1", "kubectl crypto-broker restart daemonset/app -n shop"},
+		"a kind of another group of that name": {"Deployment", "example.com/v1", "It has to be created anew."},
+		"a CronJob goes on by itself":          {"CronJob", "batch/v1", "Its next job gets one."},
+		"a pod alone can't be":                 {"Pod", "v1", "It has to be created anew."},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			if found := remedy(corev1.ObjectReference{Kind: test.kind, APIVersion: test.version, Name: "app", Namespace: "shop"}); !strings.Contains(found, test.want) {
+				t.Errorf("found %q", found)
+			}
+		})
+	}
+}

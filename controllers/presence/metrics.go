@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import "github.com/prometheus/client_golang/prometheus"
+
+var (
+	missingDescription = prometheus.NewDesc(
+		"crypto_broker_operator_pods_without_broker",
+		"Pods that should have a broker and have none, by namespace. Restart their workloads.",
+		[]string{"namespace"}, nil)
+	outdatedDescription = prometheus.NewDesc(
+		"crypto_broker_operator_pods_outdated",
+		"Pods whose broker is another than a new pod would get, by namespace. Restart their workloads when it suits.",
+		[]string{"namespace"}, nil)
+)
+
+var _ prometheus.Collector = &reconciler{}
+
+// Describe implements prometheus.Collector.
+func (r *reconciler) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- missingDescription
+	descriptions <- outdatedDescription
+}
+
+// Collect implements prometheus.Collector. A namespace where nothing is to be
+// told has no numbers, and one that is gone leaves none behind.
+func (r *reconciler) Collect(metrics chan<- prometheus.Metric) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for namespace, seen := range r.seen {
+		metrics <- prometheus.MustNewConstMetric(missingDescription, prometheus.GaugeValue, float64(seen.missing), namespace)
+		metrics <- prometheus.MustNewConstMetric(outdatedDescription, prometheus.GaugeValue, float64(seen.outdated), namespace)
+	}
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// looksUp are the kinds whose own controller is looked up: those of which a pod's
+// owner is but one of several in the course of time.
+var looksUp = map[string]string{"ReplicaSet": "apps/v1", "Job": "batch/v1"}
+
+// direct is what made a pod: its controller, or the pod itself.
+func direct(pod *corev1.Pod) corev1.ObjectReference {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	}
+	return corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID}
+}
+
+// top is the owner that people know: what controls the ReplicaSet or Job, or what
+// was given. Of the object only its metadata is read, and from the API server:
+// to keep all of a cluster in memory for the few that are asked for would cost
+// more.
+func top(ctx context.Context, live client.Reader, owner corev1.ObjectReference) (corev1.ObjectReference, error) {
+	if looksUp[owner.Kind] != owner.APIVersion {
+		return owner, nil
+	}
+	var object metav1.PartialObjectMetadata
+	object.APIVersion, object.Kind = owner.APIVersion, owner.Kind
+	err := live.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, &object)
+	if client.IgnoreNotFound(err) != nil {
+		return owner, fmt.Errorf("looking up what controls %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
+	}
+	above := metav1.GetControllerOfNoCopy(&object)
+	if err != nil || object.UID != owner.UID || above == nil {
+		return owner, nil
+	}
+	return corev1.ObjectReference{APIVersion: above.APIVersion, Kind: above.Kind, Namespace: owner.Namespace, Name: above.Name, UID: above.UID}, nil
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// reconciler counts the pods of a namespace and tells their owners. Requests name
+// a namespace.
+type reconciler struct {
+	cached   client.Reader
+	live     client.Reader
+	recorder events.EventRecorder
+	options  Options
+	// limit bounds how many owners are told of.
+	limit flowcontrol.PassiveRateLimiter
+
+	mu sync.Mutex
+	// seen is what was found last, by namespace, where that is anything.
+	seen map[string]counts
+	// told is what was told last to whom, by namespace.
+	told map[string]map[types.UID]telling
+}
+
+// counts are numbers of pods.
+type counts struct{ missing, outdated int }
+
+// telling is what an owner was told.
+type telling struct {
+	counts
+	at time.Time
+}
+
+// found is what was found of one owner's pods.
+type found struct {
+	counts
+	owner corev1.ObjectReference
+	pods  int
+}
+
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var namespace corev1.Namespace
+	err := r.cached.Get(ctx, request.NamespacedName, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
+	}
+	if err != nil || !namespace.DeletionTimestamp.IsZero() || r.options.excluded(request.Name) {
+		r.forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	var pods corev1.PodList
+	if err := r.cached.List(ctx, &pods, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, err
+	}
+	all := r.count(pods.Items, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled)
+	r.remember(request.Name, all)
+	return r.tell(ctx, request.Name, all)
+}
+
+// count finds what is to be said of the pods of a namespace, by what made them.
+func (r *reconciler) count(pods []corev1.Pod, byDefault bool) map[types.UID]*found {
+	all := map[types.UID]*found{}
+	for i := range pods {
+		pod := &pods[i]
+		owner := direct(pod)
+		f, ok := all[owner.UID]
+		if !ok {
+			f = &found{owner: owner}
+			all[owner.UID] = f
+		}
+		switch r.options.judge(pod, byDefault) {
+		case missing:
+			f.missing++
+		case outdated:
+			f.outdated++
+		}
+		f.pods++
+	}
+	for uid, f := range all {
+		if f.counts == (counts{}) {
+			delete(all, uid)
+		}
+	}
+	return all
+}
+
+// remember takes in the numbers for metrics, and drops what was told to owners
+// of whom there is nothing to be said any more.
+func (r *reconciler) remember(namespace string, all map[types.UID]*found) {
+	var sum counts
+	for _, f := range all {
+		sum.missing += f.missing
+		sum.outdated += f.outdated
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if sum == (counts{}) {
+		delete(r.seen, namespace)
+		delete(r.told, namespace)
+		return
+	}
+	r.seen[namespace] = sum
+	for uid := range r.told[namespace] {
+		if _, still := all[uid]; !still {
+			delete(r.told[namespace], uid)
+		}
+	}
+}
+
+func (r *reconciler) forget(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.seen, namespace)
+	delete(r.told, namespace)
+}
+
+// tell makes an event for each owner that there is news for. It comes back for
+// those that there is no room for now, and when what was told is to be told
+// again.
+func (r *reconciler) tell(ctx context.Context, namespace string, all map[types.UID]*found) (reconcile.Result, error) {
+	if len(all) == 0 {
+		return reconcile.Result{}, nil
+	}
+	for uid, f := range all {
+		if !r.isNews(namespace, uid, f.counts) {
+			continue
+		}
+		if !r.limit.TryAccept() {
+			return reconcile.Result{RequeueAfter: limitPause}, nil
+		}
+		owner, err := top(ctx, r.live, f.owner)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		r.event(owner, f)
+		r.mu.Lock()
+		if r.told[namespace] == nil {
+			r.told[namespace] = map[types.UID]telling{}
+		}
+		r.told[namespace][uid] = telling{f.counts, time.Now()}
+		r.mu.Unlock()
+	}
+	return reconcile.Result{RequeueAfter: repeatAfter}, nil
+}
+
+// isNews tells whether an owner is to be told: what is new, worse, or as it was
+// an hour ago.
+func (r *reconciler) isNews(namespace string, uid types.UID, now counts) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, was := r.told[namespace][uid]
+	return !was || now.missing > before.missing || now.outdated > before.outdated || time.Since(before.at) >= repeatAfter
+}
