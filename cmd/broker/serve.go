@@ -135,6 +135,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		endTracing(deadline, tracer, logger)
 		return status.close()
 	})
+	if err := dropStartPages(); err != nil {
+		logger.Debug("the pages that only the start has used stay in memory", "error", err)
+	}
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
 		"processors", runtime.GOMAXPROCS(0), "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
