@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +71,7 @@ func FuzzInject(f *testing.F) {
 		if diff := cmp.Diff(received, twice); diff != "" {
 			t.Errorf("the second call changed the pod (-once +twice):\n%s", diff)
 		}
+		expectOnlyMountAndVariable(t, pod, once)
 		for _, change := range []string{"the token of the service account", "a cloud identity for every container", "a proxy as a sidecar in front"} {
 			between := received.DeepCopy()
 			foreignChanges[change](between)
@@ -79,18 +82,43 @@ func FuzzInject(f *testing.F) {
 	})
 }
 
+// expectOnlyMountAndVariable compares what was there of each of the app's
+// containers, item by item, with what is there now.
+func expectOnlyMountAndVariable(t *testing.T, before, after *corev1.Pod) {
+	t.Helper()
+	owned := map[string]corev1.Container{}
+	each(after, func(_ string, c *corev1.Container) { owned[c.Name] = *c })
+	each(before, func(place string, c *corev1.Container) {
+		found := owned[c.Name]
+		found.VolumeMounts = slices.DeleteFunc(slices.Clone(found.VolumeMounts), func(m corev1.VolumeMount) bool { return m.Name == v1alpha1.SocketVolume })
+		if more := len(found.Env) - len(c.Env); more == 1 && found.Env[len(c.Env)].Name == "CRYPTO_BROKER_SOCKET" {
+			found.Env = found.Env[:len(c.Env)]
+		}
+		if !equality.Semantic.DeepEqual(*c, found) {
+			t.Errorf("%s: more than the mount and the variable has changed (-before +after):\n%s", place, cmp.Diff(*c, found))
+		}
+	})
+}
+
 // withoutInjection takes out of a pod what Inject may have put in, to compare
 // the rest with the pod before.
 func withoutInjection(pod, before *corev1.Pod) *corev1.Pod {
+	socketPath := "/tmp/open-crypto-broker"
+	if chosen, found := before.Annotations[v1alpha1.SocketPathAnnotation]; found {
+		socketPath = chosen
+	}
 	rest := pod.DeepCopy()
+	if len(rest.Spec.ImagePullSecrets) == len(before.Spec.ImagePullSecrets)+1 {
+		rest.Spec.ImagePullSecrets = rest.Spec.ImagePullSecrets[:len(before.Spec.ImagePullSecrets)]
+	}
 	rest.Annotations = before.Annotations
 	rest.Spec.InitContainers = slices.DeleteFunc(rest.Spec.InitContainers, isBroker)
 	each(rest, func(_ string, c *corev1.Container) {
 		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
-			return equality.Semantic.DeepEqual(m, rendering{wishes: wishes{socketDir: socketDir}}.mount(c.Name))
+			return equality.Semantic.DeepEqual(m, rendering{wishes: wishes{socketDir: socketPath}}.mount(c.Name))
 		})
 		c.Env = slices.DeleteFunc(c.Env, func(v corev1.EnvVar) bool {
-			return v == corev1.EnvVar{Name: "CRYPTO_BROKER_SOCKET", Value: "/tmp/open-crypto-broker/crypto-broker-server.sock"}
+			return v == corev1.EnvVar{Name: "CRYPTO_BROKER_SOCKET", Value: socketPath + "/crypto-broker-server.sock"}
 		})
 	})
 	rest.Spec.Volumes = slices.DeleteFunc(rest.Spec.Volumes, func(v corev1.Volume) bool { return isReservedVolume(v.Name) })
@@ -197,6 +225,7 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 		pod.Spec.Containers = []corev1.Container{{Name: name("container")}}
 	}
 	pod.Spec.EphemeralContainers = nil // a new pod has none
+	choose(random, pod)
 	if random.Intn(4) != 0 {
 		pod.Spec.OS = nil
 	}
@@ -211,6 +240,35 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 		panic(err)
 	}
 	return sent, random
+}
+
+// choose sets annotations that fit the pod, mostly.
+func choose(random *rand.Rand, pod *corev1.Pod) {
+	var names []string
+	each(pod, func(_ string, c *corev1.Container) { names = append(names, c.Name) })
+	some := names[:1+random.Intn(len(names))]
+	choices := map[string][]string{
+		"profiles":              {"Default", "Default, Signing", "Größe"},
+		"profiles." + some[0]:   {"Default", "Default,Other"},
+		"containers":            {strings.Join(some, ","), strings.Join(some, " , ")},
+		"socket-path":           {"/run/crypto", "/srv/broker", "/tmp/open-crypto-broker", "/data"},
+		"cpu-request":           {"1m", "50m", "0.25"},
+		"cpu-limit":             {"300m", "2"},
+		"memory-request":        {"32Mi", "64Mi", "1Gi"},
+		"memory-limit":          {"64Mi", "2Gi", "134217728"},
+		"log-level":             {"debug", "info", "warn", "error"},
+		"metrics-port":          {"1024", "9471", "65535"},
+		"image-pull-secret":     {"registry"},
+		"keys":                  {"keys", "keys, issuing.ca"},
+		"image":                 {"registry.example/broker:1.2.3"},
+		"of-no-such-annotation": {"x"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(choices)) {
+		if random.Intn(8) == 0 && (name != "of-no-such-annotation" || random.Intn(20) == 0) {
+			values := choices[name]
+			pod.Annotations[v1alpha1.AnnotationPrefix+name] = values[random.Intn(len(values))]
+		}
+	}
 }
 
 func mustMarshal(t *testing.T, value any) []byte {

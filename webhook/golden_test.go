@@ -80,7 +80,7 @@ func goldenPods(t *testing.T) []goldenPod {
 			golden.profiles = nil
 		case "a-pod-of-a-namespace-with-large-profiles":
 			golden.profiles = bytes.Repeat([]byte("#"), maxSnapshotSize+1)
-		case "a-pod-of-a-namespace-that-assigns-user-ids":
+		case "a-pod-of-a-namespace-that-assigns-user-ids", "a-root-pod-of-a-namespace-that-assigns-user-ids":
 			golden.template.NamespaceUserIDs = true
 		}
 		pods = append(pods, golden)

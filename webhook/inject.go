@@ -50,6 +50,11 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	if len(problems) > 0 {
 		return nil, nil, &Refusal{Problems: problems}
 	}
+	if runsAsRoot(pod) {
+		// Whoever may run as root may run as any user, and a broker that took
+		// over the pod's would not start.
+		template.NamespaceUserIDs = false
+	}
 	rendering := rendering{
 		template:     wishes.over(template),
 		wishes:       wishes,
@@ -135,6 +140,12 @@ func declares(pod *corev1.Pod, port int32) (declares string) {
 		}
 	})
 	return declares
+}
+
+// runsAsRoot says whether containers that name no user run as root.
+func runsAsRoot(pod *corev1.Pod) bool {
+	context := pod.Spec.SecurityContext
+	return context != nil && context.RunAsUser != nil && *context.RunAsUser == 0
 }
 
 // sharesProcesses is the field that lets containers of the pod see the processes
