@@ -30,6 +30,7 @@ const (
 	eventAccepted   = "Accepted"
 	eventPropagated = "Propagated"
 	eventRecovered  = "Recovered"
+	eventWeakened   = "ProfileWeakened"
 
 	actionRender     = "Render"
 	actionDistribute = "Distribute"
@@ -59,6 +60,7 @@ func (a *announcer) tell(object client.Object, before, after []metav1.Condition,
 			a.event(object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
 		}
 	}
+	a.tellWithheld(object, before, after)
 	c = meta.FindStatusCondition(after, v1alpha1.ConditionPropagated)
 	if c.Reason != v1alpha1.ReasonAllUpdated {
 		return

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -24,6 +25,8 @@ type outcome struct {
 	emptied bool
 	// failure says why the set could not be written, empty when it was.
 	failure string
+	// withheld are the changes that are weaker and not allowed.
+	withheld []downgrade.Change
 	// written is when the set was written, zero where it was found in place.
 	written time.Time
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -56,6 +57,7 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	verdict := all.verdict(&p)
 	status.PerNamespace = all.worst()
 	urgent := r.propagator.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, verdict, all.brokers)
+	urgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || urgent
 	differs := !equality.Semantic.DeepEqual(status, &p.Status)
 	pause := r.pace.wait(request.NamespacedName, differs, urgent, settled(all.brokers), time.Now())
 	if !differs {
@@ -78,6 +80,8 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 type everywhere struct {
 	namespaces int
 	brokers    distribute.Summary
+	// withheld are the changes that are weaker and not allowed.
+	withheld []downgrade.Change
 	// refused is in how many namespaces it is not part of the set; the first
 	// of these, by name, and why.
 	refused     int
@@ -108,6 +112,7 @@ func (r *clusterStatusReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCr
 		if verdict.Accepted && decided.failure != "" {
 			verdict = render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: decided.failure}
 		}
+		all.withheld = append(all.withheld, decided.withheldOf(downgrade.KindCluster, p.Name)...)
 		brokers := r.distributor.Summary(ns.Name)
 		all.each = append(all.each, r.propagator.inNamespace(ns.Name, decided.digest, verdict, brokers))
 		if !verdict.Accepted {

@@ -64,10 +64,16 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*core
 }
 
 // isAsDesired tells whether a ConfigMap holds this set and nothing else: each
-// further key would be a file in the broker's directory.
-func isAsDesired(found *corev1.ConfigMap, data []byte) bool {
-	if found == nil || len(found.Data) != 1 || len(found.BinaryData) != 0 || found.Data[profile.FileName] != string(data) || found.Immutable != nil {
+// further key would be a file in the broker's directory. A set that is nil is no
+// file. Annotations with an empty value must not be there.
+func isAsDesired(found *corev1.ConfigMap, data []byte, annotations map[string]string) bool {
+	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files(data)) {
 		return false
+	}
+	for key, value := range annotations {
+		if found.Annotations[key] != value {
+			return false
+		}
 	}
 	for key, value := range configMapLabels {
 		if found.Labels[key] != value {
@@ -80,7 +86,7 @@ func isAsDesired(found *corev1.ConfigMap, data []byte) bool {
 // write makes the ConfigMap of a namespace hold this set; found is what read
 // returned. It overwrites without asking what else happened in between: nobody
 // but the operator decides what is in there.
-func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data []byte) error {
+func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data []byte, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
 		if err := c.remove(ctx, found); err != nil {
@@ -89,13 +95,13 @@ func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.
 		found = nil
 	}
 	if found != nil {
-		err := c.update(ctx, found, data)
+		err := c.update(ctx, found, data, annotations)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}}
-	fill(desired, data)
+	fill(desired, data, annotations)
 	err := c.cached.Create(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		if found, err = get(ctx, c.live, client.ObjectKeyFromObject(desired)); err != nil {
@@ -104,15 +110,15 @@ func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.
 		if found == nil {
 			return fmt.Errorf("ConfigMap %s/%s was created and deleted by somebody else meanwhile", namespace, v1alpha1.ProfilesConfigMap)
 		}
-		return c.update(ctx, found, data)
+		return c.update(ctx, found, data, annotations)
 	}
 	return c.wrote(desired, err)
 }
 
-func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data []byte) error {
+func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data []byte, annotations map[string]string) error {
 	desired := found.DeepCopy()
 	desired.ResourceVersion = ""
-	fill(desired, data)
+	fill(desired, data, annotations)
 	return c.wrote(desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
@@ -140,12 +146,28 @@ func (c *configMaps) wrote(written *corev1.ConfigMap, err error) error {
 }
 
 // fill puts a set, and only that, into a ConfigMap.
-func fill(c *corev1.ConfigMap, data []byte) {
+func fill(c *corev1.ConfigMap, data []byte, annotations map[string]string) {
 	c.Immutable = nil
 	c.BinaryData = nil
-	c.Data = map[string]string{profile.FileName: string(data)}
+	c.Data = files(data)
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
 	maps.Copy(c.Labels, configMapLabels)
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	maps.Copy(c.Annotations, annotations)
+	maps.DeleteFunc(c.Annotations, func(key, value string) bool {
+		_, ours := annotations[key]
+		return ours && value == ""
+	})
+}
+
+// files are the keys of the ConfigMap with a set, none where it is nil.
+func files(data []byte) map[string]string {
+	if data == nil {
+		return nil
+	}
+	return map[string]string{profile.FileName: string(data)}
 }

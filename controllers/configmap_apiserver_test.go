@@ -141,7 +141,7 @@ func TestTheLastProfileLeavesAnEmptySetUntilTheLastBrokerHasGone(t *testing.T) {
 	expectNoFile(t, ns)
 }
 
-func TestWithoutBrokersTheLastProfileTakesTheConfigMapAlong(t *testing.T) {
+func TestWithoutBrokersTheLastProfileTakesTheFileAlong(t *testing.T) {
 	start(t)
 	ns := namespace(t, nil)
 	profile := hashing(ns, "orders", "sha3-512")

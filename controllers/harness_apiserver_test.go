@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -282,11 +281,12 @@ func expectFile(t *testing.T, namespace, want string) {
 	})
 }
 
-// expectNoFile waits until the namespace has no ConfigMap of profiles.
+// expectNoFile waits until the namespace has no ConfigMap, or one without a
+// profile file.
 func expectNoFile(t *testing.T, namespace string) {
 	t.Helper()
-	eventually(t, "there is no ConfigMap", func() error {
-		if found, err := file(t, namespace); !apierrors.IsNotFound(err) {
+	eventually(t, "there is no profile file", func() error {
+		if found, err := file(t, namespace); found != "" || client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("found %q: %w", found, err)
 		}
 		return nil

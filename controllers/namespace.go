@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -36,9 +37,13 @@ type namespaceReconciler struct {
 	client            client.Client
 	configMaps        *configMaps
 	renderings        *renderings
+	guard             *guard
 	operatorNamespace string
 	distributor       *distribute.Distributor
 	board             *board
+	// weakened is told of changes that are weaker and were allowed, once they are
+	// written.
+	weakened func(ctx context.Context, namespace string, changes []downgrade.Change)
 	// changed is told that there is a new outcome on the board, and which
 	// ClusterCryptoProfiles it is about.
 	changed func(namespace string, cluster []string)
@@ -75,8 +80,8 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 	if err := r.client.List(ctx, &cluster); err != nil {
 		return reconcile.Result{}, err
 	}
-	set := r.renderings.effective(namespaced.Items, cluster.Items, &namespace)
-	target, pause, err := r.settle(ctx, name, set)
+	rendered := r.renderings.effective(namespaced.Items, cluster.Items, &namespace)
+	set, target, pause, err := r.decide(ctx, &namespace, rendered, namespaced.Items, cluster.Items)
 	if pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
@@ -89,6 +94,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 		digest:     target.Digest,
 		emptied:    len(set.Names) == 0 && target.Digest != "" && set.Refusal == "",
 		written:    target.Written,
+		withheld:   set.withheld,
 	}
 	if err != nil {
 		decided.failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", err)
@@ -98,41 +104,61 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 	return reconcile.Result{}, err
 }
 
+// decide has the guard look at what was rendered, and settles the result.
+func (r *namespaceReconciler) decide(ctx context.Context, namespace *corev1.Namespace, rendered render.Result, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) (set guarded, target distribute.Target, pause time.Duration, err error) {
+	found, err := r.configMaps.read(ctx, namespace.Name)
+	if err != nil {
+		return guarded{Result: rendered}, r.target(namespace.Name), 0, err
+	}
+	set = r.guard.judge(ctx, namespace, found, rendered, namespaced, cluster)
+	target, pause, err = r.settle(ctx, namespace, found, set)
+	return set, target, pause, err
+}
+
 // settle makes the namespace's ConfigMap what it should be, and returns the set
 // that brokers are to serve after that: where nothing can be written, the one
 // that is there. A pause says that it is too early to write again.
-func (r *namespaceReconciler) settle(ctx context.Context, name string, set render.Result) (target distribute.Target, pause time.Duration, err error) {
-	found, err := r.configMaps.read(ctx, name)
-	if err != nil {
-		return r.target(name), 0, err
-	}
+func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, set guarded) (target distribute.Target, pause time.Duration, err error) {
+	name := namespace.Name
 	if set.Refusal != "" {
 		return r.inPlace(name, found), 0, nil
 	}
+	data := set.Data
 	if len(set.Names) == 0 {
 		all, started, err := distribute.Brokers(ctx, r.client, name)
 		if err != nil {
 			return r.inPlace(name, found), 0, err
 		}
-		switch {
-		case found == nil && started == 0:
-			return distribute.Target{}, 0, nil
-		case found != nil && all == 0:
-			if err := r.configMaps.remove(ctx, found); err != nil {
-				return r.inPlace(name, found), 0, err
+		if inPlace := r.inPlace(name, found).Digest != ""; !inPlace && started == 0 || inPlace && all == 0 {
+			data = nil // nobody has to be told that there is nothing to serve
+		}
+		if data == nil && set.state.IsEmpty() {
+			if found != nil {
+				if err := r.configMaps.remove(ctx, found); err != nil {
+					return r.inPlace(name, found), 0, err
+				}
+				log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, without brokers and with nothing to remember")
 			}
-			log.FromContext(ctx).Info("deleted the set of a namespace without profiles and without brokers")
+			r.guard.wrote(namespace, set.state)
 			return distribute.Target{}, 0, nil
 		}
 	}
-	if isAsDesired(found, set.Data) {
+	if isAsDesired(found, data, set.annotations) {
+		r.guard.wrote(namespace, set.state)
 		return r.inPlace(name, found), 0, nil
 	}
 	if pause := writePause - time.Since(r.target(name).Written); pause > 0 {
 		return distribute.Target{}, pause, nil
 	}
-	if err := r.configMaps.write(ctx, name, found, set.Data); err != nil {
+	if err := r.configMaps.write(ctx, name, found, data, set.annotations); err != nil {
 		return r.inPlace(name, found), 0, err
+	}
+	r.guard.wrote(namespace, set.state)
+	r.guard.weakened.Add(float64(len(set.allowed)))
+	r.weakened(ctx, name, set.allowed)
+	if data == nil {
+		log.FromContext(ctx).Info("took the set out of the ConfigMap of a namespace without profiles and without brokers; what it held is remembered")
+		return distribute.Target{}, 0, nil
 	}
 	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest)
 	return distribute.Target{Digest: set.Digest, Written: time.Now()}, 0, nil
@@ -143,7 +169,11 @@ func (r *namespaceReconciler) inPlace(name string, found *corev1.ConfigMap) dist
 	if found == nil {
 		return distribute.Target{}
 	}
-	digest := profile.Digest([]byte(found.Data[profile.FileName]))
+	file, ok := found.Data[profile.FileName]
+	if !ok {
+		return distribute.Target{}
+	}
+	digest := profile.Digest([]byte(file))
 	if target := r.target(name); target.Digest == digest {
 		return target
 	}
@@ -186,6 +216,7 @@ func (r *namespaceReconciler) forget(name string) {
 	delete(r.failed, name)
 	r.mu.Unlock()
 	r.configMaps.forget(name)
+	r.guard.forget(name)
 	r.distributor.Forget(name)
 	r.changed(name, r.board.forget(name))
 }

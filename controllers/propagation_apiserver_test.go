@@ -93,8 +93,8 @@ func TestAChangeReachesEveryBrokerAtOnce(t *testing.T) {
 	before := numbers(t, o.metrics, ns)
 
 	begin := time.Now()
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
-	expectServed(t, fileOf("orders", "sha-384"), pods...)
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectServed(t, fileOf("orders", "sha-512"), pods...)
 	t.Logf("applied to annotated and read: %s", time.Since(begin))
 	expectStatus(t, p, has{accepted: "True Valid", propagated: "True AllUpdated", pods: 3, updated: 3, says: "3 of 3 brokers serve it."})
 	for _, pod := range pods {
@@ -127,8 +127,8 @@ func TestOnlyTheAnnotationOfAPodIsWritten(t *testing.T) {
 	if err := apiServer.Get(t.Context(), keyOf(pod), &before); err != nil {
 		t.Fatal(err)
 	}
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
-	expectServed(t, fileOf("orders", "sha-384"), pod)
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectServed(t, fileOf("orders", "sha-512"), pod)
 	var after corev1.Pod
 	if err := apiServer.Get(t.Context(), keyOf(pod), &after); err != nil {
 		t.Fatal(err)
@@ -153,8 +153,8 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
 	late, never := runPod(t, ns, deaf(2)), runPod(t, ns, deaf(100))
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
-	expectServed(t, fileOf("orders", "sha-384"), late)
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectServed(t, fileOf("orders", "sha-512"), late)
 	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serves an older set after 4 tries"})
 	digest := p.Status.Digest
 	if found := late.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3"}) {
@@ -180,8 +180,8 @@ func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
 	onHost := runPod(t, ns, func(p *pod) { p.object.Spec.HostNetwork = true })
 	off := runPod(t, ns, func(p *pod) { p.object.Spec.InitContainers[0].Args = nil })
 	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods from namespace "crypto-broker-system"`})
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
-	expectServed(t, fileOf("orders", "sha-384"), reached, hidden, onHost, off)
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectServed(t, fileOf("orders", "sha-512"), reached, hidden, onHost, off)
 	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3})
 	for _, pod := range []*pod{hidden, onHost, off} {
 		if found := pod.annotations(); found[len(found)-1] != p.Status.Digest+".1" {
@@ -205,7 +205,7 @@ func TestABrokerThatRefusesTheSetIsReported(t *testing.T) {
 	pod.mu.Lock()
 	pod.answer.Reason = string(profile.SetRejected)
 	pod.mu.Unlock()
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectStatus(t, p, has{propagated: "False RefusedByBroker", pods: 1})
 }
 
@@ -237,7 +237,7 @@ func TestWithoutAnnotationsASetComesAtTheKubeletsPace(t *testing.T) {
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
 	pod := runPod(t, ns)
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
-	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectStatus(t, p, has{propagated: "False InProgress", pods: 1})
 	pod.load() // the kubelet's resync
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
@@ -266,8 +266,8 @@ func TestClusterProfilesSumOverTheirNamespaces(t *testing.T) {
 	expectFile(t, second, fileOf("sum", "sha3-512"))
 	pods := []*pod{runPod(t, first), runPod(t, second), runPod(t, second, silent)}
 	expectStatus(t, p, has{accepted: "True Valid", propagated: "Unknown Unverified", pods: 3, updated: 2, unverified: 1, namespaces: 2})
-	update(t, p, func(p *v1alpha1.ClusterCryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-384" })
-	expectServed(t, fileOf("sum", "sha-384"), pods...)
+	update(t, p, func(p *v1alpha1.ClusterCryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	expectServed(t, fileOf("sum", "sha-512"), pods...)
 	if err := apiServer.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: second}}); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,9 @@ type Options struct {
 	// Outdated tells whether a pod's broker is another than a new pod would get;
 	// nil where that is not known.
 	Outdated func(*corev1.Pod) bool
+	// MinimumStrength is the least strength in bits that a profile must have to be
+	// served, 0 for none.
+	MinimumStrength int
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
 }
@@ -100,6 +103,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := distributor.Register(options.Metrics); err != nil {
 		return err
 	}
+	guard := newGuard(options.MinimumStrength)
+	if err := guard.register(options.Metrics); err != nil {
+		return err
+	}
 
 	work := queue.Options(namespaces, namespaceWorkers)
 	work.LogConstructor = func(request *reconcile.Request) logr.Logger {
@@ -115,6 +122,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			client:            mgr.GetClient(),
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), own: newVersions()},
 			renderings:        newRenderings(),
+			guard:             guard,
+			weakened:          announcer.weakened,
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       distributor,
 			board:             board,

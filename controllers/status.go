@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -80,6 +81,7 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 			served, status.Digest = brokers, decided.digest
 		}
 		urgent := r.propagator.fill(status, p, &p.Spec, verdict, served)
+		urgent = setWithheld(&status.Conditions, p.Generation, decided.withheldOf(downgrade.KindNamespaced, p.Name)) || urgent
 		differs := !equality.Semantic.DeepEqual(status, &p.Status)
 		pause := r.pace.wait(client.ObjectKeyFromObject(p), differs, urgent, settled(served), time.Now())
 		if !differs {

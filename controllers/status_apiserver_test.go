@@ -115,7 +115,7 @@ func TestAnInvalidProfileSaysWhatIsWrongAndHoldsUpNoOther(t *testing.T) {
 func TestTheClusterProfileCountsBeforeTheNamespaces(t *testing.T) {
 	start(t)
 	ns := namespace(t, map[string]string{"tier": "conflict"})
-	own := hashing(ns, "shared", "sha-256")
+	own := hashing(ns, "shared", "sha-512")
 	create(t, own)
 	expectStatus(t, own, has{accepted: "True Valid"})
 	shared := clusterHashing("shared", "sha3-512", map[string]string{"tier": "conflict"})
@@ -127,7 +127,7 @@ func TestTheClusterProfileCountsBeforeTheNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectStatus(t, own, has{accepted: "True Valid"})
-	expectFile(t, ns, fileOf("shared", "sha-256"))
+	expectFile(t, ns, fileOf("shared", "sha-512"))
 }
 
 func TestAClusterProfileThatSelectsNothingIsAcceptedAllTheSame(t *testing.T) {

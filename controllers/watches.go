@@ -47,11 +47,12 @@ func watchForClusterStatus(b *builder.Builder) *builder.Builder {
 }
 
 // specChanged leaves out updates of a status, most of which are the operator's
-// own.
+// own. The annotation that allows a weaker profile counts like the spec.
 var specChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			e.ObjectOld.GetAnnotations()[v1alpha1.AllowWeakerAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.AllowWeakerAnnotation] ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	},
 }

@@ -9,6 +9,9 @@ import (
 	"net/http"
 
 	"golang.org/x/sync/semaphore"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -37,6 +40,14 @@ type Options struct {
 	// OperatorNamespace is the operator's own; its pods never get a broker,
 	// so that the operator can start while its webhook is down.
 	OperatorNamespace string
+
+	// Keys are those that the namespaces' sets of profiles are signed with. Without,
+	// brokers are made that need no signature.
+	Keys Keys
+
+	// MinimumStrength is the least strength in bits that a profile must have, 0
+	// for none.
+	MinimumStrength int
 }
 
 // Register adds the three webhooks to the manager's webhook server. The
@@ -51,6 +62,14 @@ func Register(mgr manager.Manager, options Options) error {
 		return errors.New("webhook: OperatorNamespace is empty, expected the operator's own namespace")
 	}
 	scheme := mgr.GetScheme()
+	reviews, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	guard := newGuard(mgr.GetClient(), options, func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+		return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	})
+	decoder := admission.NewDecoder(scheme)
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
 	profiles := admission.WithValidator(scheme, newCryptoProfileValidator(mgr.GetClient()))
 	clusterProfiles := admission.WithValidator(scheme, newClusterCryptoProfileValidator(mgr.GetClient()))
@@ -58,8 +77,8 @@ func Register(mgr manager.Manager, options Options) error {
 	bytes := semaphore.NewWeighted(maxBytesInFlight)
 	for path, handler := range map[string]admission.Handler{
 		PodPath:                  injector,
-		CryptoProfilePath:        counted(profiles.Handler),
-		ClusterCryptoProfilePath: counted(clusterProfiles.Handler),
+		CryptoProfilePath:        counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)),
+		ClusterCryptoProfilePath: counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)),
 	} {
 		mgr.GetWebhookServer().Register(path, &bounded{
 			next:  &admission.Webhook{Handler: handler},
@@ -74,6 +93,7 @@ func newPodInjector(decoder admission.Decoder, cache, live client.Reader, option
 	return &podInjector{
 		decoder:  decoder,
 		source:   newSource(cache, live),
+		keys:     options.Keys,
 		template: options.Template,
 		excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
 	}

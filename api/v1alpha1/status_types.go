@@ -190,6 +190,11 @@ const (
 	// ConditionDegraded is True when something is wrong that does not mend
 	// itself, be it with the profile or with the brokers that should serve it.
 	ConditionDegraded = "Degraded"
+
+	// ConditionDowngradeWithheld is True while the profile is not served because
+	// it is weaker than what was. A profile of which nothing was ever withheld
+	// does not have it.
+	ConditionDowngradeWithheld = "DowngradeWithheld"
 )
 
 // Reasons of the condition Accepted.
@@ -209,6 +214,21 @@ const (
 	ReasonNoNamespaces = "NoNamespaces"
 	// ReasonNotWritten: the set could not be written to its ConfigMap.
 	ReasonNotWritten = "NotWritten"
+	// ReasonDowngradeWithheld: the profile is weaker than the one of its name that
+	// was served before, and nobody allowed that.
+	ReasonDowngradeWithheld = "DowngradeWithheld"
+	// ReasonBelowMinimumStrength: the profile is weaker than every profile of the
+	// cluster must be.
+	ReasonBelowMinimumStrength = "BelowMinimumStrength"
+)
+
+// Reasons of the condition DowngradeWithheld.
+const (
+	// ReasonWeaker: something is withheld.
+	ReasonWeaker = "Weaker"
+	// ReasonNothingWithheld: what was withheld is served, was taken back, or is
+	// not compared any more.
+	ReasonNothingWithheld = "NothingWithheld"
 )
 
 // Reasons of the condition Propagated.

@@ -70,10 +70,10 @@ func parse(t *testing.T, text string) profile.Profile {
 	return p
 }
 
-// comparisons are keyed by what happens to the profile. In each, the change makes
+// cases are keyed by what happens to the profile. In each, the change makes
 // the new profile out of the complete one; base, where it is there, makes the old
 // one first.
-var comparisons = map[string]struct {
+var cases = map[string]struct {
 	base, change func(*profile.Profile)
 	weaker       map[string]string // by field; nil where nothing is
 }{
@@ -470,7 +470,7 @@ func legacy(sign, hash, keys string, least, most int) *profile.SignData {
 }
 
 func TestAProfileIsWeakerWith(t *testing.T) {
-	for sentence, test := range comparisons {
+	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
 			before := parse(t, complete)
 			if test.base != nil {
@@ -534,7 +534,7 @@ var neutral = map[string]string{
 func TestEveryFieldOfAProfileIsCompared(t *testing.T) {
 	said := map[string]bool{}
 	algorithm := regexp.MustCompile(`\.(RSA|ECDSA|Ed25519)\b`)
-	for _, test := range comparisons {
+	for _, test := range cases {
 		for field := range test.weaker {
 			said[algorithm.ReplaceAllString(field, "")] = true
 		}

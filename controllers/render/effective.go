@@ -41,12 +41,22 @@ type Result struct {
 	Digest string
 	// Names are the names of the profiles in Data, sorted.
 	Names []string
+	// Parts are the profiles in Data, in the order of Names.
+	Parts []Part
 	// Refusal says why no file can be written although there are profiles; the
 	// one written before then stays. Empty, Data is to be written.
 	Refusal string
 	// Namespaced and Cluster are the verdicts by metadata.name. A
 	// ClusterCryptoProfile that doesn't select the namespace has none.
 	Namespaced, Cluster map[string]Verdict
+}
+
+// Part is one profile of a set and the object that it comes from.
+type Part struct {
+	Profile profile.Profile
+	// Cluster is true for a ClusterCryptoProfile; Object is metadata.name.
+	Cluster bool
+	Object  string
 }
 
 // Effective merges what counts in a namespace: its CryptoProfiles, all of
@@ -65,7 +75,7 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
 	candidates := settle(collect(namespaced, cluster, ns), &result)
 
-	data, names, err := compile(candidates)
+	data, parts, err := compile(candidates)
 	if err != nil || len(data) > MaxSetSize { // find out which are invalid; a file that is too large was not compiled
 		candidates = slices.DeleteFunc(candidates, func(c candidate) bool {
 			errs := Validate(c.object, c.spec)
@@ -75,11 +85,11 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 			result.judge(c, Verdict{Reason: v1alpha1.ReasonInvalid, Message: Sentence(errs)})
 			return true
 		})
-		data, names, err = compile(candidates)
+		data, parts, err = compile(candidates)
 	}
 	if err == nil && len(data) > MaxSetSize {
 		if candidates, err = fitting(candidates, len(data), &result); err == nil {
-			data, names, err = compile(candidates)
+			data, parts, err = compile(candidates)
 		}
 	}
 	verdict := Verdict{Accepted: true, Reason: v1alpha1.ReasonValid, Message: "The profile is part of the namespace's set."}
@@ -91,7 +101,10 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 		result.Refusal = fmt.Sprintf("The %d ClusterCryptoProfiles of the namespace take %d bytes, and a set has at most %d; nothing of it is written, and brokers keep what they have.", len(candidates), len(data), MaxSetSize)
 		verdict = Verdict{Reason: v1alpha1.ReasonTooLarge, Message: result.Refusal}
 	default:
-		result.Data, result.Digest, result.Names = data, profile.Digest(data), names
+		result.Data, result.Digest, result.Parts = data, profile.Digest(data), parts
+		for _, part := range parts {
+			result.Names = append(result.Names, part.Profile.Name)
+		}
 	}
 	for _, c := range candidates {
 		result.judge(c, verdict)
@@ -195,7 +208,7 @@ func compareBool(a, b bool) int {
 }
 
 // compile renders the candidates and has the broker's compiler read the result.
-func compile(candidates []candidate) (data []byte, names []string, err error) {
+func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	document := &profile.Document{Profiles: []profile.Profile{}}
 	for _, c := range candidates {
 		p, err := Document(c.object, c.spec)
@@ -203,17 +216,17 @@ func compile(candidates []candidate) (data []byte, names []string, err error) {
 			return nil, nil, err
 		}
 		document.Profiles = append(document.Profiles, p)
-		names = append(names, p.Name)
+		parts = append(parts, Part{Profile: p, Cluster: c.cluster, Object: c.object})
 	}
 	data, err = profile.Marshal(document)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(data) > MaxSetSize { // too large for the compiler as well: judged by size
-		return data, names, nil
+		return data, parts, nil
 	}
 	_, problems := profile.Compile(profile.FileName, data)
-	return data, names, problems.Err()
+	return data, parts, problems.Err()
 }
 
 func (r *Result) judge(c candidate, verdict Verdict) {

@@ -59,8 +59,8 @@ func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	for _, webhook := range find[admissionv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", release).Webhooks {
 		conditions = append(conditions, webhook.MatchConditions...)
 	}
-	if len(conditions) != 8 {
-		t.Errorf("found %d match conditions of webhooks, expected three for each entry that injects and one for each that validates", len(conditions))
+	if len(conditions) != 12 {
+		t.Errorf("found %d match conditions of webhooks, expected three for each entry that injects, and for each kind that is validated one, and two for what goes", len(conditions))
 	}
 	for i := range conditions {
 		accessor := (*matchconditions.MatchCondition)(&conditions[i])

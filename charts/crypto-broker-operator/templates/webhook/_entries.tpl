@@ -3,7 +3,8 @@ SPDX-License-Identifier: Apache-2.0
 What the entries of both webhook configurations have in common. There is no
 caBundle: the operator makes its own CA and fills the bundle in, and what the
 chart does not write, an upgrade does not take away.
-Takes a dict of "root" (the top scope) and "path".
+Takes a dict of "root" (the top scope), "path" and, where it is not Fail,
+"failurePolicy".
 */}}
 {{- define "crypto-broker-operator.webhook.call" -}}
 clientConfig:
@@ -14,7 +15,7 @@ clientConfig:
     port: 443
 admissionReviewVersions: [v1]
 sideEffects: None
-failurePolicy: Fail
+failurePolicy: {{ .failurePolicy | default "Fail" }}
 matchPolicy: Equivalent
 timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
 {{- end }}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// Candidate is a valid profile that is to be served.
+type Candidate struct {
+	Profile profile.Profile
+	Source  Source
+	// Allow is the value of the source's annotation cryptobroker.io/allow-weaker.
+	Allow string
+}
+
+// Candidates are the parts of a namespace's set, with what their objects allow.
+func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) []Candidate {
+	allow := map[Source]string{}
+	for i := range namespaced {
+		allow[Source{KindNamespaced, namespace, namespaced[i].Name}] = namespaced[i].Annotations[v1alpha1.AllowWeakerAnnotation]
+	}
+	for i := range cluster {
+		allow[Source{KindCluster, "", cluster[i].Name}] = cluster[i].Annotations[v1alpha1.AllowWeakerAnnotation]
+	}
+	all := make([]Candidate, len(parts))
+	for i, part := range parts {
+		source := Source{KindNamespaced, namespace, part.Object}
+		if part.Cluster {
+			source = Source{KindCluster, "", part.Object}
+		}
+		all[i] = Candidate{Profile: part.Profile, Source: source, Allow: allow[source]}
+	}
+	return all
+}
+
+// Shortfall is a profile that is weaker than the minimum.
+type Shortfall struct {
+	Source Source
+	// Strength is that of the profile, and what limits it.
+	Strength profile.Strength
+	// Minimum is in bits.
+	Minimum int
+	// Served tells that an older profile of the name stays in service.
+	Served bool
+}
+
+// Sentence says it.
+func (s Shortfall) Sentence() string {
+	return fmt.Sprintf("The profile has a strength of %d bits by %s, and profiles of this cluster must have at least %d.", s.Strength.Bits, s.Strength.Limit, s.Minimum)
+}
+
+// Judgement is what becomes of the candidates of a namespace.
+type Judgement struct {
+	// Served are the profiles to serve, sorted by name: the candidates', or the
+	// older ones in the place of those that are withheld.
+	Served []profile.Profile
+	// Withheld are the changes that are weaker and not allowed, Allowed those that
+	// are. Both are in the order of the candidates.
+	Withheld, Allowed []Change
+	// Short are candidates below the minimum strength. They are not served, and no
+	// annotation changes that.
+	Short []Shortfall
+	// After is the State once Served is served.
+	After State
+}
+
+// IsUnchanged tells that exactly the candidates are to be served.
+func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
+
+// Judge decides about the candidates, of which no two have a name. minimum is in
+// bits, 0 for none.
+func (s State) Judge(candidates []Candidate, minimum int) Judgement {
+	var j Judgement
+	var weakened []string
+	for _, c := range candidates {
+		old, served, known := s.before(c.Profile.Name)
+		if minimum > 0 {
+			served = served && Strength(*old).Bits >= minimum
+		}
+		keep := func() {
+			if served {
+				j.Served = append(j.Served, *old)
+			}
+		}
+		if minimum > 0 {
+			if strength := Strength(c.Profile); strength.Bits < minimum {
+				j.Short = append(j.Short, Shortfall{c.Source, strength, minimum, served})
+				keep()
+				continue
+			}
+		}
+		var weakenings []Weakening
+		switch {
+		case old != nil:
+			weakenings = comparisons.compare(*old, c.Profile)
+		case !known:
+			weakenings = []Weakening{{Sentence: "a profile of this name may have been served before and is not remembered, because too many were removed from this namespace"}}
+		}
+		if len(weakenings) == 0 {
+			j.Served = append(j.Served, c.Profile)
+			continue
+		}
+		change := newChange(c.Source, old, c.Profile, s.weakened[c.Profile.Name], weakenings, served)
+		if !change.Allows(c.Allow) {
+			j.Withheld = append(j.Withheld, change)
+			keep()
+			continue
+		}
+		j.Allowed = append(j.Allowed, change)
+		j.Served = append(j.Served, c.Profile)
+		weakened = append(weakened, c.Profile.Name)
+	}
+	slices.SortFunc(j.Served, func(a, b profile.Profile) int { return strings.Compare(a.Name, b.Name) })
+	j.After = s.after(j.Served, weakened)
+	return j
+}
+
+// Strength is that of a whole profile; none where it is invalid.
+func Strength(p profile.Profile) profile.Strength {
+	c, err := compiled(p)
+	if err != nil {
+		return profile.Strength{Limit: "nothing that can be judged"}
+	}
+	return c.Strength()
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// The guard asks the API server who may make profiles weaker.
+//
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// guard refuses requests that would make a profile weaker in some namespace, see
+// package downgrade, unless the annotation cryptobroker.io/allow-weaker allows
+// exactly that and the author of the request has the verb weaken on the object.
+// The same verb is needed to write the annotation at all: what it allows may
+// happen later, by a change that nobody asks the guard about.
+//
+// The guard sees the namespace through a cache. The reconciler compares again
+// before it writes, and withholds what came through.
+type guard struct {
+	effects *effects
+	// review asks the API server.
+	review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+}
+
+// newGuard makes the guard of all profiles.
+func newGuard(reader client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
+	return &guard{
+		effects: &effects{
+			reader:   reader,
+			minimum:  options.MinimumStrength,
+			excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
+		},
+		review: review,
+	}
+}
+
+// guarded is an object that the guard looks at.
+type guarded[T client.Object] struct {
+	kind string
+	// make returns a new object to decode into.
+	make func() T
+	// spec is that of a profile; selector is nil for a CryptoProfile.
+	spec     func(T) *v1alpha1.ProfileSpec
+	selector func(T) any
+}
+
+var (
+	guardedNamespaced = guarded[*v1alpha1.CryptoProfile]{
+		kind:     downgrade.KindNamespaced,
+		make:     func() *v1alpha1.CryptoProfile { return &v1alpha1.CryptoProfile{} },
+		spec:     func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec },
+		selector: func(*v1alpha1.CryptoProfile) any { return nil },
+	}
+	guardedCluster = guarded[*v1alpha1.ClusterCryptoProfile]{
+		kind:     downgrade.KindCluster,
+		make:     func() *v1alpha1.ClusterCryptoProfile { return &v1alpha1.ClusterCryptoProfile{} },
+		spec:     func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec.ProfileSpec },
+		selector: func(p *v1alpha1.ClusterCryptoProfile) any { return p.Spec.NamespaceSelector },
+	}
+)
+
+// guardedBy lets the guard look at what the validator admits.
+func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarded[T], next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		response := next.Handle(ctx, request)
+		if !response.Allowed {
+			return response
+		}
+		var before, after T
+		has := [2]bool{len(request.OldObject.Raw) > 0, len(request.Object.Raw) > 0}
+		if has[0] {
+			before = kind.make()
+			if err := decoder.DecodeRaw(request.OldObject, before); err != nil {
+				return admission.Errored(http.StatusBadRequest, err)
+			}
+		}
+		if has[1] {
+			after = kind.make()
+			if err := decoder.DecodeRaw(request.Object, after); err != nil {
+				return admission.Errored(http.StatusBadRequest, err)
+			}
+		}
+		// What is being deleted does not count any more.
+		if has[0] && !before.GetDeletionTimestamp().IsZero() || has[1] && !after.GetDeletionTimestamp().IsZero() {
+			return response
+		}
+		verdict := look(ctx, g, kind, request.UserInfo, before, after, has)
+		verdict.Warnings = append(response.Warnings, verdict.Warnings...)
+		return verdict
+	})
+}
+
+// look decides about an object before and after a request; has tells which of
+// them there is.
+func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], author authenticationv1.UserInfo, before, after T, has [2]bool) admission.Response {
+	changed := !has[0] || !has[1] ||
+		!equality.Semantic.DeepEqual(kind.spec(before), kind.spec(after)) || !equality.Semantic.DeepEqual(kind.selector(before), kind.selector(after))
+	annotated := has[1] && allowed(after) != "" && (!has[0] || allowed(after) != allowed(before))
+	if !changed && !annotated {
+		return admission.Allowed("")
+	}
+	if changed && has[1] {
+		if short := g.short(downgrade.Source{Kind: kind.kind, Namespace: after.GetNamespace(), Name: after.GetName()}, kind.spec(after)); short != "" {
+			return admission.Denied(short)
+		}
+	}
+
+	effect, err := g.effects.of(ctx, objectOr(before, has[0]), objectOr(after, has[1]))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("whether a profile becomes weaker could not be found out: %w", err))
+	}
+	if len(effect.withheld) > 0 {
+		return admission.Denied(effect.refusal(!has[0]))
+	}
+	own := slices.ContainsFunc(effect.allowed, func(c placed) bool {
+		return has[1] && c.Source == downgrade.Source{Kind: kind.kind, Namespace: after.GetNamespace(), Name: after.GetName()}
+	})
+	if annotated || own {
+		may, err := g.mayWeaken(ctx, author, kind.kind, after)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if may != "" {
+			return admission.Denied(may)
+		}
+	}
+	response := admission.Allowed("")
+	response.Warnings = effect.warnings()
+	return response
+}
+
+func allowed(object client.Object) string {
+	return object.GetAnnotations()[v1alpha1.AllowWeakerAnnotation]
+}
+
+// objectOr avoids an interface that holds a nil pointer.
+func objectOr(object client.Object, has bool) client.Object {
+	if !has {
+		return nil
+	}
+	return object
+}
+
+// short says that a profile is below the minimum strength, or nothing.
+func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) string {
+	if g.effects.minimum == 0 {
+		return ""
+	}
+	p, err := render.Document(source.Name, spec)
+	if err != nil {
+		return "" // refused before
+	}
+	j := downgrade.State{}.Judge([]downgrade.Candidate{{Profile: p, Source: source}}, g.effects.minimum)
+	if len(j.Short) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, s := range profile.StrengthOf(&p) {
+		if s.Operation != "" && s.Bits < g.effects.minimum {
+			parts = append(parts, fmt.Sprintf("%s has %d bits by %s", s.Operation, s.Bits, s.Limit))
+		}
+	}
+	return fmt.Sprintf("spec.api: %s %s.", j.Short[0].Sentence(), strings.Join(parts, "; "))
+}
+
+// mayWeaken asks whether the author has the verb weaken on the object, and says
+// what is missing, or nothing.
+func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo, kind string, object client.Object) (string, error) {
+	source := downgrade.Source{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: author.Username, UID: author.UID, Groups: author.Groups, Extra: map[string]authorizationv1.ExtraValue{},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: source.Resource(),
+			Verb: downgrade.Verb, Namespace: source.Namespace, Name: source.Name,
+		},
+	}}
+	for key, value := range author.Extra {
+		review.Spec.Extra[key] = authorizationv1.ExtraValue(value)
+	}
+	answer, err := g.review(ctx, review)
+	if err != nil {
+		return "", fmt.Errorf("whether %q may make %s weaker could not be found out: %w", author.Username, source, err)
+	}
+	if answer.Status.Allowed && !answer.Status.Denied {
+		return "", nil
+	}
+	where := ""
+	if source.Namespace != "" {
+		where = fmt.Sprintf(" in namespace %q", source.Namespace)
+	}
+	return fmt.Sprintf("metadata.annotations[%s] is for authors with the verb %q on %s %q%s, found %q without it: "+
+		"leave the annotation out, or have a ClusterRole with that verb bound; no role has it by itself but cluster-admin",
+		v1alpha1.AllowWeakerAnnotation, downgrade.Verb, source.Resource(), source.Name, where, author.Username), nil
+}
