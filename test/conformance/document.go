@@ -18,7 +18,7 @@ func (r *results) document(now time.Time, machine string) []byte {
 
 Test vectors that others published, sent through the socket to the broker as images have it: a client with an encoding of the
 protocol of its own, and a broker in a process of its own. What the broker refuses on purpose has to be refused with the code
-INVALID_ARGUMENT and the sentence that says why, or, where a signature only has other parameters than profiles have, to be
+INVALID_ARGUMENT and the sentence that says why (FAILED_PRECONDITION where a profile with such a value was not loaded), or, where a signature only has other parameters than profiles have, to be
 called not valid. Every other difference is a failure. This page is what the command wrote:
 
 `+"```sh\nmake conformance\n```"+`
@@ -39,7 +39,8 @@ called not valid. Every other difference is a failure. This page is what the com
 A vector of HashData passes if both generations of the protocol give the digest, in hexadecimal and raw. Where SHAKE has
 another length than profiles have, the part that both have is compared. A Monte Carlo vector is a chain of 1000 digests.
 A signature of ML-DSA is never the same twice, so a vector of SignData passes if what was signed with the published seed
-verifies under the published public key.
+verifies under the published public key. With CIRCL it is the other way round, too: each implementation verifies what the
+other signed, with keys that both derive from one seed.
 
 | operation | algorithm | vectors of | ran | passed | refused | failed | left out |
 |---|---|---|---|---|---|---|---|

@@ -4,6 +4,7 @@ go 1.26.4
 
 require (
 	github.com/c2sp/wycheproof v0.0.0-20260902155932-3fa63dd0344a
+	github.com/cloudflare/circl v1.6.5
 	github.com/zmap/zcrypto v0.0.0-20250324021606-4f0ea0eaccac
 	github.com/zmap/zlint/v3 v3.6.6
 	go.yaml.in/yaml/v3 v3.0.6

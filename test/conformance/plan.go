@@ -68,13 +68,14 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 		func() error { return p.addEd25519Signing(nist) },
 		func() error { return p.addSignatures(nist) },
 		p.addWycheproof,
+		p.addMLDSAOfOthers,
 		func() error { return p.addCertificates(o.root) },
 	} {
 		if err := add(); err != nil {
 			return err
 		}
 	}
-	p.sources = append(p.sources, nist.source(), wycheproofSource(), zlintSource())
+	p.sources = append(p.sources, nist.source(), wycheproofSource(), circlSource(), zlintSource())
 	return nil
 }
 
