@@ -55,6 +55,7 @@ type config struct {
 	brokerMemoryRequest string
 	brokerMemoryLimit   string
 	brokerLogLevel      string
+	minimumStrength     int
 	brokerRequireFIPS   bool
 	socketGroup         int64
 
@@ -102,6 +103,8 @@ func (c *config) flags() *pflag.FlagSet {
 	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse what FIPS 140-3 does not approve")
 	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "`level` from which brokers log: debug, info, warn or error")
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
+
+	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
 
 	f.StringVar(&c.logLevel, "log-level", "info", "`level` from which the operator logs: debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "json", "`format` of the operator's log: json or text")
@@ -156,6 +159,9 @@ func (c *config) check() error {
 	oneOf("log-format", c.logFormat, "json", "text")
 	if c.brokerStatusPort < 1024 || c.brokerStatusPort > 65535 {
 		problem("broker-status-port", strconv.Itoa(int(c.brokerStatusPort)), "a port from 1024 to 65535")
+	}
+	if !slices.Contains([]int{0, 112, 128, 192, 256}, c.minimumStrength) {
+		problem("minimum-strength", strconv.Itoa(c.minimumStrength), "112, 128, 192 or 256 bits, or 0 for any")
 	}
 	if len(problems) == 0 {
 		if err := c.level.UnmarshalText([]byte(c.logLevel)); err != nil {

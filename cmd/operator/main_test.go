@@ -22,7 +22,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--enable-webhooks", "--webhook-port", "--webhook-service-name", "--ca-secret-name",
 		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--allowed-broker-images", "--broker-image-pull-policy",
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
-		"--broker-log-level", "--socket-group", "--log-level", "--log-format",
+		"--broker-log-level", "--socket-group", "--minimum-strength", "--log-level", "--log-format",
 		"--catalogue", "--catalogue-namespaces", "--excluded-namespaces",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
@@ -48,6 +48,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"a group beyond a user namespace":         {[]string{"--socket-group=65536"}, `--socket-group is "65536", expected a group id from 1 to 65535`},
 		"no quantity":                             {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},
 		"a request above the limit":               {[]string{"--broker-memory-request=1Gi"}, `expected at most --broker-memory-limit, which is "128Mi"`},
+		"a strength that no table has":            {[]string{"--minimum-strength=100"}, `--minimum-strength is "100", expected 112, 128, 192 or 256 bits, or 0 for any`},
 		"another log level":                       {[]string{"--log-level=loud"}, `--log-level is "loud", expected debug, info, warn or error`},
 		"a port that is no number":                {[]string{"--webhook-port=https"}, `invalid argument "https" for "--webhook-port" flag`},
 		"a profile that is not in the catalogue":  {[]string{"--catalogue=default,fips"}, `--catalogue is "default,fips", expected all, or names of default, fips-140-3-128bit`},

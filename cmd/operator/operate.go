@@ -125,6 +125,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 	}
 	err := webhook.Register(mgr, webhook.Options{
 		OperatorNamespace: c.namespace,
+		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
 	})
 	if err != nil {

@@ -33,6 +33,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 		Annotate:          c.propagation == propagationAnnotation,
 		Ask:               ask,
 		Outdated:          outdated,
+		MinimumStrength:   c.minimumStrength,
 		Metrics:           metrics.Registry,
 	})
 	if err != nil {
