@@ -96,12 +96,10 @@ func (r rendering) container() corev1.Container {
 		Name:            v1alpha1.BrokerContainer,
 		Image:           r.template.Image,
 		ImagePullPolicy: r.template.PullPolicy,
-		Args: []string{
-			"--profiles-dir=" + profilesDir,
-			"--socket-dir=" + brokerSocketDir,
-			callersFlag + strings.Join(r.callers, ","),
-			"--socket-group=" + strconv.FormatInt(r.template.SocketGroup, 10),
-		},
+		Args: append(r.firstArguments(),
+			callersFlag+strings.Join(r.callers, ","),
+			"--socket-group="+strconv.FormatInt(r.template.SocketGroup, 10),
+		),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: v1alpha1.SocketVolume, MountPath: brokerSocketDir},
@@ -156,6 +154,14 @@ func (r rendering) container() corev1.Container {
 		container.Resources = *r.template.Resources.DeepCopy()
 	}
 	return container
+}
+
+// firstArguments are the same in all pods.
+func (r rendering) firstArguments() []string {
+	return []string{
+		"--profiles-dir=" + profilesDir,
+		"--socket-dir=" + brokerSocketDir,
+	}
 }
 
 // startupProbe needs a loaded set of profiles. It asks every second, because

@@ -22,6 +22,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&CryptoProfile{}, &CryptoProfileList{},
 		&ClusterCryptoProfile{}, &ClusterCryptoProfileList{},
+		&InjectionTemplate{}, &InjectionTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -1,0 +1,94 @@
+{{/*
+SPDX-License-Identifier: Apache-2.0
+What the policy that injects and the policy that refuses have in common: the
+pods that they are about, and names for what these say. Annotations that can't
+be used count as absent here, for a mutation that fails would refuse the pod
+without a sentence; the other policy has the sentence.
+There are two of each policy, for namespaces with our label and without, since a
+match condition can't ask about the namespace.
+Take a dict of "root" (the top scope) and "kind" ("labelled" or "annotated").
+*/}}
+{{- define "crypto-broker-operator.injection.constraints" -}}
+matchPolicy: Equivalent
+namespaceSelector:
+  matchExpressions:
+    - key: cryptobroker.io/injection
+      operator: {{ eq .kind "labelled" | ternary "In" "NotIn" }}
+      values:
+        - enabled
+    {{- include "crypto-broker-operator.webhook.excludedNamespaces" .root | nindent 4 }}
+resourceRules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    operations: [CREATE]
+    resources: [pods]
+    scope: Namespaced
+{{- end }}
+
+{{- define "crypto-broker-operator.injection.conditions" -}}
+- name: asked
+  expression: object.metadata.?annotations['cryptobroker.io/inject'].orValue('{{ eq .kind "labelled" | ternary "true" "false" }}') != 'false'
+{{ include "crypto-broker-operator.webhook.podConditions" .root }}
+{{- end }}
+
+{{- define "crypto-broker-operator.injection.variables" -}}
+- name: annotations
+  expression: object.metadata.?annotations.orValue({})
+- name: initContainers
+  expression: object.spec.?initContainers.orValue([])
+- name: names
+  expression: (variables.initContainers.map(c, c.name) + object.spec.containers.map(c, c.name)).filter(n, n != 'crypto-broker')
+- name: listed
+  expression: >-
+    'cryptobroker.io/containers' in variables.annotations
+    ? variables.annotations['cryptobroker.io/containers'].split(',').map(n, n.trim()) : variables.names
+- name: socketDirectory
+  expression: variables.annotations[?'cryptobroker.io/socket-path'].orValue('/tmp/open-crypto-broker')
+- name: askedPort
+  expression: variables.annotations[?'cryptobroker.io/metrics-port'].orValue('')
+- name: statusPort
+  expression: >-
+    variables.askedPort.matches('^[0-9]{4,5}$') ? int(variables.askedPort) : int(params.spec.statusPort)
+# Ports that containers declare, as the broker can't open them.
+- name: portDeclared
+  expression: >-
+    variables.initContainers.filter(c, c.name != 'crypto-broker').exists(c, c.?ports.orValue([]).exists(p,
+    int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP']))) ||
+    object.spec.containers.exists(c, c.?ports.orValue([]).exists(p,
+    int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])))
+- name: hostNetwork
+  expression: object.spec.?hostNetwork.orValue(false)
+- name: opensPort
+  expression: "!variables.hostNetwork && !variables.portDeclared"
+- name: sharesProcesses
+  expression: object.spec.?hostPID.orValue(false) || object.spec.?shareProcessNamespace.orValue(false)
+- name: keys
+  expression: >-
+    'cryptobroker.io/keys' in variables.annotations
+    ? variables.annotations['cryptobroker.io/keys'].split(',').map(n, n.trim()) : []
+{{- end }}
+
+{{/*
+The broker's arguments; made from variables.callers, the containers with a socket.
+*/}}
+{{- define "crypto-broker-operator.injection.arguments" -}}
+# An item for each caller that may not use all profiles.
+- name: allowed
+  expression: >-
+    variables.callers.filter(n, 'cryptobroker.io/profiles.' + n in variables.annotations || 'cryptobroker.io/profiles' in variables.annotations)
+    .map(n, n + '=' + variables.annotations[?'cryptobroker.io/profiles.' + n].or(variables.annotations[?'cryptobroker.io/profiles']).orValue('')
+    .split(',').map(p, p.trim()).join(',')).join(';')
+- name: logLevel
+  expression: variables.annotations[?'cryptobroker.io/log-level'].orValue(params.spec.?logLevel.orValue(''))
+- name: arguments
+  expression: >-
+    params.spec.firstArguments.map(a, string(a)) +
+    ['--callers=' + variables.callers.join(','), '--socket-group=' + string(params.spec.socketGroup)] +
+    (variables.opensPort ? ['--status-address=:' + string(variables.statusPort)] : []) +
+    (variables.logLevel == '' ? [] : ['--log-level=' + variables.logLevel]) +
+    (params.spec.?requireFIPS.orValue(false) ? ['--require-fips'] : []) +
+    (variables.allowed == '' ? [] : ['--caller-profiles=' + variables.allowed]) +
+    (size(variables.keys) == 0 ? [] : ['--keys-dir=/etc/crypto-broker/keys']) +
+    (variables.sharesProcesses ? ['--shared-identity'] : []) +
+    params.spec.?lastArguments.orValue([]).map(a, string(a))
+{{- end }}

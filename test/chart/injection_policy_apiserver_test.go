@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// goldenPods is the folder with pods and with what the webhook makes of them.
+const goldenPods = "../../webhook/testdata/pods"
+
+// policyTemplate is the one that the golden pods are made with, and what the
+// file chooses.
+func policyTemplate() webhook.Template {
+	return webhook.Template{
+		Image:         "localhost/crypto-broker/broker:0.1.0",
+		AllowedImages: []string{"registry.example/broker:1.2.3"},
+		PullPolicy:    corev1.PullIfNotPresent,
+		SocketGroup:   60471,
+		StatusPort:    9470,
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("10m"),
+				corev1.ResourceMemory: resource.MustParse("32Mi"),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+		},
+		LogLevel: "info",
+		Version:  "0.1.0",
+	}
+}
+
+// startPolicyServer is an API server with the chart installed so that it injects
+// by policy, and with the InjectionTemplate that the operator would write.
+func startPolicyServer(t *testing.T) client.Client {
+	t.Helper()
+	s, err := startServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.install(t.Context(), "--set", "injection.mode=policy"); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := s.as("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parameters, err := webhook.Parameters(policyTemplate(), "cluster-uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, admin, &v1alpha1.InjectionTemplate{ObjectMeta: metav1.ObjectMeta{Name: release}, Spec: parameters})
+	eventually(t, "the policies", func(ctx context.Context) error {
+		refused := plainPod("default", "await")
+		refused.Annotations = map[string]string{v1alpha1.InjectAnnotation: "perhaps"}
+		if err := admin.Create(ctx, refused, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `found "perhaps"`) {
+			return fmt.Errorf("found %w, expected a refusal", err)
+		}
+		pod := plainPod("default", "await")
+		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(pod.Spec.InitContainers) == 0 {
+			return errors.New("found a pod without a broker")
+		}
+		return nil
+	})
+	return admin
+}
+
+func readGoldenPod(t *testing.T, file string) *corev1.Pod {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(goldenPods, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	if err := yaml.UnmarshalStrict(data, pod); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return pod
+}
+
+// withoutSnapshot is the pod as the policy makes it: it can't read the ConfigMap
+// to take a snapshot of it. docs/pods.md lists this difference, and no other.
+func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+	for i := range pod.Spec.Volumes {
+		if volume := &pod.Spec.Volumes[i]; volume.Name == v1alpha1.ProfilesVolume && volume.Projected != nil {
+			volume.Projected.Sources = slices.DeleteFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
+				return source.DownwardAPI != nil
+			})
+		}
+	}
+	return pod
+}
+
+// injection is all that injecting adds to a pod.
+type injection struct {
+	Place       int
+	Broker      *corev1.Container
+	Volumes     []corev1.Volume
+	Mounts      map[string][]corev1.VolumeMount
+	Variables   map[string][]corev1.EnvVar
+	Groups      []int64
+	PullSecrets []corev1.LocalObjectReference
+	Annotations map[string]string
+}
+
+func injectionOf(pod *corev1.Pod) injection {
+	found := injection{
+		Mounts:      map[string][]corev1.VolumeMount{},
+		Variables:   map[string][]corev1.EnvVar{},
+		PullSecrets: pod.Spec.ImagePullSecrets,
+		Annotations: pod.Annotations,
+	}
+	found.Place = slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.BrokerContainer })
+	if found.Place >= 0 {
+		found.Broker = pod.Spec.InitContainers[found.Place].DeepCopy()
+		// A default, and what the API server mounts into every container.
+		found.Broker.ResizePolicy = nil
+		found.Broker.VolumeMounts = slices.DeleteFunc(found.Broker.VolumeMounts, func(mount corev1.VolumeMount) bool {
+			return !strings.HasPrefix(mount.Name, v1alpha1.BrokerContainer)
+		})
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if strings.HasPrefix(volume.Name, v1alpha1.BrokerContainer) {
+			found.Volumes = append(found.Volumes, volume)
+		}
+	}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		for _, mount := range container.VolumeMounts {
+			if strings.HasPrefix(mount.Name, v1alpha1.BrokerContainer) {
+				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
+			}
+		}
+		if len(container.Env) > 0 {
+			found.Variables[container.Name] = container.Env
+		}
+	}
+	delete(found.Mounts, v1alpha1.BrokerContainer)
+	if pod.Spec.SecurityContext != nil {
+		found.Groups = pod.Spec.SecurityContext.SupplementalGroups
+	}
+	return found
+}
+
+func TestThePolicyMakesTheGoldenPods(t *testing.T) {
+	admin := startPolicyServer(t)
+	files, err := filepath.Glob(goldenPods + "/*.golden.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("found no golden pods")
+	}
+	for _, file := range files {
+		sentence := strings.TrimSuffix(filepath.Base(file), ".golden.yaml")
+		t.Run(sentence, func(t *testing.T) {
+			pod, want := withoutSnapshot(readGoldenPod(t, sentence+".yaml")), withoutSnapshot(readGoldenPod(t, sentence+".golden.yaml"))
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Annotations: map[string]string{}}}
+			if pod.Annotations[v1alpha1.InjectAnnotation] == "" {
+				namespace.Labels = map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
+			}
+			if sentence == "a-pod-of-a-namespace-that-assigns-user-ids" {
+				namespace.Annotations["openshift.io/sa.scc.uid-range"] = "1000700000/10000"
+			}
+			create(t, admin, namespace)
+			if sentence == "a-mirror-pod" {
+				// Only a kubelet may create one; its node has to exist.
+				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
+			}
+
+			submit := func(pod *corev1.Pod) *corev1.Pod {
+				t.Helper()
+				pod = pod.DeepCopy()
+				pod.Namespace, pod.ResourceVersion, pod.UID, pod.ManagedFields = namespace.Name, "", "", nil
+				if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
+					t.Fatal(err)
+				}
+				return pod
+			}
+			once := submit(pod)
+			if diff := cmp.Diff(injectionOf(want), injectionOf(once), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the policy makes another pod than the webhook (-webhook +policy):\n%s", diff)
+			}
+			if sentence == "a-mirror-pod" {
+				return // which nobody passes on
+			}
+			if diff := cmp.Diff(once.Spec, submit(once).Spec); diff != "" {
+				t.Errorf("a second pass changes the pod (-once +twice):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThePolicyRefusesWithASentence(t *testing.T) {
+	admin := startPolicyServer(t)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	create(t, admin, namespace)
+	annotated := func(pairs ...string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			for i := 0; i < len(pairs); i += 2 {
+				pod.Annotations["cryptobroker.io/"+pairs[i]] = pairs[i+1]
+			}
+		}
+	}
+	tests := map[string]struct {
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"another value than true or false":    {annotated("inject", "yes"), `found "yes", expected "true" to get a broker or "false" to get none`},
+		"a misspelt annotation":               {annotated("profile", "Default"), "metadata.annotations[cryptobroker.io/profile]: found an annotation that is unknown"},
+		"a container that is not there":       {annotated("containers", "app,other"), `found "app,other", expected names of containers of the pod`},
+		"a container twice":                   {annotated("containers", "app,app"), `found "app,app", expected names of containers of the pod`},
+		"profiles of a container not there":   {annotated("profiles.other", "Default"), "found cryptobroker.io/profiles.other, expected only containers of the pod"},
+		"an empty name of a profile":          {annotated("profiles", "Default,"), "expected names of profiles separated by single commas"},
+		"a profile of one that is not of all": {annotated("profiles", "Default", "profiles.app", "Other"), "expected some of the profiles in cryptobroker.io/profiles"},
+		"profiles of one where processes meet": {func(pod *corev1.Pod) {
+			annotated("profiles.app", "Default")(pod)
+			pod.Spec.ShareProcessNamespace = ptr.To(true)
+		}, "so that they cannot be told apart"},
+		"a path that is not absolute":  {annotated("socket-path", "tmp"), `found "tmp", expected an absolute path`},
+		"a path with dots":             {annotated("socket-path", "/tmp/../etc"), `found "/tmp/../etc", expected an absolute path`},
+		"a path in /proc":              {annotated("socket-path", "/proc/1"), "outside of /proc, /sys, /dev"},
+		"a quantity that is none":      {annotated("cpu-request", "much"), "expected a quantity"},
+		"too little memory":            {annotated("memory-limit", "16Mi", "memory-request", "16Mi"), "expected at least 32Mi"},
+		"a request above the limit":    {annotated("memory-request", "256Mi"), "must be less than or equal to memory limit"},
+		"another log level":            {annotated("log-level", "trace"), `found "trace", expected debug, info, warn or error`},
+		"an image that is not allowed": {annotated("image", "registry.example/broker:1.2.3-evil"), "expected one of the images that the operator allows, letter by letter"},
+		"a port below 1024":            {annotated("metrics-port", "80"), `found "80", expected a port from 1024 to 65535`},
+		"a port that is none":          {annotated("metrics-port", "http"), `found "http", expected a port from 1024 to 65535`},
+		"a port that the app declares": {func(pod *corev1.Pod) {
+			annotated("metrics-port", "8080")(pod)
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
+		}, "a port that no other container declares"},
+		"keys that can't be a Secret":   {annotated("keys", "Keys!"), `found "Keys!", expected names of Secrets`},
+		"a pull secret that can't be":   {annotated("image-pull-secret", "A B"), "expected the name of a Secret"},
+		"an app with the broker's name": {func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer }, `found the name "crypto-broker", expected another name`},
+		"a broker that it brings itself": {func(pod *corev1.Pod) {
+			pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: "example.com/evil:1"}}
+		}, `found a container "crypto-broker" that is not the one that is added`},
+		"a volume of the broker's that it brings itself": {func(pod *corev1.Pod) {
+			pod.Spec.Volumes = []corev1.Volume{{Name: "crypto-broker-keys-1", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		}, "found a volume whose name begins with"},
+		"a mount of the broker's profiles": {func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.ProfilesVolume, MountPath: "/profiles"}}
+		}, "found a mount of a volume of the broker"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		test := tests[name]
+		t.Run(name, func(t *testing.T) {
+			pod := plainPod(namespace.Name, "pod")
+			pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+			test.change(pod)
+			err := admin.Create(t.Context(), pod, client.DryRunAll)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("found %v, expected a refusal that says %s", err, test.want)
+			}
+		})
+	}
+	t.Run("a pod that did not ask may have what names it likes", func(t *testing.T) {
+		pod := plainPod(namespace.Name, "pod")
+		pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer
+		if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			t.Error(err)
+		}
+	})
+}
