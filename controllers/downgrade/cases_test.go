@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// complete offers everything and restricts as far as a profile can.
+const complete = `
+Name: Orders
+Settings: {CryptoLibrary: native}
+KMS:
+  Client: vault
+  Config: {address: "https://vault.example:8200"}
+  Cache: {seconds: 60}
+API:
+  HashData: {HashAlg: sha-384}
+  SignCertificate:
+    SignAlg: ecdsa
+    HashAlg: sha-384
+    SKIHashAlg: sha-256
+    Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 8760h}
+    KeyConstraints:
+      Subject:
+        RSA: {MinKeySize: 3072, MaxKeySize: 4096}
+        ECDSA: {MinKeySize: 384, MaxKeySize: 384}
+      Issuer:
+        ECDSA: {MinKeySize: 384, MaxKeySize: 384}
+    KeyUsage: [digitalSignature, contentCommitment]
+    ExtendedKeyUsage: [clientAuth]
+    BasicConstraints: {CA: true, PathLenConstraint: 1}
+    SubjectAltNames:
+      Rule: patterns
+      DNS: ["*.shop.example", www.example]
+      IP: [10.0.0.0/16]
+      URI: ["spiffe://shop.example/ns/*"]
+      Email: ["*@shop.example"]
+    KeyIds: [{Id: ca-1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000001"}]
+  EncryptData: {EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: random, TagLength: 120, KeyIds: [{Id: k1}]}
+  SignData:
+    SigningMode: hybrid
+    SignAlg: ecdsa+ml-dsa-65
+    HashAlg: sha-384
+    SignatureFormat: DER
+    KeyConstraints:
+      Subject: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}
+      Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}
+    KeyIds: [{Id: s1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000002"}, {Id: s2}]
+Callers: {Containers: [web], UIDs: [1000], GIDs: [2000]}
+Audit: {Level: sensitive, Required: true}
+Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
+`
+
+func parse(t *testing.T, text string) profile.Profile {
+	t.Helper()
+	var p profile.Profile
+	if err := yaml.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// cases are keyed by what happens to the profile. In each, the change makes
+// the new profile out of the complete one; base, where it is there, makes the old
+// one first.
+var cases = map[string]struct {
+	base, change func(*profile.Profile)
+	weaker       map[string]string // by field; nil where nothing is
+}{
+	"nothing": {change: func(*profile.Profile) {}},
+
+	"a stronger digest":                {change: func(p *profile.Profile) { p.API.HashData.HashAlg = "sha-512" }},
+	"another digest as strong":         {change: func(p *profile.Profile) { p.API.HashData.HashAlg = "SHA3-384" }},
+	"the same digest in other letters": {change: func(p *profile.Profile) { p.API.HashData.HashAlg = "SHA-384" }},
+	"a weaker digest": {
+		change: func(p *profile.Profile) { p.API.HashData.HashAlg = "sha-256" },
+		weaker: map[string]string{"API.HashData.HashAlg": `"sha-256" has a strength of 128 bits, "sha-384" had 192 bits`},
+	},
+	"operations that go": {change: func(p *profile.Profile) { p.API = profile.API{HashData: p.API.HashData} }},
+	"operations that come": {
+		base: func(p *profile.Profile) { p.API = profile.API{HashData: p.API.HashData} },
+		weaker: map[string]string{
+			"API.SignCertificate": "SignCertificate is offered, which the profile refused",
+			"API.EncryptData":     "EncryptData and DecryptData are offered, which the profile refused",
+			"API.SignData":        "SignData and VerifyData are offered, which the profile refused",
+		},
+	},
+	"digests that come": {
+		base:   func(p *profile.Profile) { p.API.HashData = nil },
+		weaker: map[string]string{"API.HashData": "HashData is offered, which the profile refused"},
+	},
+
+	"a weaker digest of certificates": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.HashAlg = "sha-256" },
+		weaker: map[string]string{"API.SignCertificate.HashAlg": `"sha-256" has a strength of 128 bits, "sha-384" had 192 bits`},
+	},
+	"certificates by RSA as strong as ECDSA": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.SignAlg = "rsa-pss"
+		p.API.SignCertificate.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 7680, MaxKeySize: 8192}}
+	}},
+	"certificates by weaker RSA": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SignAlg = "rsa"
+			p.API.SignCertificate.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 3072, MaxKeySize: 8192}}
+		},
+		weaker: map[string]string{"API.SignCertificate.SignAlg": `"rsa" has a strength of 128 bits by RSA keys of 3072 bits, "ecdsa" had 192 bits by ECDSA keys of 384 bits`},
+	},
+	"key identifiers by SHA-1": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.SKIHashAlg = "" },
+		weaker: map[string]string{
+			"API.SignCertificate.SKIHashAlg": `key identifiers are made with SHA-1, they were made with "sha-256"`,
+			"API.SignCertificate":            "SignCertificate is no longer approved by FIPS 140-3: SKIHashAlg is SHA-1, which FIPS 140-3 does not approve; choose another one",
+		},
+	},
+	"key identifiers by another digest, which all are cut to 160 bits": {change: func(p *profile.Profile) { p.API.SignCertificate.SKIHashAlg = "sha3-256" }},
+	"a narrower window": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.Validity = profile.Validity{ValidNotBeforeOffset: "-30m", ValidNotAfterOffset: "24h"}
+	}},
+	"the same window, written otherwise": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.Validity = profile.Validity{ValidNotBeforeOffset: "-60m", ValidNotAfterOffset: "525600m"}
+	}},
+	"a longer window in both directions": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.Validity = profile.Validity{ValidNotBeforeOffset: "-2h", ValidNotAfterOffset: "8761h"}
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.Validity.ValidNotBeforeOffset": "certificates may begin at -2h from now, -1h was the earliest",
+			"API.SignCertificate.Validity.ValidNotAfterOffset":  "certificates may end at 8761h from now, 8760h was the latest",
+		},
+	},
+	"a range of keys that is broader at both ends": {
+		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 8192} },
+		weaker: map[string]string{
+			"API.SignCertificate.KeyConstraints.Subject.RSA.MinKeySize": "RSA keys of 2048 bits may be used, 3072 was the least",
+			"API.SignCertificate.KeyConstraints.Subject.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096",
+		},
+	},
+	"a range of keys that moves up": {change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 4096, MaxKeySize: 8192} }},
+	"a range of keys that moves down": {
+		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 3072} },
+		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.RSA.MinKeySize": "RSA keys of 2048 bits may be used, 3072 was the least"},
+	},
+	"the end of a range that begins where it did": {
+		change: func(p *profile.Profile) { subject(p)["RSA"] = profile.KeySize{MinKeySize: 3072, MaxKeySize: 8192} },
+		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096"},
+	},
+	"a kind of keys that goes": {change: func(p *profile.Profile) { delete(subject(p), "RSA") }},
+	"a kind of keys in the place of one as strong": {change: func(p *profile.Profile) {
+		delete(subject(p), "RSA")
+		subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256}
+	}},
+	"a kind of keys in the place of a stronger one": {
+		change: func(p *profile.Profile) {
+			delete(subject(p), "ECDSA")
+			subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256}
+		},
+		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.Ed25519": "Ed25519 keys may be used, which the profile refused"},
+	},
+	"one kind of keys more": {
+		change: func(p *profile.Profile) { subject(p)["Ed25519"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 256} },
+		weaker: map[string]string{"API.SignCertificate.KeyConstraints.Subject.Ed25519": "Ed25519 keys may be used, which the profile refused"},
+	},
+	"a broader range of the issuer's keys": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyConstraints.Issuer["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 521}
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least",
+			"API.SignCertificate.KeyConstraints.Issuer.ECDSA.MaxKeySize": "the range of ECDSA keys is broader: it ends at 521 bits, it ended at 384",
+		},
+	},
+	"issuer's keys that the algorithm does not take": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.KeyConstraints.Issuer["RSA"] = profile.KeySize{MinKeySize: 2048, MaxKeySize: 2048}
+	}},
+	"fewer usages":                     {change: func(p *profile.Profile) { p.API.SignCertificate.KeyUsage = []string{"digitalSignature"} }},
+	"the older name of the same usage": {change: func(p *profile.Profile) { p.API.SignCertificate.KeyUsage = []string{"nonRepudiation"} }},
+	"usages where every one was possible": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyUsage, p.API.SignCertificate.ExtendedKeyUsage = nil, nil
+		},
+		change: func(p *profile.Profile) { p.API.SignCertificate.KeyUsage = []string{"keyCertSign"} },
+	},
+	"further usages": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyUsage = []string{"digitalSignature", "keyCertSign", "cRLSign"}
+			p.API.SignCertificate.ExtendedKeyUsage = []string{"serverAuth"}
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.KeyUsage":         "certificates are also for cRLSign, keyCertSign",
+			"API.SignCertificate.ExtendedKeyUsage": "certificates are also for serverAuth",
+		},
+	},
+	"no usages, which means all": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyUsage, p.API.SignCertificate.ExtendedKeyUsage = nil, nil
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.KeyUsage":         "certificates have no KeyUsage and may be used for anything, they were for digitalSignature, contentCommitment",
+			"API.SignCertificate.ExtendedKeyUsage": "certificates have no ExtendedKeyUsage and may be used for anything, they were for clientAuth",
+		},
+	},
+	"no authorities":    {change: func(p *profile.Profile) { p.API.SignCertificate.BasicConstraints = nil }},
+	"fewer authorities": {change: func(p *profile.Profile) { p.API.SignCertificate.BasicConstraints.PathLenConstraint = new(0) }},
+	"further authorities": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.BasicConstraints.PathLenConstraint = new(2) },
+		weaker: map[string]string{"API.SignCertificate.BasicConstraints.PathLenConstraint": "2 authorities may follow, 1 could"},
+	},
+	"any number of authorities": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.BasicConstraints.PathLenConstraint = nil },
+		weaker: map[string]string{"API.SignCertificate.BasicConstraints.PathLenConstraint": "any number of authorities may follow, 1 could"},
+	},
+	"authorities where there were none": {
+		base: func(p *profile.Profile) { p.API.SignCertificate.BasicConstraints = nil },
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.BasicConstraints = &profile.BasicConstraints{CA: true, PathLenConstraint: new(0)}
+		},
+		weaker: map[string]string{"API.SignCertificate.BasicConstraints.CA": "certificates are for certificate authorities, which may sign further ones"},
+	},
+	"alternative names denied": {change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil }},
+	"alternative names by patterns where they were copied": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
+		},
+	},
+	"alternative names copied": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+		},
+		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Rule": `the rule for alternative names is "copy", it was "patterns"`},
+	},
+	"alternative names where they were denied": {
+		base: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil },
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "patterns", DNS: []string{"a.example"}}
+		},
+		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Rule": `the rule for alternative names is "patterns", it was "deny"`},
+	},
+	"patterns that the old ones cover": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
+			Rule: "Patterns", DNS: []string{"*.SHOP.example", "api.shop.example"}, IP: []string{"10.0.7.0/24", "10.0.0.1"},
+			URI: []string{"spiffe://shop.example/ns/a/b"}, Email: []string{"root@shop.example"},
+		}
+	}},
+	"patterns that the old ones do not cover": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
+				Rule: "patterns", DNS: []string{"*.example", "a.b.shop.example"}, IP: []string{"10.0.0.0/15", "::1"},
+				URI: []string{"spiffe://*.example/ns/a"}, Email: []string{"*@bank.example"},
+			}
+		},
+		weaker: map[string]string{
+			"API.SignCertificate.SubjectAltNames.DNS":   `alternative names may also match "*.example", "a.b.shop.example"`,
+			"API.SignCertificate.SubjectAltNames.IP":    `alternative names may also match "10.0.0.0/15", "::1"`,
+			"API.SignCertificate.SubjectAltNames.URI":   `alternative names may also match "spiffe://*.example/ns/a"`,
+			"API.SignCertificate.SubjectAltNames.Email": `alternative names may also match "*@bank.example"`,
+		},
+	},
+	"another key of the issuer": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyIDs = append(p.API.SignCertificate.KeyIDs, profile.KeyID{ID: "ca-2"})
+		},
+		weaker: map[string]string{"API.SignCertificate.KeyIds": `"ca-2" may be used, only "ca-1" could`},
+	},
+	"any key of the issuer": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = nil },
+		weaker: map[string]string{"API.SignCertificate.KeyIds": `any key may be used, only "ca-1" could`},
+	},
+	"a key that is no longer pinned": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = []profile.KeyID{{ID: "ca-1"}} },
+		weaker: map[string]string{"API.SignCertificate.KeyIds.SPKISHA256": `"ca-1" may be another public key than it was pinned to`},
+	},
+	"keys listed where any could be used": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.KeyIDs, p.API.EncryptData.KeyIDs, p.API.SignData.KeyIDs = nil, nil, nil
+		},
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
+	},
+
+	"a longer key and a longer tag": {change: func(p *profile.Profile) { p.API.EncryptData.KeySize, p.API.EncryptData.TagLength = 256, 0 }},
+	"a shorter key": {
+		change: func(p *profile.Profile) { p.API.EncryptData.KeySize = 128 },
+		weaker: map[string]string{"API.EncryptData.KeySize": "the key has 128 bits, it had 192"},
+	},
+	"a shorter tag": {
+		base:   func(p *profile.Profile) { p.API.EncryptData.TagLength = 0 },
+		change: func(p *profile.Profile) { p.API.EncryptData.TagLength = 96 },
+		weaker: map[string]string{"API.EncryptData.TagLength": "the authentication tag has 96 bits, it had 128"},
+	},
+	"a caller's nonce": {
+		change: func(p *profile.Profile) { p.API.EncryptData.NonceStrategy = "" },
+		weaker: map[string]string{
+			"API.EncryptData.NonceStrategy": "the caller makes the nonce and may use one twice, which gives away what is encrypted; the broker made it",
+			"API.EncryptData":               "EncryptData is no longer approved by FIPS 140-3: the caller makes the nonce, which FIPS 140-3 does not approve for AES-GCM (implementation guidance C.H); choose NonceStrategy random",
+		},
+	},
+	"the broker's nonce": {
+		base:   func(p *profile.Profile) { p.API.EncryptData.NonceStrategy = "user-provided" },
+		change: func(p *profile.Profile) { p.API.EncryptData.NonceStrategy = "Random" },
+	},
+	"another key to encrypt with": {
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "k2"}} },
+		weaker: map[string]string{"API.EncryptData.KeyIds": `"k2" may be used, only "k1" could`},
+	},
+
+	"signatures that a quantum computer can forge": {
+		change: func(p *profile.Profile) { p.API.SignData.SigningMode, p.API.SignData.SignAlg = "legacy", "ecdsa" },
+		weaker: map[string]string{"API.SignData.SigningMode": `a quantum computer can forge what "ecdsa" makes, and not what "ecdsa+ml-dsa-65" made`},
+	},
+	"one signature of a hybrid": {
+		change: func(p *profile.Profile) {
+			p.API.SignData = &profile.SignData{SigningMode: "post-quantum", SignAlg: "ml-dsa-65", KeyIDs: p.API.SignData.KeyIDs}
+		},
+		weaker: map[string]string{"API.SignData.SigningMode": `"ml-dsa-65" is one signature, "ecdsa+ml-dsa-65" were two of which each had to hold`},
+	},
+	"a weaker post-quantum signature": {
+		change: func(p *profile.Profile) { p.API.SignData.SignAlg = "ecdsa+ml-dsa-44" },
+		weaker: map[string]string{"API.SignData.SignAlg": `"ml-dsa-44" is weaker than "ml-dsa-65"`},
+	},
+	"a stronger post-quantum signature": {change: func(p *profile.Profile) { p.API.SignData.SignAlg = "ecdsa+ml-dsa-87" }},
+	"a weaker digest of signatures": {
+		change: func(p *profile.Profile) { p.API.SignData.HashAlg = "sha-256" },
+		weaker: map[string]string{"API.SignData.HashAlg": `"sha-256" has a strength of 128 bits, "sha-384" had 192 bits`},
+	},
+	"broader keys to sign with": {
+		change: func(p *profile.Profile) {
+			p.API.SignData.KeyConstraints.Issuer["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 384}
+		},
+		weaker: map[string]string{"API.SignData.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least"},
+	},
+	"broader keys to check with": {
+		change: func(p *profile.Profile) {
+			p.API.SignData.KeyConstraints.Subject["ECDSA"] = profile.KeySize{MinKeySize: 256, MaxKeySize: 521}
+		},
+		weaker: map[string]string{
+			"API.SignData.KeyConstraints.Subject.ECDSA.MinKeySize": "ECDSA keys of 256 bits may be used, 384 was the least",
+			"API.SignData.KeyConstraints.Subject.ECDSA.MaxKeySize": "the range of ECDSA keys is broader: it ends at 521 bits, it ended at 384",
+		},
+	},
+	"no limits of keys to sign with": {
+		change: func(p *profile.Profile) { p.API.SignData.KeyConstraints = profile.KeyConstraints{} },
+		weaker: map[string]string{
+			"API.SignData.KeyConstraints.Issuer.ECDSA.MinKeySize": "ECDSA keys of 224 bits may be used, 384 was the least",
+			"API.SignData.KeyConstraints.Issuer.ECDSA.MaxKeySize": "the range of ECDSA keys is broader: it ends at 521 bits, it ended at 384",
+		},
+	},
+	"another format of signatures": {change: func(p *profile.Profile) { p.API.SignData.SignatureFormat = "" }},
+	"RSA in the place of ECDSA as strong": {
+		base:   func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-256", "ECDSA", 256, 256) },
+		change: func(p *profile.Profile) { p.API.SignData = legacy("rsa", "sha-256", "RSA", 3072, 8192) },
+	},
+	"ECDSA in the place of RSA as strong": {
+		base:   func(p *profile.Profile) { p.API.SignData = legacy("rsa-pss", "sha-384", "RSA", 3072, 8192) },
+		change: func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-256", "ECDSA", 256, 521) },
+	},
+	"a digest with another algorithm that limits the strength": {
+		base:   func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-384", "ECDSA", 384, 521) },
+		change: func(p *profile.Profile) { p.API.SignData = legacy("rsa", "sha-256", "RSA", 7680, 8192) },
+		weaker: map[string]string{"API.SignData": "SignData has a strength of 128 bits by SHA-256; it had 192 bits by ECDSA keys of 384 bits"},
+	},
+	"Ed25519 in the place of a stronger ECDSA": {
+		base:   func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-384", "ECDSA", 384, 521) },
+		change: func(p *profile.Profile) { p.API.SignData = &profile.SignData{SignAlg: "ed25519"} },
+		weaker: map[string]string{"API.SignData.SignAlg": `"ed25519" has a strength of 128 bits by Ed25519, "ecdsa" had 192 bits by ECDSA keys of 384 bits`},
+	},
+	"a hybrid in the place of an approved signature": {
+		base: func(p *profile.Profile) { p.API.SignData = legacy("ecdsa", "sha-384", "ECDSA", 384, 384) },
+		change: func(p *profile.Profile) {
+			p.API.SignData.SigningMode, p.API.SignData.SignAlg = "hybrid", "ecdsa+ml-dsa-65"
+		},
+		weaker: map[string]string{"API.SignData": "SignData and VerifyData are no longer approved by FIPS 140-3: SignAlg has ml-dsa-65, which the validated module does not have"},
+	},
+	"any key to sign with": {
+		change: func(p *profile.Profile) { p.API.SignData.KeyIDs = nil },
+		weaker: map[string]string{"API.SignData.KeyIds": `any key may be used, only "s1", "s2" could`},
+	},
+	"another pin of a key to sign with": {
+		change: func(p *profile.Profile) {
+			p.API.SignData.KeyIDs = []profile.KeyID{{ID: "s1", SPKISHA256: strings.Repeat("3", 64)}}
+		},
+		weaker: map[string]string{"API.SignData.KeyIds.SPKISHA256": `"s1" may be another public key than it was pinned to`},
+	},
+	"a pin where there was none": {change: func(p *profile.Profile) { p.API.SignData.KeyIDs[1].SPKISHA256 = strings.Repeat("3", 64) }},
+
+	"another key manager": {
+		change: func(p *profile.Profile) {
+			p.KMS = &profile.KMS{Client: "pkcs11", Config: map[string]any{"address": "https://elsewhere.example"}, Cache: map[string]any{"seconds": 3600}}
+		},
+		weaker: map[string]string{
+			"KMS.Client": `keys come from key manager "pkcs11", they came from key manager "vault"`,
+			"KMS.Config": "the key manager is reached with other settings, so keys may come from elsewhere",
+			"KMS.Cache":  "keys are kept with other settings, maybe for longer",
+		},
+	},
+	"no key manager": {
+		change: func(p *profile.Profile) { p.KMS = nil },
+		weaker: map[string]string{
+			"KMS.Client": `keys come from the broker itself, they came from key manager "vault"`,
+			"KMS.Config": "the key manager is reached with other settings, so keys may come from elsewhere",
+			"KMS.Cache":  "keys are kept with other settings, maybe for longer",
+		},
+	},
+	"the same library, not named": {change: func(p *profile.Profile) { p.Settings = nil }},
+
+	"fewer callers": {
+		base:   func(p *profile.Profile) { p.Callers.UIDs = []int64{1, 2} },
+		change: func(p *profile.Profile) { p.Callers.UIDs = []int64{2} },
+	},
+	"callers where everybody could call": {
+		base:   func(p *profile.Profile) { p.Callers = nil },
+		change: func(p *profile.Profile) { p.Callers = &profile.Callers{UIDs: []int64{7}} },
+	},
+	"further callers": {
+		change: func(p *profile.Profile) {
+			p.Callers = &profile.Callers{Containers: []string{"worker", "web"}, UIDs: []int64{0, 1000}, GIDs: []int64{2000, 2001}}
+		},
+		weaker: map[string]string{
+			"Callers.Containers": `callers of container "worker" may use the profile, only "web" could`,
+			"Callers.UIDs":       "callers of user 0 may use the profile, only 1000 could",
+			"Callers.GIDs":       "callers of group 2001 may use the profile, only 2000 could",
+		},
+	},
+	"a list of callers that goes": {
+		change: func(p *profile.Profile) { p.Callers.UIDs = nil },
+		weaker: map[string]string{"Callers.UIDs": "callers of any user may use the profile, only 1000 could"},
+	},
+	"every caller": {
+		change: func(p *profile.Profile) { p.Callers = nil },
+		weaker: map[string]string{
+			"Callers.Containers": `callers of any container may use the profile, only "web" could`,
+			"Callers.UIDs":       "callers of any user may use the profile, only 1000 could",
+			"Callers.GIDs":       "callers of any group may use the profile, only 2000 could",
+		},
+	},
+	"more records": {change: func(p *profile.Profile) { p.Audit.Level = "all" }},
+	"fewer records": {
+		change: func(p *profile.Profile) { p.Audit = nil },
+		weaker: map[string]string{
+			"Audit.Level":    `the calls that are recorded are "none", they were "sensitive"`,
+			"Audit.Required": "a call that can't be recorded is answered, it was refused",
+		},
+	},
+	"another announcement of its end": {change: func(p *profile.Profile) { p.Deprecation = nil }},
+
+	"a profile that was served and is invalid by now": {
+		base:   func(p *profile.Profile) { p.API.HashData.HashAlg = "md5" },
+		change: func(p *profile.Profile) { p.API.HashData.HashAlg = "sha3-512" },
+		weaker: map[string]string{"": `the profile that was served can't be compared with, since it is invalid here`},
+	},
+}
+
+func subject(p *profile.Profile) map[string]profile.KeySize {
+	return p.API.SignCertificate.KeyConstraints.Subject
+}
+
+func legacy(sign, hash, keys string, least, most int) *profile.SignData {
+	return &profile.SignData{SignAlg: sign, HashAlg: hash, KeyConstraints: profile.KeyConstraints{Issuer: map[string]profile.KeySize{keys: {MinKeySize: least, MaxKeySize: most}}}}
+}
