@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/runtime/protoiface"
 )
 
 // envelope is a request on its way through the codec, which sees its bytes.
@@ -18,8 +20,11 @@ type envelope struct {
 	// requestField and replyField are the numbers of the metadata.
 	requestField, replyField protowire.Number
 	// metadata is the metadata of the request as it was on the wire, with the
-	// tag that it has in the reply.
+	// tag that it has in the reply. Its array may be used again.
 	metadata []byte
+	// buffer has the bytes of the request, which the message refers to; nil where it
+	// was not received. Who made the envelope frees it.
+	buffer mem.Buffer
 	// size is that of the request in bytes, 0 where it was not received.
 	size int
 	// err says why the message could not be read. It is not the codec's error,
@@ -49,30 +54,10 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch message := v.(type) {
 	case wireMessage:
 		return mem.BufferSlice(message), nil
-	case *heldReply:
-		return c.marshalHeld(message)
+	case *unaryReply:
+		return message.message(), nil
 	}
 	return c.CodecV2.Marshal(v)
-}
-
-// marshalHeld gives the memory back that a reply holds, once the client has it.
-func (c codec) marshalHeld(r *heldReply) (mem.BufferSlice, error) {
-	message := r.reply.(proto.Message)
-	size := proto.Size(message)
-	if size <= smallReply {
-		r.memory.Release(r.held)
-		return c.CodecV2.Marshal(message)
-	}
-	buffer := replyBuffers.Get(size)
-	written, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], message)
-	if err != nil {
-		r.memory.Release(r.held)
-		return nil, err
-	}
-	*buffer = written
-	kept := min(r.held, int64(size))
-	r.memory.Release(r.held - kept)
-	return mem.BufferSlice{mem.NewBuffer(buffer, heldBuffer{r.memory, r.memory.unread(r.conn, kept)})}, nil
 }
 
 // Unmarshal implements encoding.CodecV2.
@@ -90,21 +75,43 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		c.oversized.Lock()
 		defer c.oversized.Unlock()
 	}
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buffer.Free()
-	wire := buffer.ReadOnlyData()
-	if e.err = proto.Unmarshal(wire, e.message); e.err != nil {
+	e.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+	wire := e.buffer.ReadOnlyData()
+	if e.err = unmarshalAliased(wire, e.message); e.err != nil {
 		return nil
 	}
-	e.metadata = retag(wire, e.requestField, e.replyField)
+	if e.metadata = retag(e.metadata[:0], wire, e.requestField, e.replyField); len(e.metadata) == 0 {
+		e.metadata = nil
+	}
 	return nil
 }
 
-// retag copies a field of a message that was read without an error, with
-// another number. A field that is there twice is copied twice: the parts belong
+// free lets go of the bytes of the request.
+func (e *envelope) free() {
+	if e.buffer != nil {
+		e.buffer.Free()
+		e.buffer = nil
+	}
+}
+
+// unmarshalAliased reads a message whose fields of bytes are those on the wire
+// and no copies.
+func unmarshalAliased(wire []byte, m proto.Message) error {
+	reflected := m.ProtoReflect()
+	_, err := reflected.ProtoMethods().Unmarshal(protoiface.UnmarshalInput{
+		Message:  reflected,
+		Buf:      wire,
+		Flags:    protoiface.UnmarshalAliasBuffer,
+		Resolver: protoregistry.GlobalTypes,
+		Depth:    protowire.DefaultRecursionLimit,
+	})
+	return err
+}
+
+// retag appends a field of a message that was read without an error, with
+// another number. A field that is there twice is appended twice: the parts belong
 // to one message.
-func retag(wire []byte, from, to protowire.Number) []byte {
-	var copied []byte
+func retag(copied, wire []byte, from, to protowire.Number) []byte {
 	for len(wire) > 0 {
 		number, kind, tag := protowire.ConsumeTag(wire)
 		if tag < 0 {
@@ -115,9 +122,6 @@ func retag(wire []byte, from, to protowire.Number) []byte {
 			return copied
 		}
 		if number == from && kind == protowire.BytesType {
-			if copied == nil {
-				copied = make([]byte, 0, protowire.SizeTag(to)+value)
-			}
 			copied = protowire.AppendTag(copied, to, kind)
 			copied = append(copied, wire[tag:tag+value]...)
 		}

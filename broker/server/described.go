@@ -30,6 +30,7 @@ func described[Request, Reply any, PRequest message[Request], PReply message[Rep
 		Handler: func(server any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 			request := PRequest(new(Request))
 			e := &envelope{message: request, requestField: requestField, replyField: replyField}
+			defer e.free()
 			if err := receive(method(name), e, decode); err != nil {
 				return nil, err
 			}

@@ -5,8 +5,6 @@ package server
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/runtime/protoiface"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
@@ -51,7 +49,7 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 		if err := unmarshalAliased(wire, request); err != nil {
 			return nil, unreadable(op, request, err)
 		}
-		metadata := retag(wire, requestField, replyField)
+		metadata := retag(nil, wire, requestField, replyField)
 		c.metadata = metadata
 		if err := checkMetadataSize(op, metadata); err != nil {
 			return nil, err
@@ -63,18 +61,4 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 		identify(reply, replyField, metadata, c.warning)
 		return reply, nil
 	}}
-}
-
-// unmarshalAliased reads a message whose fields of bytes are those on the wire
-// and no copies.
-func unmarshalAliased(wire []byte, m proto.Message) error {
-	reflected := m.ProtoReflect()
-	_, err := reflected.ProtoMethods().Unmarshal(protoiface.UnmarshalInput{
-		Message:  reflected,
-		Buf:      wire,
-		Flags:    protoiface.UnmarshalAliasBuffer,
-		Resolver: protoregistry.GlobalTypes,
-		Depth:    protowire.DefaultRecursionLimit,
-	})
-	return err
 }

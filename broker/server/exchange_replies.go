@@ -3,7 +3,6 @@
 package server
 
 import (
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -22,8 +21,6 @@ const (
 )
 
 const (
-	// replyBufferSize is the size of the buffers that small replies share.
-	replyBufferSize = 16 << 10
 	// maxRepliesSize is the size in bytes above which no more replies go into a
 	// message: clients of gRPC take up to 4 MiB, if nobody told them otherwise.
 	maxRepliesSize = 1 << 20
@@ -31,34 +28,6 @@ const (
 	// served.
 	maxUnsent = 256 << 10
 )
-
-// replyBuffers has buffers for replies. What is put back is overwritten, since
-// replies have secrets in them.
-var replyBuffers = replyBufferPool{sync.Pool{New: func() any {
-	buffer := make([]byte, replyBufferSize)
-	return &buffer
-}}}
-
-type replyBufferPool struct{ small sync.Pool }
-
-// Get implements mem.BufferPool.
-func (p *replyBufferPool) Get(size int) *[]byte {
-	if size > replyBufferSize {
-		buffer := make([]byte, size)
-		return &buffer
-	}
-	buffer := p.small.Get().(*[]byte)
-	*buffer = (*buffer)[:size]
-	return buffer
-}
-
-// Put implements mem.BufferPool.
-func (p *replyBufferPool) Put(buffer *[]byte) {
-	clear(*buffer)
-	if cap(*buffer) == replyBufferSize {
-		p.small.Put(buffer)
-	}
-}
 
 // replies is a buffer of whole replies.
 type replies struct {
@@ -70,7 +39,7 @@ type replies struct {
 // room makes sure that size bytes fit in; it returns false where they do not.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = replyBuffers.Get(size)
+		r.buffer = replyBuffers.Get(max(size, sharedRepliesSize))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size

@@ -246,28 +246,3 @@ func (m *memory) remove(t *turn) {
 		t.conn.turns--
 	}
 }
-
-// heldReply is a large reply, or that to a large request, on its way to the codec.
-type heldReply struct {
-	memory *memory
-	conn   *callerConn
-	reply  any
-	held   int64
-}
-
-// heldBuffer is the pool that the bytes of one such reply go back to.
-type heldBuffer struct {
-	memory *memory
-	turn   *turn
-}
-
-// Get implements mem.BufferPool; nobody takes from it.
-func (b heldBuffer) Get(size int) *[]byte { return replyBuffers.Get(size) }
-
-// Put implements mem.BufferPool.
-func (b heldBuffer) Put(buffer *[]byte) {
-	replyBuffers.Put(buffer)
-	if b.turn != nil {
-		b.memory.read(b.turn)
-	}
-}

@@ -168,7 +168,7 @@ func (h *hashing) begin(wire []byte) error {
 	if err := checkMetadata(c.op, h.start.GetMetadata(), h.start.GetMetadata().GetTraceContext()); err != nil {
 		return err
 	}
-	h.metadata = retag(wire, hashStreamMetadata, hashStreamRepliedMetadata)
+	h.metadata = retag(nil, wire, hashStreamMetadata, hashStreamRepliedMetadata)
 	err := checkMetadataSize(c.op, h.metadata)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -46,6 +47,24 @@ type message[T any] interface {
 	proto.Message
 }
 
+// unaryCall is what one request takes. It is used again for the next one.
+type unaryCall[Request any] struct {
+	call
+	envelope
+	request Request
+}
+
+// maxReused is the size in bytes of the largest metadata whose memory is kept for
+// the next request.
+const maxReused = 1 << 10
+
+func reusable(metadata []byte) []byte {
+	if cap(metadata) > maxReused {
+		return nil
+	}
+	return metadata[:0]
+}
+
 // unary describes a method of the wire contract to gRPC: adapt is called with
 // the decoded request, its reply goes out with the request's metadata. Both
 // messages have a field named metadata.
@@ -55,58 +74,64 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
 	warns := hasWarning(PReply(new(Reply)))
-	handle := func(ctx context.Context, decode func(any) error) (reply PReply, held int64, err error) {
+	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
+	handle := func(ctx context.Context, decode func(any) error) (wire *unaryReply, err error) {
 		started := time.Now()
-		c := call{op: op, ctx: ctx}
-		request := PRequest(new(Request))
-		e := &envelope{message: request, requestField: requestField, replyField: replyField}
+		u := calls.Get().(*unaryCall[Request])
+		c, e, request := &u.call, &u.envelope, PRequest(&u.request)
+		c.op, c.ctx = op, ctx
+		e.message, e.requestField, e.replyField = request, requestField, replyField
+		held := int64(0)
 		s.metrics.Begin()
 		defer func() {
-			if cause := recover(); cause != nil {
-				reply, err = nil, s.panicked(op.String(), cause)
+			cause := recover()
+			if cause != nil {
+				wire, err = nil, s.panicked(op.String(), cause)
 			}
 			if c.turn.next != nil {
 				held = s.memory.received(&c.turn, e.size)
 			}
 			if err != nil {
 				s.memory.Release(held)
-				held = 0
 			}
 			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
 			if s.tracer != nil {
 				c.metadata = e.metadata
-				s.trace(&c, false, status.Code(err), started)
+				s.trace(c, false, status.Code(err), started)
+			}
+			if cause == nil {
+				e.free()
+				proto.Reset(request)
+				*c, *e = call{}, envelope{metadata: reusable(e.metadata)}
+				calls.Put(u)
 			}
 		}()
-		if err := s.memory.begin(&c, &c.turn, started); err != nil {
-			return nil, 0, err
+		if err := s.memory.begin(c, &c.turn, started); err != nil {
+			return nil, err
 		}
 		err = receive(op, e, decode)
 		if held = s.memory.received(&c.turn, e.size); err != nil {
-			return nil, held, err
+			return nil, err
 		}
-		if reply, err = adapt(&c, request); err != nil {
-			return nil, held, err
+		reply, err := adapt(c, request)
+		if err != nil {
+			return nil, err
 		}
-		if !warns {
-			c.warning = nil
+		metadata := e.metadata
+		if warns && c.warning != nil {
+			metadata = withWarning(metadata, replyField, c.warning)
 		}
-		identify(reply, replyField, e.metadata, c.warning)
-		return reply, held, nil
+		return s.memory.encode(c.turn.conn, reply, metadata, held)
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
 		// Interceptors are for the services of gRPC itself: what they do is in
 		// handle, without their allocations.
 		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			reply, held, err := handle(ctx, decode)
-			switch {
-			case err != nil:
+			reply, err := handle(ctx, decode)
+			if err != nil {
 				return nil, calledAs(err, op, name)
-			case held > smallReply:
-				return &heldReply{memory: &s.memory, conn: connOf(ctx), reply: reply, held: held}, nil
 			}
-			s.memory.Release(held)
 			return reply, nil
 		},
 	}
