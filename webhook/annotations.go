@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxSnapshotSize is the largest profile file, in bytes, that is copied
-	// into an annotation.
+	// maxSnapshotSize is the largest profile file, in bytes and together with its
+	// signature file, that is copied into annotations.
 	maxSnapshotSize = 16 << 10
 
 	// maxAnnotationsSize is what Kubernetes allows for keys and values of all
@@ -38,19 +38,21 @@ const (
 var annotationsSet = []string{
 	v1alpha1.InjectedAnnotation,
 	v1alpha1.ProfilesSnapshotAnnotation,
+	v1alpha1.ProfilesSnapshotSignatureAnnotation,
 	evictableAnnotation,
 	scrapePrefix + "scrape",
 	scrapePrefix + "port",
 	scrapePrefix + "path",
 }
 
-// snapshotFits says whether the pod can carry the profiles in an annotation.
-// If not, it gets them from the ConfigMap alone.
-func snapshotFits(pod *corev1.Pod, profiles []byte) bool {
-	if profiles == nil || len(profiles) > maxSnapshotSize {
+// snapshotFits says whether the pod can carry the profiles and their signature,
+// if they have one, in annotations. If not, it gets them from the ConfigMap alone.
+func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
+	size := len(profiles) + len(signature)
+	if profiles == nil || size > maxSnapshotSize {
 		return false
 	}
-	size := len(v1alpha1.ProfilesSnapshotAnnotation) + len(profiles)
+	size += len(v1alpha1.ProfilesSnapshotAnnotation) + len(v1alpha1.ProfilesSnapshotSignatureAnnotation)
 	for key, value := range pod.Annotations {
 		// What annotate sets is in the reserve, so that the answer is the
 		// same once it is set.
@@ -70,11 +72,15 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	// A snapshot that the pod came with is never kept: whoever makes pods
 	// would choose the profiles.
 	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+	delete(pod.Annotations, v1alpha1.ProfilesSnapshotSignatureAnnotation)
 	// Nor is what was asked of the kubelet for the pod that this is a copy of:
 	// the operator would take it for its own.
 	delete(pod.Annotations, v1alpha1.ProfilesDigestAnnotation)
 	if r.snapshot {
 		pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] = string(profiles)
+		if len(r.template.Seal.Keys) > 0 {
+			pod.Annotations[v1alpha1.ProfilesSnapshotSignatureAnnotation] = string(r.template.Seal.Signature)
+		}
 	}
 	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], v1alpha1.SocketVolume)
 

@@ -61,7 +61,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		stamp:        template.stamp(),
 		shared:       sharesProcesses(pod) != "",
 		podResources: pod.Spec.Resources != nil,
-		snapshot:     snapshotFits(pod, profiles),
+		snapshot:     snapshotFits(pod, template.Seal.snapshot(profiles), template.Seal.Signature),
 	}
 	var warnings []string
 	broker := slices.IndexFunc(out.Spec.InitContainers, isBroker)

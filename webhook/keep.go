@@ -36,6 +36,7 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 	r.statusPort = !pod.Spec.HostNetwork && slices.ContainsFunc(found.Args, isStatusAddress)
 	r.execProbe = r.statusPort && found.StartupProbe != nil && (found.StartupProbe.Exec != nil || isRedirected(found.StartupProbe, r.startupProbe()))
 	if len(r.callers) > 0 {
+		r.keepSeal(found)
 		if different := differences(*found, r.container()); len(different) > 0 {
 			problems = append(problems, fmt.Sprintf("%s: found a container %q whose %s differs from what the operator makes; %s",
 				place, found.Name, strings.Join(different, ", "), wayOut))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
 // userRangeAnnotation is on namespaces of OpenShift: the user IDs that pods in
@@ -32,6 +33,7 @@ const userRangeAnnotation = "openshift.io/sa.scc.uid-range"
 type podInjector struct {
 	decoder  admission.Decoder
 	source   *source
+	keys     Keys
 	template Template
 	excluded []string
 }
@@ -88,8 +90,11 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 		return response, resultSkipped
 	}
 
-	profiles, warnings := p.profiles(ctx, request.Namespace)
+	profiles, signature, warnings := p.profiles(ctx, request.Namespace)
 	template := p.template
+	if template.Seal, err = p.seal(ctx, namespace, profiles, signature); err != nil {
+		return failed(ctx, err), resultError
+	}
 	_, template.NamespaceUserIDs = namespace.Annotations[userRangeAnnotation]
 	injected, more, err := Inject(pod, request.Namespace, profiles, template)
 	var refusal *Refusal
@@ -103,24 +108,24 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	return response, resultInjected
 }
 
-// profiles returns the namespace's profile file, nil if there is none, and not
-// nil but empty with a warning if it could not be read. That is no reason to
+// profiles returns the namespace's profile file and its signature, nil if there is
+// none, and not nil but empty with a warning if it could not be read. That is no reason to
 // refuse the pod: it gets the profiles from the ConfigMap as well, and its
 // broker serves nothing without them.
-func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles []byte, warnings []string) {
+func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles, signature []byte, warnings []string) {
 	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
 	found, err := read[corev1.ConfigMap](ctx, p.source, key)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "The profiles could not be read, the pod gets no snapshot of them", "configMap", key)
-		return []byte{}, []string{fmt.Sprintf("the profiles of namespace %q could not be read now: the pod gets them a little later", namespace)}
+		return []byte{}, nil, []string{fmt.Sprintf("the profiles of namespace %q could not be read now: the pod gets them a little later", namespace)}
 	}
 	if found == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if file, ok := found.Data[profile.FileName]; ok {
-		return []byte(file), nil
+		return []byte(file), []byte(found.Data[signed.FileName]), nil
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 func skip(reason string) admission.Response {

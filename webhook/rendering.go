@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
 // Where things are inside the containers, and how the broker is told.
@@ -96,10 +97,10 @@ func (r rendering) container() corev1.Container {
 		Name:            v1alpha1.BrokerContainer,
 		Image:           r.template.Image,
 		ImagePullPolicy: r.template.PullPolicy,
-		Args: append(r.firstArguments(),
+		Args: append(append(r.firstArguments(),
 			callersFlag+strings.Join(r.callers, ","),
 			"--socket-group="+strconv.FormatInt(r.template.SocketGroup, 10),
-		),
+		), r.template.Seal.here()...),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: v1alpha1.SocketVolume, MountPath: brokerSocketDir},
@@ -158,10 +159,10 @@ func (r rendering) container() corev1.Container {
 
 // firstArguments are the same in all pods.
 func (r rendering) firstArguments() []string {
-	return []string{
+	return append([]string{
 		"--profiles-dir=" + profilesDir,
 		"--socket-dir=" + brokerSocketDir,
-	}
+	}, r.template.Seal.first()...)
 }
 
 // startupProbe needs a loaded set of profiles. It asks every second, because
@@ -225,15 +226,11 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	// there. Every key of the ConfigMap becomes a file.
 	var sources []corev1.VolumeProjection
 	if r.snapshot {
-		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{
-			Items: []corev1.DownwardAPIVolumeFile{{
-				Path: profile.FileName,
-				FieldRef: &corev1.ObjectFieldSelector{
-					APIVersion: "v1",
-					FieldPath:  "metadata.annotations['" + v1alpha1.ProfilesSnapshotAnnotation + "']",
-				},
-			}},
-		}})
+		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, v1alpha1.ProfilesSnapshotAnnotation)}
+		if len(r.template.Seal.Keys) > 0 {
+			files = append(files, fileOf(signed.FileName, v1alpha1.ProfilesSnapshotSignatureAnnotation))
+		}
+		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}})
 	}
 	sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
 		LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
@@ -248,6 +245,14 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 		}},
 	}
 	return socket, profiles
+}
+
+// fileOf is a file with what an annotation of the pod says.
+func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
+	return corev1.DownwardAPIVolumeFile{
+		Path:     name,
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']"},
+	}
 }
 
 // keyVolumes are those of the Secrets with keys. A Secret that is not there keeps

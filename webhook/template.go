@@ -51,6 +51,10 @@ type Template struct {
 	// and refuse to start without the validated cryptographic module.
 	RequireFIPS bool
 
+	// Seal says whose signature profiles need. It does not count for the stamp: what
+	// is in here changes while the broker stays the same.
+	Seal Seal
+
 	// Version is the operator's, for the stamp.
 	Version string
 
@@ -116,7 +120,7 @@ var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // pod, and from which template: "<version>/<12 hex digits>". The digits change
 // with everything that the template puts into pods, and with nothing else.
 func (t Template) stamp() string {
-	t.NamespaceUserIDs = false
+	t.NamespaceUserIDs, t.Seal = false, Seal{}
 	typical := rendering{template: t, wishes: wishes{socketDir: socketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
 	socket, profiles := typical.volumes()
 	// These types marshal without error, and always to the same bytes.

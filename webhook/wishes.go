@@ -101,6 +101,7 @@ var annotationsRead = []annotation{
 var annotationsWritten = []string{
 	v1alpha1.InjectedAnnotation,
 	v1alpha1.ProfilesSnapshotAnnotation,
+	v1alpha1.ProfilesSnapshotSignatureAnnotation,
 	v1alpha1.ProfilesDigestAnnotation,
 }
 

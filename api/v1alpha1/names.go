@@ -76,6 +76,10 @@ const (
 	// ConfigMap can be mounted.
 	ProfilesSnapshotAnnotation = "cryptobroker.io/profiles-snapshot"
 
+	// ProfilesSnapshotSignatureAnnotation is the copy of the signature of those
+	// profiles; a pod has both or none.
+	ProfilesSnapshotSignatureAnnotation = "cryptobroker.io/profiles-snapshot-signature"
+
 	// InjectedAnnotation is the webhook's stamp,
 	// "<operator version>/<template hash>".
 	InjectedAnnotation = "cryptobroker.io/injected"

@@ -42,7 +42,7 @@ func StripPod(object any) (any, error) {
 	stripped.OwnerReferences = pod.OwnerReferences
 	stripped.DeletionTimestamp = pod.DeletionTimestamp
 	for key, value := range pod.Annotations {
-		if strings.HasPrefix(key, annotationPrefix) && key != v1alpha1.ProfilesSnapshotAnnotation {
+		if strings.HasPrefix(key, annotationPrefix) && key != v1alpha1.ProfilesSnapshotAnnotation && key != v1alpha1.ProfilesSnapshotSignatureAnnotation {
 			if stripped.Annotations == nil {
 				stripped.Annotations = map[string]string{}
 			}

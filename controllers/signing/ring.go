@@ -47,6 +47,16 @@ type Ring struct {
 	retired []key // by id
 }
 
+// NewRing makes a ring of given keys, the current one and retired ones. Keys makes
+// those that the operator uses.
+func NewRing(current ed25519.PrivateKey, retired ...ed25519.PrivateKey) Ring {
+	r := Ring{current: keyOf(current, time.Time{})}
+	for _, private := range retired {
+		r.retired = append(r.retired, keyOf(private, time.Time{}))
+	}
+	return r
+}
+
 // Sign signs a statement with all keys, the current one first.
 func (r Ring) Sign(statement signed.Statement) ([]byte, error) {
 	keys := []ed25519.PrivateKey{r.current.private}
