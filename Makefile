@@ -95,6 +95,12 @@ test-conformance: ## Run a part of the published test vectors through the broker
 conformance: ## Run all published test vectors through the broker's socket and write docs/conformance.md.
 	cd test/conformance && go run . --report ../../docs/conformance.md
 
+FUZZTIME ?= 2m
+
+.PHONY: fuzz
+fuzz: ## Fuzz each target for FUZZTIME (2m): profiles, subjects, PEM, requests for certificates, every method of the broker.
+	hack/fuzz $(FUZZTIME)
+
 .PHONY: test-apiserver
 test-apiserver: ## Run the tests against a real API server and etcd.
 	hack/cluster/cluster build

@@ -12,7 +12,7 @@ func TestAVariableThatIsMisspeltIsToldWithASuggestion(t *testing.T) {
 	at := newPlace(t, "sha-256")
 	broker := startWith(t, environment(
 		"CRYPTO_BROKER_PROFILES_DIR="+at.profiles, "CRYPTO_BROKER_SOCKET_DIR="+at.sockets,
-		"CRYPTO_BROKER_LOG_LEVLE=debug", "CRYPTO_BROKER_COLOUR=secret-blue",
+		"CRYPTO_BROKER_LOG_LEVELL=debug", "CRYPTO_BROKER_COLOUR=secret-blue",
 		// A variable that is known, and what a kubelet tells of Services in the namespace.
 		"CRYPTO_BROKER_REQUIRE_FIPS=false",
 		"CRYPTO_BROKER_SERVICE_HOST=10.0.0.1", "CRYPTO_BROKER_SERVICE_PORT=443", "CRYPTO_BROKER_SERVICE_PORT_HTTPS=443", "CRYPTO_BROKER_PORT=tcp://10.0.0.1:443",
@@ -35,7 +35,7 @@ func TestAVariableThatIsMisspeltIsToldWithASuggestion(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"CRYPTO_BROKER_COLOUR ", "CRYPTO_BROKER_LOG_LEVLE CRYPTO_BROKER_LOG_LEVEL"}; !slices.Equal(told, want) {
+	if want := []string{"CRYPTO_BROKER_COLOUR ", "CRYPTO_BROKER_LOG_LEVELL CRYPTO_BROKER_LOG_LEVEL"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 }
