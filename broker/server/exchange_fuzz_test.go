@@ -33,12 +33,16 @@ func FuzzExchange(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		before := allocated()
 		e := exchange(t, conn)
 		e.send(data)
 		e.closeSend()
 		got, err := e.ends()
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
+		}
+		if took := allocated() - before; took > fuzzedMemory+1024*uint64(len(data)) { // many calls may be in it
+			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 		for id, a := range got {
 			if code := a.code(); code == codes.Internal || code == codes.Unknown {
@@ -65,8 +69,12 @@ func FuzzHashStream(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		before := allocated()
 		if _, err := hashStream(t, conn, data, chunk("abc")); err != nil && status.Code(err) != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
+		}
+		if took := allocated() - before; took > fuzzedMemory {
+			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 	})
 }
