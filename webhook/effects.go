@@ -25,7 +25,9 @@ const maxChanges = 5
 
 // effects finds out what a request changes in what namespaces serve.
 type effects struct {
-	reader client.Reader
+	// reader reads from a cache, live from the API server: what one namespace
+	// served is too important to be old, and of many it would take too long.
+	reader, live client.Reader
 	// minimum is the least strength in bits, 0 for none.
 	minimum int
 	// excluded are namespaces that never get profiles.
@@ -135,7 +137,17 @@ func (e *effects) read(ctx context.Context, object client.Object) (*world, error
 	var namespaced v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList
 	var sets corev1.ConfigMapList
-	err = errors.Join(err, e.reader.List(ctx, &namespaced, in...), e.reader.List(ctx, &cluster), e.reader.List(ctx, &sets, in...))
+	if name := object.GetNamespace(); name != "" {
+		var set corev1.ConfigMap
+		found := e.live.Get(ctx, client.ObjectKey{Namespace: name, Name: v1alpha1.ProfilesConfigMap}, &set)
+		if found == nil {
+			sets.Items = append(sets.Items, set)
+		}
+		err = errors.Join(err, client.IgnoreNotFound(found))
+	} else {
+		err = errors.Join(err, e.reader.List(ctx, &sets))
+	}
+	err = errors.Join(err, e.reader.List(ctx, &namespaced, in...), e.reader.List(ctx, &cluster))
 	if err != nil {
 		return nil, err
 	}

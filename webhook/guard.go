@@ -31,8 +31,8 @@ import (
 // The same verb is needed to write the annotation at all: what it allows may
 // happen later, by a change that nobody asks the guard about.
 //
-// The guard sees the namespace through a cache. The reconciler compares again
-// before it writes, and withholds what came through.
+// The guard sees profiles through a cache. The reconciler compares again before
+// it writes, and withholds what came through.
 type guard struct {
 	effects *effects
 	// review asks the API server.
@@ -40,10 +40,11 @@ type guard struct {
 }
 
 // newGuard makes the guard of all profiles.
-func newGuard(reader client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
+func newGuard(reader, live client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
 	return &guard{
 		effects: &effects{
 			reader:   reader,
+			live:     live,
 			minimum:  options.MinimumStrength,
 			excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
 		},
