@@ -15,7 +15,8 @@ import (
 // Parameters are what a policy in the API server puts brokers into pods with in
 // the place of Inject: the same container and volumes, made by the same code,
 // without what depends on the pod. A policy cannot read the ConfigMap with the
-// profiles, so there is no snapshot. cluster is the UID of kube-system.
+// profiles, so there is no snapshot and no lowest revision. cluster is the UID of
+// kube-system, empty where brokers take sets without a signature.
 //
 // The error names what of the template cannot be used.
 func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {

@@ -43,19 +43,12 @@ type InjectionTemplateSpec struct {
 	// +kubebuilder:validation:MaxItems=8
 	Volumes []apiextensionsv1.JSON `json:"volumes"`
 
-	// firstArguments are those of the broker that begin its command line.
-	// Example: ["--profiles-dir=/etc/crypto-broker/profiles"].
+	// firstArguments are those of the broker that begin its command line in all
+	// pods. Example: ["--profiles-dir=/etc/crypto-broker/profiles"].
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	FirstArguments []string `json:"firstArguments"`
-
-	// lastArguments are those of the broker that end its command line.
-	// Example: ["--state-dir=/run/broker/.served"].
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=16
-	LastArguments []string `json:"lastArguments,omitempty"`
 
 	// socketGroup is the ID of the group that owns the sockets.
 	// Example: 60471.

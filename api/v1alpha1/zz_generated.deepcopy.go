@@ -433,11 +433,6 @@ func (in *InjectionTemplateSpec) DeepCopyInto(out *InjectionTemplateSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.LastArguments != nil {
-		in, out := &in.LastArguments, &out.LastArguments
-		*out = make([]string, len(*in))
-		copy(*out, *in)
-	}
 	if in.AllowedImages != nil {
 		in, out := &in.AllowedImages, &out.AllowedImages
 		*out = make([]string, len(*in))

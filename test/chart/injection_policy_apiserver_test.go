@@ -6,6 +6,7 @@ package chart
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -72,7 +74,7 @@ func startPolicyServer(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parameters, err := webhook.Parameters(policyTemplate(), "cluster-uid")
+	parameters, err := webhook.Parameters(policyTemplate(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,5 +296,46 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 		if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestThePolicyTellsBrokersWhomToTrustAndWhere(t *testing.T) {
+	admin := startPolicyServer(t)
+	template := policyTemplate()
+	template.Seal.Keys = []ed25519.PublicKey{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)}
+	parameters, err := webhook.Parameters(template, "cluster-uid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Patch(t.Context(), &v1alpha1.InjectionTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "InjectionTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Name: release},
+		Spec:       parameters,
+	}, client.Merge); err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	create(t, admin, namespace)
+	want := []string{
+		"--profiles-dir=/etc/crypto-broker/profiles",
+		"--socket-dir=/run/broker",
+		"--trusted-keys=" + signed.FormatKey(template.Seal.Keys[0]),
+		"--state-dir=/run/broker/.served",
+		"--callers=app",
+		"--socket-group=60471",
+		"--profiles-audience=cluster-uid/" + namespace.Name + "/" + string(namespace.UID),
+		"--status-address=:9470",
+		"--log-level=info",
+	}
+	eventually(t, "the policy with the new template", func(ctx context.Context) error {
+		pod := plainPod(namespace.Name, "pod")
+		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(want, pod.Spec.InitContainers[0].Args); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
 	})
 }

@@ -79,7 +79,7 @@ func TestNewNamesEveryOptionThatIsMissingOrWrong(t *testing.T) {
 		t.Fatal("found no error")
 	}
 	for _, want := range []string{
-		"SecretName is empty", "ServiceName is empty", "MutatingConfiguration is empty", "ValidatingConfiguration is empty",
+		"SecretName is empty", "ServiceName is empty", "ValidatingConfiguration is empty",
 		`FurtherNames[2] is "a b", expected a DNS name or an IP address`,
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -59,7 +59,8 @@ type Options struct {
 
 	// MutatingConfiguration and ValidatingConfiguration name the
 	// MutatingWebhookConfiguration and the ValidatingWebhookConfiguration
-	// whose caBundles are kept.
+	// whose caBundles are kept. MutatingConfiguration is empty where pods are
+	// not injected by a webhook.
 	MutatingConfiguration   string
 	ValidatingConfiguration string
 
@@ -74,7 +75,6 @@ func (o Options) validate() error {
 		{"Namespace", o.Namespace},
 		{"SecretName", o.SecretName},
 		{"ServiceName", o.ServiceName},
-		{"MutatingConfiguration", o.MutatingConfiguration},
 		{"ValidatingConfiguration", o.ValidatingConfiguration},
 	} {
 		if required.value == "" {

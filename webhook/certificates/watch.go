@@ -4,6 +4,8 @@ package certificates
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,6 +31,7 @@ type watcher interface {
 // and of the Secret only its metadata.
 type objectWatcher struct {
 	cache   cache.Cache
+	watched []client.Object
 	running errgroup.Group
 }
 
@@ -36,21 +39,21 @@ type objectWatcher struct {
 // themselves, so that rights limited by resourceNames suffice.
 func newWatcher(cfg *rest.Config, scheme *runtime.Scheme, options Options) (*objectWatcher, error) {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
-	informers, err := cache.New(cfg, cache.Options{
-		Scheme: scheme,
-		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {
-				Namespaces: map[string]cache.Config{options.Namespace: {FieldSelector: named(options.SecretName)}},
-				Transform:  withoutData,
-			},
-			&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: named(options.MutatingConfiguration)},
-			&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(options.ValidatingConfiguration)},
+	objects := map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{options.Namespace: {FieldSelector: named(options.SecretName)}},
+			Transform:  withoutData,
 		},
-	})
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(options.ValidatingConfiguration)},
+	}
+	if options.MutatingConfiguration != "" {
+		objects[&admissionregistrationv1.MutatingWebhookConfiguration{}] = cache.ByObject{Field: named(options.MutatingConfiguration)}
+	}
+	informers, err := cache.New(cfg, cache.Options{Scheme: scheme, ByObject: objects})
 	if err != nil {
 		return nil, err
 	}
-	return &objectWatcher{cache: informers}, nil
+	return &objectWatcher{cache: informers, watched: slices.Collect(maps.Keys(objects))}, nil
 }
 
 // withoutData keeps the keys of the Secret out of the cache.
@@ -74,11 +77,7 @@ func (w *objectWatcher) start(ctx context.Context) (<-chan struct{}, error) {
 		UpdateFunc: func(any, any) { changed() },
 		DeleteFunc: func(any) { changed() },
 	}
-	for _, object := range []client.Object{
-		&corev1.Secret{},
-		&admissionregistrationv1.MutatingWebhookConfiguration{},
-		&admissionregistrationv1.ValidatingWebhookConfiguration{},
-	} {
+	for _, object := range w.watched {
 		informer, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, err

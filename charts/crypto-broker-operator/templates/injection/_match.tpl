@@ -78,17 +78,20 @@ The broker's arguments; made from variables.callers, the containers with a socke
     variables.callers.filter(n, 'cryptobroker.io/profiles.' + n in variables.annotations || 'cryptobroker.io/profiles' in variables.annotations)
     .map(n, n + '=' + variables.annotations[?'cryptobroker.io/profiles.' + n].or(variables.annotations[?'cryptobroker.io/profiles']).orValue('')
     .split(',').map(p, p.trim()).join(',')).join(';')
+# Kubernetes declares the field UID and gives it as uid.
+- name: home
+  expression: dyn(namespaceObject).metadata
 - name: logLevel
   expression: variables.annotations[?'cryptobroker.io/log-level'].orValue(params.spec.?logLevel.orValue(''))
 - name: arguments
   expression: >-
     params.spec.firstArguments.map(a, string(a)) +
     ['--callers=' + variables.callers.join(','), '--socket-group=' + string(params.spec.socketGroup)] +
+    (params.spec.?cluster.orValue('') == '' ? [] : ['--profiles-audience=' + string(params.spec.cluster) + '/' + variables.home.name + '/' + variables.home.uid]) +
     (variables.opensPort ? ['--status-address=:' + string(variables.statusPort)] : []) +
     (variables.logLevel == '' ? [] : ['--log-level=' + variables.logLevel]) +
     (params.spec.?requireFIPS.orValue(false) ? ['--require-fips'] : []) +
     (variables.allowed == '' ? [] : ['--caller-profiles=' + variables.allowed]) +
     (size(variables.keys) == 0 ? [] : ['--keys-dir=/etc/crypto-broker/keys']) +
-    (variables.sharesProcesses ? ['--shared-identity'] : []) +
-    params.spec.?lastArguments.orValue([]).map(a, string(a))
+    (variables.sharesProcesses ? ['--shared-identity'] : [])
 {{- end }}

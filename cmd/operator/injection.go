@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/template"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// addTemplate keeps the InjectionTemplate where policies inject. keys are those
+// that sets of profiles are signed with; the template says to trust the current
+// one.
+func addTemplate(mgr manager.Manager, c *config, keys webhook.Keys) (*template.Keeper, error) {
+	render := func(ctx context.Context) (v1alpha1.InjectionTemplateSpec, error) {
+		ring, err := keys.Ring(ctx)
+		if err != nil {
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("brokers have to be told which signatures of profiles to trust: %w", err)
+		}
+		var system corev1.Namespace
+		if err := mgr.GetClient().Get(ctx, client.ObjectKey{Name: v1alpha1.SystemNamespace}, &system); err != nil {
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("the namespace %s, whose UID tells this cluster from others: %w", v1alpha1.SystemNamespace, err)
+		}
+		common := c.template()
+		common.Seal.Keys = []ed25519.PublicKey{ring.Current()}
+		return webhook.Parameters(common, string(system.UID))
+	}
+	keeper := template.New(mgr.GetClient(), c.injectionTemplate, render)
+	return keeper, mgr.Add(keeper)
+}
