@@ -10,8 +10,6 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/runtime/protoiface"
 )
 
 // envelope is a request on its way through the codec, which sees its bytes.
@@ -22,8 +20,8 @@ type envelope struct {
 	// metadata is the metadata of the request as it was on the wire, with the
 	// tag that it has in the reply. Its array may be used again.
 	metadata []byte
-	// buffer has the bytes of the request, which the message refers to; nil where it
-	// was not received. Who made the envelope frees it.
+	// buffer has the bytes of the request, which the message may refer to; nil where
+	// it was not received. Who made the envelope frees it.
 	buffer mem.Buffer
 	// size is that of the request in bytes, 0 where it was not received.
 	size int
@@ -77,7 +75,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	}
 	e.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
 	wire := e.buffer.ReadOnlyData()
-	if e.err = unmarshalAliased(wire, e.message); e.err != nil {
+	if e.err = unmarshal(wire, e.message); e.err != nil {
 		return nil
 	}
 	if e.metadata = retag(e.metadata[:0], wire, e.requestField, e.replyField); len(e.metadata) == 0 {
@@ -92,20 +90,6 @@ func (e *envelope) free() {
 		e.buffer.Free()
 		e.buffer = nil
 	}
-}
-
-// unmarshalAliased reads a message whose fields of bytes are those on the wire
-// and no copies.
-func unmarshalAliased(wire []byte, m proto.Message) error {
-	reflected := m.ProtoReflect()
-	_, err := reflected.ProtoMethods().Unmarshal(protoiface.UnmarshalInput{
-		Message:  reflected,
-		Buf:      wire,
-		Flags:    protoiface.UnmarshalAliasBuffer,
-		Resolver: protoregistry.GlobalTypes,
-		Depth:    protowire.DefaultRecursionLimit,
-	})
-	return err
 }
 
 // retag appends a field of a message that was read without an error, with

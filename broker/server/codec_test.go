@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
 // FuzzMetadata holds that whatever a client sends, the codec neither fails nor
@@ -22,18 +23,33 @@ func FuzzMetadata(f *testing.F) {
 	f.Add([]byte{0x1b, 0x1c})             // a group of the metadata's number
 	f.Add([]byte{0x9a, 0x80, 0x00, 0x00}) // its tag in more bytes than it needs
 	f.Add([]byte{0x1a, 0xff, 0xff})
+	f.Add([]byte{0x0a, 0x01, 'P', 0x12, 0x01, 'x', 0x1a, 0x09, 0x0a, 0x02, 'i', 'd', 0x1a, 0x03, 0x2a, 0x01, 'c', 0x20, 0x01})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		const replyField = 7
 		var request v0.HashDataRequest
 		e := &envelope{message: &request, requestField: 3, replyField: replyField}
+		defer e.free()
 		if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes.Clone(wire))}, e); err != nil {
 			t.Fatalf("gRPC would blame the broker: %v", err)
 		}
 		if e.err != nil {
 			return
 		}
-		if (request.Metadata != nil) != (e.metadata != nil) {
-			t.Fatalf("metadata is there: %v, echoed: %v", request.Metadata != nil, e.metadata != nil)
+		var want v0.HashDataRequest
+		if err := proto.Unmarshal(wire, &want); err != nil {
+			t.Fatalf("read what the library does not: %v", err)
+		}
+		if (want.Metadata != nil) != (e.metadata != nil) {
+			t.Fatalf("metadata is there: %v, echoed: %v", want.Metadata != nil, e.metadata != nil)
+		}
+		if request.Metadata == nil && want.Metadata != nil { // found to be right
+			if err := checkMetadata(engine.HashData, want.GetMetadata(), want.GetMetadata().GetTraceContext()); err != nil {
+				t.Fatal(err)
+			}
+			request.Metadata = want.Metadata
+		}
+		if !proto.Equal(&request, &want) {
+			t.Fatalf("read %v, want %v", &request, &want)
 		}
 		var echoed v0.Metadata
 		for rest := e.metadata; len(rest) > 0; {

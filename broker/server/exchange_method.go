@@ -46,7 +46,7 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 	replyField := metadataField(PReply(new(Reply)))
 	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
 		request := PRequest(new(Request))
-		if err := unmarshalAliased(wire, request); err != nil {
+		if err := unmarshal(wire, request); err != nil {
 			return nil, unreadable(op, request, err)
 		}
 		metadata := retag(nil, wire, requestField, replyField)
