@@ -67,6 +67,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	broker := slices.IndexFunc(out.Spec.InitContainers, isBroker)
 	if broker < 0 {
 		warnings, err = rendering.add(out)
+		warnings = append(warnings, wishes.unknownProfiles(namespace, profiles)...)
 	} else {
 		warnings, err = rendering.keep(out, broker)
 	}

@@ -38,6 +38,19 @@ func injectedPodWith(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// withKeys is what Inject makes of a pod that has keys, with changes.
+func withKeys(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
+	t.Helper()
+	pod, _, err := Inject(podWith(annotated("keys", "broker-keys")), "shop", []byte(profilesOfShop), testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(pod)
+	}
+	return pod
+}
+
 func asking(value string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Annotations[v1alpha1.InjectAnnotation] = value }
 }
@@ -101,6 +114,38 @@ func TestInjectRefuses(t *testing.T) {
 		"a volume with the name of the profiles volume": {
 			pod:  podWith(with(corev1.Volume{Name: "data"}, corev1.Volume{Name: "crypto-broker-profiles"})),
 			want: []string{`spec.volumes[1].name: found "crypto-broker-profiles" without the broker's container; ` + reserved},
+		},
+		"a volume with the name of a volume of keys": {
+			pod:  podWith(with(corev1.Volume{Name: "crypto-broker-keys-1"})),
+			want: []string{`spec.volumes[0].name: found "crypto-broker-keys-1" without the broker's container; ` + reserved},
+		},
+		"a volume of keys that no annotation asks for": {
+			pod:  injectedPodWith(t, with(corev1.Volume{Name: "crypto-broker-keys-1"})),
+			want: []string{`spec.volumes[2]: found a volume "crypto-broker-keys-1" that the operator does not make; ` + reserved},
+		},
+		"an app that mounts the broker's keys": {
+			pod: withKeys(t, func(pod *corev1.Pod) {
+				pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "crypto-broker-keys-1", MountPath: "/keys"})
+			}),
+			want: []string{`spec.containers[0].volumeMounts[1]: found a mount of "crypto-broker-keys-1" in container "app" that the operator does not make; ` + reserved},
+		},
+		"keys of another Secret than the annotation names": {
+			pod:  withKeys(t, func(pod *corev1.Pod) { pod.Spec.Volumes[2].Projected.Sources[0].Secret.Name = "mine" }),
+			want: []string{`spec.volumes[2]: found a volume "crypto-broker-keys-1" that differs from what the operator makes; ` + reserved},
+		},
+		"a broker with other keys mounted over its own": {
+			pod: withKeys(t, inBroker(func(c *corev1.Container) {
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "mine", MountPath: "/etc/crypto-broker/keys/mine"})
+			})),
+			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose volumeMounts differs from what the operator makes; ` + reserved},
+		},
+		"an annotation that was changed in between": {
+			pod:  injectedPodWith(t, annotated("profiles", "Default")),
+			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose args differs from what the operator makes; ` + reserved},
+		},
+		"a broker for other containers than the annotation names": {
+			pod:  injectedPodWith(t, second(corev1.Container{Name: "side"}), annotated("containers", "app,side")),
+			want: []string{`spec.initContainers[0].args: found a container "crypto-broker" for the callers app, but the annotation cryptobroker.io/containers names app, side; ` + reserved},
 		},
 		"a mount of a volume that the operator would add": {
 			pod:  podWith(mounting(corev1.VolumeMount{Name: "crypto-broker-profiles", MountPath: "/profiles"})),

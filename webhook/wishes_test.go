@@ -278,3 +278,54 @@ func TestAVariableThatAnotherWebhookTookAwayComesBack(t *testing.T) {
 		t.Errorf("(-once +twice):\n%s", diff)
 	}
 }
+
+func TestProfilesThatTheNamespaceDoesNotHaveAreWarnedOf(t *testing.T) {
+	profiles := []byte("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n- Name: Signing\n  API: {SignData: {SignAlg: ed25519}}\n")
+	for name, test := range map[string]struct {
+		profiles []byte
+		changes  []func(*corev1.Pod)
+		want     []string
+	}{
+		"all are there": {profiles, []func(*corev1.Pod){annotated("profiles", "Default,Signing"), annotated("profiles.app", "Signing")}, nil},
+		"one is not": {profiles, []func(*corev1.Pod){annotated("profiles", "Default,Signng")}, []string{
+			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "Signng"; calls with them fail until it does`,
+		}},
+		"one of a container is not": {profiles, []func(*corev1.Pod){annotated("profiles.app", "default")}, []string{
+			`metadata.annotations[cryptobroker.io/profiles.app]: found profiles that namespace "shop" does not have now: "default"; calls with them fail until it does`,
+		}},
+		"many are not": {profiles, []func(*corev1.Pod){annotated("profiles", "a,b,c,d,e,f,g")}, []string{
+			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "a", "b", "c", "d", "e", 2 more; calls with them fail until it does`,
+		}},
+		"the profiles could not be read": {[]byte{}, []func(*corev1.Pod){annotated("profiles", "a")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, warnings, err := Inject(podWith(test.changes...), "shop", test.profiles, testTemplate())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, warnings); diff != "" {
+				t.Errorf("(-want +found):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An autoscaler that looks at CPU or memory counts nothing for a pod with a
+// container that requests none.
+func TestEveryBrokerRequestsWhatAutoscalersCount(t *testing.T) {
+	brokers := 0
+	for _, golden := range goldenPods(t) {
+		for _, container := range readPod(t, golden.file()).Spec.InitContainers {
+			requests := container.Resources.Requests
+			if isBroker(container) && golden.pod.Spec.Resources == nil {
+				brokers++
+				if requests.Cpu().IsZero() || requests.Memory().IsZero() {
+					t.Errorf("%s: the broker requests %v, expected CPU and memory", golden.sentence, requests)
+				}
+			}
+		}
+	}
+	if brokers < 20 {
+		t.Errorf("found %d brokers in the golden pods, expected most to have one", brokers)
+	}
+}
