@@ -27,8 +27,8 @@
 // Its brokers must stop to serve it. To delete the ConfigMap would do the
 // opposite: a pod without it falls back to the copy that it got at admission.
 // So the ConfigMap stays, with an empty list of profiles, as long as there are
-// pods with a broker, and is deleted after the last of them. Brokers take an
-// empty list for what it says and refuse every call. A broker that can't be
+// pods with a broker, and loses its profile file after the last of them. Brokers
+// take an empty list for what it says and refuse every call. A broker that can't be
 // brought to it is reported by an event on the ConfigMap, since there is no
 // profile left to report on.
 //
@@ -37,10 +37,10 @@
 // kube-system, kube-node-lease and the operator's own namespace get none. A
 // namespace that is being deleted keeps what it has.
 //
-// # Room for more
+// # Weaker profiles
 //
-// The namespace reconciler renders, then decides, then writes; whatever may
-// withhold a change (a guard against weaker policy) belongs between the first
-// two, and what is written beside the profiles (a signature, a revision)
-// belongs into the function that builds the ConfigMap.
+// Between rendering and writing the guard compares with what the namespace
+// served (package downgrade), and keeps the old profile in the place of one that
+// is weaker and not allowed. What it served is read from the ConfigMap: the set in
+// it, and annotations with the profiles that were removed.
 package controllers

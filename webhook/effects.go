@@ -280,23 +280,28 @@ func (p placed) where() string {
 	return fmt.Sprintf("of namespace %q", p.namespaces[0])
 }
 
-// refusal says what would become weaker and how that is allowed. created tells
-// that the object is not there yet, so that nobody can annotate it before.
-func (e effect) refusal(created bool) string {
+// refusal says what would become weaker and how that is allowed. subject is the
+// object of the request; created tells that it is not there yet, so that nobody
+// can annotate it before.
+func (e effect) refusal(subject downgrade.Source, created bool) string {
 	var sentences []string
 	bySource := map[downgrade.Source][]downgrade.Change{}
 	for i, c := range e.withheld {
 		bySource[c.Source] = append(bySource[c.Source], c.Change)
 		if i < maxChanges {
+			what := fmt.Sprintf("this makes the profile %q %s weaker", c.Profile, c.where())
+			if c.Source != subject {
+				what = fmt.Sprintf("this puts %s into service as the profile %q %s, which is weaker", c.Source, c.Profile, c.where())
+			}
 			was := "than what is served"
 			if !c.Served {
-				was = "than what was served under the name before"
+				was = "than what was served under this name before"
 			}
-			sentences = append(sentences, fmt.Sprintf("the profile %q %s would come from %s and be weaker %s: %s", c.Profile, c.where(), c.Source, was, strings.Join(c.Sentences(), " ")))
+			sentences = append(sentences, fmt.Sprintf("%s %s: %s", what, was, strings.Join(c.Sentences(), " ")))
 		}
 	}
 	if more := len(e.withheld) - maxChanges; more > 0 {
-		sentences = append(sentences, fmt.Sprintf("And %d more changes are weaker.", more))
+		sentences = append(sentences, fmt.Sprintf("And %d more changes make profiles weaker.", more))
 	}
 	sources := slices.SortedFunc(maps.Keys(bySource), func(a, b downgrade.Source) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
@@ -305,11 +310,12 @@ func (e effect) refusal(created bool) string {
 		if i == maxChanges {
 			break
 		}
-		if created && len(bySource) == 1 {
-			sentences = append(sentences, fmt.Sprintf("Somebody with the verb %q on it allows exactly this by creating it with the annotation %s", downgrade.Verb, strings.Replace(downgrade.Annotation(bySource[source]...), "=", ": ", 1)))
+		if created && source == subject {
+			key, digests, _ := strings.Cut(downgrade.Annotation(bySource[source]...), "=")
+			sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by creating it with the annotation %s: %s", downgrade.Verb, source, key, digests))
 			continue
 		}
-		sentences = append(sentences, fmt.Sprintf("Somebody with the verb %q on %s allows exactly this, to be done again after it, by: %s", downgrade.Verb, source, downgrade.Command(bySource[source]...)))
+		sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by the following command, after which it can be done: %s", downgrade.Verb, source, downgrade.Command(bySource[source]...)))
 	}
 	return strings.Join(sentences, " ")
 }

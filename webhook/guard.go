@@ -117,8 +117,9 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 	if !changed && !annotated {
 		return admission.Allowed("")
 	}
+	subject := sourceOf(kind.kind, objectOr(after, has[1]), objectOr(before, has[0]))
 	if changed && has[1] {
-		if short := g.short(downgrade.Source{Kind: kind.kind, Namespace: after.GetNamespace(), Name: after.GetName()}, kind.spec(after)); short != "" {
+		if short := g.short(subject, kind.spec(after)); short != "" {
 			return admission.Denied(short)
 		}
 	}
@@ -128,13 +129,11 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("whether a profile becomes weaker could not be found out: %w", err))
 	}
 	if len(effect.withheld) > 0 {
-		return admission.Denied(effect.refusal(!has[0]))
+		return admission.Denied(effect.refusal(subject, !has[0]))
 	}
-	own := slices.ContainsFunc(effect.allowed, func(c placed) bool {
-		return has[1] && c.Source == downgrade.Source{Kind: kind.kind, Namespace: after.GetNamespace(), Name: after.GetName()}
-	})
+	own := has[1] && slices.ContainsFunc(effect.allowed, func(c placed) bool { return c.Source == subject })
 	if annotated || own {
-		may, err := g.mayWeaken(ctx, author, kind.kind, after)
+		may, err := g.mayWeaken(ctx, author, subject)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -149,6 +148,16 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 
 func allowed(object client.Object) string {
 	return object.GetAnnotations()[v1alpha1.AllowWeakerAnnotation]
+}
+
+// sourceOf names an object, by the first of these that there is.
+func sourceOf(kind string, objects ...client.Object) downgrade.Source {
+	for _, object := range objects {
+		if object != nil {
+			return downgrade.Source{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+		}
+	}
+	return downgrade.Source{Kind: kind}
 }
 
 // objectOr avoids an interface that holds a nil pointer.
@@ -183,8 +192,7 @@ func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) strin
 
 // mayWeaken asks whether the author has the verb weaken on the object, and says
 // what is missing, or nothing.
-func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo, kind string, object client.Object) (string, error) {
-	source := downgrade.Source{Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo, source downgrade.Source) (string, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: author.Username, UID: author.UID, Groups: author.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -358,7 +358,7 @@ func TestAClusterProfileThatComesOrGoesIsComparedInEachOfItsNamespaces(t *testin
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("answered %w", err)
 		}
-		digest = expectRefused(t, err, `of namespace "`+strong+`" would come from ClusterCryptoProfile "guarded"`, `"sha-384" has a strength of 192 bits, "sha3-512" had 256 bits`)
+		digest = expectRefused(t, err, `this makes the profile "orders" of namespace "`+strong+`" weaker than what is served`, `"sha-384" has a strength of 192 bits, "sha3-512" had 256 bits`)
 		return nil
 	})
 	policy.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: digest}
@@ -379,7 +379,7 @@ func TestAClusterProfileThatComesOrGoesIsComparedInEachOfItsNamespaces(t *testin
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("answered %w", err)
 		}
-		digest = expectRefused(t, err, `of namespace "`+weak+`" would come from CryptoProfile "orders"`, "kubectl annotate cryptoprofile orders --namespace "+weak)
+		digest = expectRefused(t, err, `this puts CryptoProfile "orders" into service as the profile "orders" of namespace "`+weak+`", which is weaker than what is served`, "kubectl annotate cryptoprofile orders --namespace "+weak)
 		return nil
 	})
 	if err := changed(t, admin, weak, func(p *v1alpha1.CryptoProfile) {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// guardWith guards CryptoProfiles. Reviews are answered with this, or this error.
+func guardWith(t *testing.T, reader client.Reader, allowed bool, err error) admission.Handler {
+	t.Helper()
+	scheme := testScheme(t)
+	g := newGuard(reader, reader, Options{OperatorNamespace: "crypto-broker-system"}, func(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+		want := authorizationv1.ResourceAttributes{Group: "cryptobroker.io", Version: "v1alpha1", Resource: "cryptoprofiles", Verb: "weaken", Namespace: "shop", Name: "payments"}
+		if *review.Spec.ResourceAttributes != want || review.Spec.User != "alice" || len(review.Spec.Groups) != 1 || review.Spec.Extra["scopes"][0] != "all" {
+			t.Errorf("asked for %+v", review.Spec)
+		}
+		review.Status.Allowed = allowed
+		return review, err
+	})
+	return guardedBy(g, admission.NewDecoder(scheme), guardedNamespaced, admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler)
+}
+
+func byAlice(request admission.Request) admission.Request {
+	request.UserInfo = authenticationv1.UserInfo{Username: "alice", Groups: []string{"staff"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"all"}}}
+	return request
+}
+
+// examples are the profiles that the documentation shows, before and after.
+func examples(t *testing.T) (text string, before, after *v1alpha1.CryptoProfile) {
+	t.Helper()
+	data, err := os.ReadFile("../docs/downgrade-guard.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(apiVersion: cryptobroker.io/.*?)```").FindAllSubmatch(data, -1)
+	if len(blocks) < 2 {
+		t.Fatalf("found %d profiles in the documentation, expected two", len(blocks))
+	}
+	before, after = &v1alpha1.CryptoProfile{}, &v1alpha1.CryptoProfile{}
+	if err := errors.Join(yaml.UnmarshalStrict(blocks[0][1], before), yaml.UnmarshalStrict(blocks[1][1], after)); err != nil {
+		t.Fatal(err)
+	}
+	before.CreationTimestamp, after.CreationTimestamp = dayOne, dayOne
+	return strings.Join(strings.Fields(string(data)), " "), before, after
+}
+
+// shopServing is the API server of a namespace that serves a profile.
+func shopServing(t *testing.T, p *v1alpha1.CryptoProfile) client.WithWatch {
+	t.Helper()
+	set := profilesIn(p.Namespace)
+	set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{*p}, nil, namespace(p.Namespace, nil)).Data)
+	return apiServerWith(t, namespace(p.Namespace, nil), set, p)
+}
+
+func TestTheExampleOfTheDocumentationIsWhatHappens(t *testing.T) {
+	text, before, after := examples(t)
+	reader := shopServing(t, before)
+	refused := guardWith(t, reader, false, nil).Handle(t.Context(), byAlice(change(t, before, after)))
+	if refused.Allowed || refused.Result.Code != http.StatusForbidden || !strings.Contains(text, refused.Result.Message) {
+		t.Fatalf("the documentation does not show this answer:\n%s", refused.Result.Message)
+	}
+	digest := allowsIt.FindString(refused.Result.Message)
+	annotated := after.DeepCopy()
+	annotated.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: digest}
+	if response := guardWith(t, reader, false, nil).Handle(t.Context(), byAlice(change(t, before, annotated))); response.Allowed || !strings.Contains(text, response.Result.Message) {
+		t.Errorf("the documentation does not show this answer:\n%s", response.Result.Message)
+	}
+	response := guardWith(t, reader, true, nil).Handle(t.Context(), byAlice(change(t, before, annotated)))
+	if !response.Allowed || len(response.Warnings) != 1 || !strings.Contains(text, "Warning: "+response.Warnings[0]) {
+		t.Errorf("the documentation does not show these warnings (%v):\n%q", response.Result, response.Warnings)
+	}
+}
+
+var allowsIt = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+func TestTheGuardFailsClosed(t *testing.T) {
+	_, before, after := examples(t)
+	annotated := before.DeepCopy()
+	annotated.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: "sha256:0"}
+	unreadable := profilesIn("shop")
+	unreadable.Data[profile.FileName] = "{"
+	for sentence, test := range map[string]struct {
+		reader  client.Reader
+		after   *v1alpha1.CryptoProfile
+		failure error
+		says    string
+	}{
+		"when the API server does not answer who may": {shopServing(t, before), annotated, errors.New("it is busy"), `whether "alice" may make CryptoProfile "payments" weaker could not be found out: it is busy`},
+		"when the namespace can't be read": {interceptor.NewClient(shopServing(t, before), interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return errors.New("the cache is not there")
+			},
+		}), after, nil, "whether a profile becomes weaker could not be found out: the cache is not there"},
+		"when what was served can't be read": {apiServerWith(t, namespace("shop", nil), unreadable, before), after, nil, "ConfigMap shop/crypto-broker-profiles: the set of profiles can't be read"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			response := guardWith(t, test.reader, true, test.failure).Handle(t.Context(), byAlice(change(t, before, test.after)))
+			if response.Allowed || response.Result.Code != http.StatusInternalServerError || !strings.Contains(response.Result.Message, test.says) {
+				t.Errorf("answered %v, expected %q", response.Result, test.says)
+			}
+		})
+	}
+}
+
+func TestWhatTheGuardDoesNotLookAt(t *testing.T) {
+	_, before, weak := examples(t)
+	deleting := weak.DeepCopy()
+	deleting.DeletionTimestamp, deleting.Finalizers = &dayOne, []string{"example.com/finalizer"}
+	labelled := before.DeepCopy()
+	labelled.Labels = map[string]string{"a": "b"}
+	annotated := before.DeepCopy()
+	annotated.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: "sha256:0"}
+	for sentence, request := range map[string]admission.Request{
+		"another label":                        change(t, before, labelled),
+		"an annotation that stays or goes":     change(t, annotated, before),
+		"a profile that is being deleted":      change(t, before, deleting),
+		"a deletion that makes nothing weaker": {AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: mustMarshal(t, before)}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			response := guardWith(t, shopServing(t, before), false, nil).Handle(t.Context(), byAlice(request))
+			if !response.Allowed || len(response.Warnings) > 0 {
+				t.Errorf("answered %v with the warnings %q", response.Result, response.Warnings)
+			}
+		})
+	}
+}
