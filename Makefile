@@ -57,6 +57,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-unit
 	$(MAKE) test-conformance
 	$(MAKE) test-clients
+	$(MAKE) test-traces
 	$(MAKE) test-apiserver
 	$(MAKE) test-cluster
 	$(MAKE) test-e2e
@@ -86,6 +87,10 @@ test-unit: ## Run the tests that need neither root nor a cluster.
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
 	go test -tags clients -count=1 ./test/clients/...
+
+.PHONY: test-traces
+test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
+	go test -tags traces -count=1 ./test/collector/...
 
 .PHONY: test-conformance
 test-conformance: ## Run a part of the published test vectors through the broker's socket (needs pip and OpenSSL).

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build traces && linux
+
+package collector_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// process is a program that runs until the test ends.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout output
+	stderr output
+	exited chan struct{}
+}
+
+// output is what a program writes, to be read while it does.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{} // closed and made anew with each write
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.more)
+	o.more = make(chan struct{})
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func start(t *testing.T, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), exited: make(chan struct{})}
+	p.stdout.more, p.stderr.more = make(chan struct{}), make(chan struct{})
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = &p.stdout, &p.stderr, env
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // its exit code is asked for where it matters
+	}()
+	t.Cleanup(func() {
+		p.signal(syscall.SIGKILL)
+		<-p.exited
+		if t.Failed() {
+			t.Logf("%s wrote\n%s", filepath.Base(program), p.stderr.String())
+		}
+	})
+	return p
+}
+
+func (p *process) signal(s syscall.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Error(err)
+	}
+}
+
+// stop ends it in order and returns how long that took.
+func (p *process) stop() time.Duration {
+	p.t.Helper()
+	began := time.Now()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(waitLimit):
+		p.t.Fatal("does not end")
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		p.t.Errorf("exit code %d", code)
+	}
+	return time.Since(began)
+}
+
+// says waits until an output has a text.
+func (p *process) says(o *output, text string) {
+	p.t.Helper()
+	deadline := time.After(waitLimit)
+	for {
+		o.mu.Lock()
+		more, found := o.more, strings.Contains(o.text.String(), text)
+		o.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-more:
+		case <-p.exited:
+			p.t.Fatalf("ended without writing %q", text)
+		case <-deadline:
+			p.t.Fatalf("did not write %q", text)
+		}
+	}
+}
+
+// broker is a running one.
+type broker struct {
+	*process
+	socket string
+}
+
+// startBroker runs a broker with these variables.
+func startBroker(t *testing.T, variables []string, args ...string) *broker {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "traces") // short, for the socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.WriteFile(filepath.Join(dir, "Profiles.yaml"), []byte(profiles), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"--profiles-dir", dir, "--socket-dir", filepath.Join(dir, "s"), "--callers", "app", "--status-address", "127.0.0.1:0"}, args...)
+	b := &broker{start(t, variables, brokerProgram, args...), filepath.Join(dir, "s", "app", "crypto-broker-server.sock")}
+	b.says(&b.stderr, `"msg":"listening"`)
+	return b
+}
+
+func (b *broker) connect() *grpc.ClientConn {
+	b.t.Helper()
+	conn, err := grpc.NewClient("unix://"+b.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// collector is a running one that passes spans on to a sink.
+type collector struct {
+	*process
+	grpc, http string // host:port
+}
+
+// startCollector runs a collector. security is how its receivers are set up for
+// TLS, in YAML, or empty.
+func startCollector(t *testing.T, to *sink, security string) *collector {
+	t.Helper()
+	c := &collector{grpc: reserve(t), http: reserve(t)}
+	config := fmt.Sprintf(`
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "%s"%s}
+      http: {endpoint: "%s"%s}
+exporters:
+  otlp_http: {endpoint: "%s", encoding: json, compression: none, sending_queue: {enabled: false}}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [otlp], exporters: [otlp_http]}
+`, c.grpc, security, c.http, security, to.URL)
+	c.process = start(t, []string{}, collectorProgram, "--config=yaml:"+config)
+	c.says(&c.stderr, "Everything is ready")
+	return c
+}
+
+// reserve returns an address that nobody else gets until the test ends: the port
+// is bound, but not listened on, so that the collector can take it.
+func reserve(t *testing.T) string {
+	t.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(socket) })
+	err = errors.Join(unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", address.(*unix.SockaddrInet4).Port)
+}
