@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// cluster is the cluster that the flags of kubectl name.
+type cluster struct {
+	rules         *clientcmd.ClientConfigLoadingRules
+	overrides     clientcmd.ConfigOverrides
+	allNamespaces bool
+}
+
+// flags adds to a command the flags by which kubectl finds a cluster.
+func (c *cluster) flags(cmd *cobra.Command, many bool) {
+	if c.rules == nil {
+		c.rules = clientcmd.NewDefaultClientConfigLoadingRules()
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`file` with clusters, users and contexts, in the place of KUBECONFIG and ~/.kube/config")
+	clientcmd.BindOverrideFlags(&c.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
+	if many {
+		flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces in the place of one")
+	}
+}
+
+// connect returns a client and the namespace: that of -n, else that of the
+// context; empty for all.
+func (c *cluster) connect() (kubernetes.Interface, string, error) {
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
+	settings, err := config.ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			err = errors.New("expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config")
+		}
+		return nil, "", fmt.Errorf("no cluster to ask: %w", err)
+	}
+	settings.QPS = -1 // the API server's fairness bounds what one person asks
+	settings.UserAgent = "kubectl-crypto_broker/" + programVersion()
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("no namespace: %w", err)
+	}
+	if c.allNamespaces {
+		namespace = ""
+	}
+	client, err := kubernetes.NewForConfig(settings)
+	if err != nil {
+		return nil, "", fmt.Errorf("preparing to ask the cluster at %s: %w", settings.Host, err)
+	}
+	return client, namespace, nil
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// explain tells of each pod in manifests whether it would get a broker.
+func (o *offline) explain(cmd *cobra.Command) error {
+	documents, err := readDocuments(*o.files, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	labelled := labelledNamespaces(documents)
+	seen, refused := 0, false
+	for _, d := range documents {
+		for _, item := range d.items() {
+			p, err := item.template(o.namespace)
+			if err != nil {
+				return err
+			}
+			if p == nil {
+				continue
+			}
+			seen++
+			said, bad, err := o.verdict(p, labelled)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+			}
+			refused = refused || bad
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
+		}
+	}
+	if seen == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "There is no pod in these manifests, and nothing that makes pods.")
+	}
+	if refused {
+		return errFound
+	}
+	return nil
+}
+
+// verdict says what would become of a pod; bad if it would be refused.
+func (o *offline) verdict(p *podTemplate, labelled map[string]bool) (said string, bad bool, err error) {
+	decision, err := o.wants(p, labelled)
+	if err == nil && decision.Inject {
+		_, _, err = webhook.Inject(p.pod, p.namespace, nil, o.template)
+	}
+	var refusal *webhook.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return "is refused: " + refusal.Error(), true, nil
+	case err != nil:
+		return "", false, err
+	case decision.Inject:
+		return "gets a broker", false, nil
+	}
+	said = "gets no broker: " + decision.Reason
+	if advice := wish(decision.Reason); advice != "" {
+		said += ". " + advice
+	}
+	return said, false, nil
+}

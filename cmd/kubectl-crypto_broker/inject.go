@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// offline is what commands without a cluster need to know.
+type offline struct {
+	files    *[]string
+	labelled bool
+	// namespace is that of objects that name none.
+	namespace string
+	template  webhook.Template
+}
+
+// flags adds the flags about the brokers of a cluster that is not asked.
+func (o *offline) flags(cmd *cobra.Command) {
+	o.files = filesFlag(cmd)
+	o.labelledFlag(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects that name none")
+	o.template = defaultTemplate()
+	flags.StringVar(&o.template.Image, "broker-image", o.template.Image, "`image` of brokers, as the operator has it")
+	flags.StringSliceVar(&o.template.AllowedImages, "allowed-broker-images", nil, "further `images` that pods may choose")
+	flags.Int32Var(&o.template.StatusPort, "broker-status-port", o.template.StatusPort, "status `port` of brokers")
+	flags.Int64Var(&o.template.SocketGroup, "socket-group", o.template.SocketGroup, "`id` of the group that owns the sockets")
+	flags.StringVar(&o.template.LogLevel, "broker-log-level", o.template.LogLevel, "log `level` of brokers")
+	flags.BoolVar(&o.template.RequireFIPS, "broker-require-fips", false, "brokers that refuse what FIPS 140-3 does not approve")
+}
+
+func (o *offline) labelledFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.labelled, "namespace-labelled", false, "take every namespace for one that is labelled cryptobroker.io/injection=enabled; Namespace manifests that are given tell it by themselves")
+}
+
+// defaultTemplate is that of an operator whose settings nobody changed.
+func defaultTemplate() webhook.Template {
+	return webhook.Template{
+		Image:       "ghcr.io/crypto-broker/broker:" + imageTag(),
+		PullPolicy:  corev1.PullIfNotPresent,
+		StatusPort:  9470,
+		SocketGroup: 60471,
+		LogLevel:    "info",
+		Version:     programVersion(),
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
+		},
+	}
+}
+
+// imageTag is the tag of the image that goes with this program.
+func imageTag() string {
+	tag := strings.TrimPrefix(programVersion(), "v")
+	if strings.ContainsAny(tag, "()+ ") || tag == "" {
+		return "latest"
+	}
+	return tag
+}
+
+// wants tells whether a pod of a manifest would get a broker, and why not.
+func (o *offline) wants(p *podTemplate, labelled map[string]bool) (webhook.Decision, error) {
+	if excluded(p.namespace) {
+		return webhook.Decision{Reason: "excluded namespace"}, nil
+	}
+	return webhook.Decide(p.pod, o.labelled || labelled[p.namespace])
+}
+
+func newInject() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inject -f FILE...",
+		Short: "Print manifests with brokers in their pods, without a cluster",
+		Long: `Prints manifests as they are given, with a broker in each pod that would get one. It is for looking at, and for
+testing policies against: apply the original, since in the cluster the operator adds what only it knows, such as
+the keys that sets of profiles are signed with.
+
+It reads Pods and everything that makes pods (Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs,
+PodTemplates, ReplicationControllers), also in Lists. Documents without such a pod are printed as they are, letter
+by letter. The same input gives the same output. Warnings and reasons go to standard error.`,
+		Example: `  ` + name + ` inject -f deployment.yaml | less
+  kustomize build overlays/production | ` + name + ` inject -f - --broker-image registry.example/broker:1.0.0`,
+		Args: noArguments,
+	}
+	var o offline
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		documents, err := readDocuments(*o.files, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		labelled := labelledNamespaces(documents)
+		var out bytes.Buffer
+		refused := false
+		for i, d := range documents {
+			changed := false
+			for _, item := range d.items() {
+				p, err := item.template(o.namespace)
+				if err != nil {
+					return err
+				}
+				if p == nil {
+					continue
+				}
+				said, injected, err := o.inject(p, labelled)
+				var refusal *webhook.Refusal
+				switch {
+				case errors.As(err, &refusal):
+					refused = true
+					for _, problem := range refusal.Problems {
+						fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", item.place, item.name(), problem)
+					}
+				case err != nil:
+					return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+				}
+				for _, line := range said {
+					fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.place, item.name(), line)
+				}
+				changed = changed || injected
+			}
+			if i > 0 {
+				out.WriteString("---\n")
+			}
+			if err := d.write(&out, changed); err != nil {
+				return err
+			}
+		}
+		if refused {
+			return errFound // and nothing is printed that would not be admitted
+		}
+		_, err = cmd.OutOrStdout().Write(out.Bytes())
+		return err
+	}
+	return cmd
+}
+
+// noProfiles begins a warning that says nothing where there is no cluster.
+const noProfiles = "namespace "
+
+// inject puts a broker into the pod if it would get one, and returns what there
+// is to say.
+func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []string, injected bool, err error) {
+	decision, err := o.wants(p, labelled)
+	if err != nil {
+		return nil, false, err
+	}
+	if !decision.Inject {
+		return []string{"gets no broker: " + decision.Reason}, false, nil
+	}
+	warnings, err := p.inject(o.template)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, warning := range warnings {
+		if !strings.HasPrefix(warning, noProfiles) {
+			said = append(said, warning)
+		}
+	}
+	return said, true, nil
+}
+
+// write writes a document as it was written, or as it was changed.
+func (d document) write(out *bytes.Buffer, changed bool) error {
+	if !changed {
+		out.Write(d.raw)
+		if len(d.raw) > 0 && d.raw[len(d.raw)-1] != '\n' {
+			out.WriteByte('\n')
+		}
+		return nil
+	}
+	data, err := yaml.Marshal(d.object)
+	if err != nil {
+		return err
+	}
+	out.Write(data)
+	return nil
+}

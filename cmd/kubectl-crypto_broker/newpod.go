@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// newPod is the broker that a pod would get now: a pod is created as a dry run,
+// which the API server shows to the operator and then forgets. It is the
+// operator's own word, and needs the right to create pods.
+func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+	deny, must := false, true
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "crypto-broker-dry-run-",
+			Namespace:    namespace,
+			Annotations:  map[string]string{v1alpha1.InjectAnnotation: "true"},
+		},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   &must,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "app", Image: "dry-run",
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &deny,
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+	pod, err := client.CoreV1().Pods(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return nil, fmt.Errorf("a pod that was created as a dry run in namespace %q was not admitted: %w", namespace, err)
+	}
+	if brokerOf(pod) == nil {
+		return nil, errNotInjected
+	}
+	return pod, nil
+}
+
+// errNotInjected is told where a pod that asks for a broker gets none.
+var errNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
+
+// isOutdated tells whether a pod's broker is another than the new pod's.
+func isOutdated(pod, now *corev1.Pod) bool {
+	_, asked := pod.Annotations[v1alpha1.ImageAnnotation]
+	if !asked && brokerOf(pod).Image != brokerOf(now).Image {
+		return true
+	}
+	stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
+	return stamped && !webhook.SameTemplate(stamp, now.Annotations[v1alpha1.InjectedAnnotation])
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// owner is what people know a pod by.
+type owner struct{ apiVersion, kind, namespace, name string }
+
+// String is kind/name as kubectl takes it; empty for a pod of its own.
+func (o owner) String() string {
+	if o.kind == "" {
+		return ""
+	}
+	return strings.ToLower(o.kind) + "/" + o.name
+}
+
+// owners finds owners and remembers them.
+type owners struct {
+	client kubernetes.Interface
+	known  map[types.UID]owner
+}
+
+func newOwners(client kubernetes.Interface) *owners {
+	return &owners{client: client, known: map[types.UID]owner{}}
+}
+
+// of is the pod's owner: of a ReplicaSet or a Job what controls it. Who may not
+// read these gets the ReplicaSet or the Job.
+func (o *owners) of(ctx context.Context, pod *corev1.Pod) (owner, error) {
+	direct := metav1.GetControllerOfNoCopy(pod)
+	if direct == nil {
+		return owner{}, nil
+	}
+	if known, ok := o.known[direct.UID]; ok {
+		return known, nil
+	}
+	found := owner{direct.APIVersion, direct.Kind, pod.Namespace, direct.Name}
+	var object metav1.Object
+	var err error
+	switch direct.APIVersion + " " + direct.Kind {
+	case "apps/v1 ReplicaSet":
+		object, err = o.client.AppsV1().ReplicaSets(pod.Namespace).Get(ctx, direct.Name, metav1.GetOptions{})
+	case "batch/v1 Job":
+		object, err = o.client.BatchV1().Jobs(pod.Namespace).Get(ctx, direct.Name, metav1.GetOptions{})
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return owner{}, fmt.Errorf("looking up what controls %s: %w", found, err)
+	}
+	if object != nil && err == nil {
+		if above := metav1.GetControllerOfNoCopy(object); above != nil {
+			found = owner{above.APIVersion, above.Kind, pod.Namespace, above.Name}
+		}
+	}
+	o.known[direct.UID] = found
+	return found, nil
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// noteMark begins messages that are not the answer.
+const noteMark = "note: "
+
+func newPods(cluster *cluster) *cobra.Command {
+	return listCommand(cluster, &cobra.Command{
+		Use:   "pods [NAME...]",
+		Short: "List pods with what their broker serves",
+		Long: `Lists the pods that have a broker or miss theirs, with what each broker says that it serves.
+
+  BROKER    current   the one that a new pod would get now (tried by creating a pod as a dry run)
+            outdated  another one: its workload can be restarted when it suits
+            present   there is one; what a new pod would get could not be found out
+            missing   there is none, though the pod asks for one
+            none      there is none and none is wanted (with --all)
+  SET       updated   the broker serves the namespace's set of profiles
+            partial   it does, without profiles that it can't read
+            behind    it serves an older set
+            refused   it serves an older set and refused a newer one; its log says why
+            starting  it has read no set yet
+            unknown   it could not be asked; -o wide says why
+
+A broker is asked through the API server's proxy, which needs the right to get pods/proxy.`,
+		Example: `  ` + name + ` pods
+  ` + name + ` pods -A -o wide
+  ` + name + ` pods -l app=orders -o json`,
+	}, "", true)
+}
+
+func newMissing(cluster *cluster) *cobra.Command {
+	return listCommand(cluster, &cobra.Command{
+		Use:   "missing",
+		Short: "List pods that should have a broker and have none",
+		Long: `Lists pods that ask for a broker and have none: they were created while the operator could not be called,
+or before the annotation or the label of their namespace was there. Restarting their workload brings it.`,
+		Example: `  ` + name + ` missing -A
+  ` + name + ` restart --missing -n shop`,
+		Args: noArguments,
+	}, brokerMissing, false)
+}
+
+func newOutdated(cluster *cluster) *cobra.Command {
+	return listCommand(cluster, &cobra.Command{
+		Use:   "outdated",
+		Short: "List pods whose broker is another than a new pod would get",
+		Long: `Lists pods whose broker has another image or other settings than a new pod would get now, as after an upgrade
+of the operator. They go on working; restarting their workload brings the new broker.
+
+What a new pod would get is found out by creating one as a dry run, which needs the right to create pods.`,
+		Example: `  ` + name + ` outdated -A
+  ` + name + ` restart --outdated -n shop`,
+		Args: noArguments,
+	}, brokerOutdated, false)
+}
+
+// listCommand makes a command that lists pods, those of one kind or all.
+func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *cobra.Command {
+	cluster.flags(cmd, true)
+	output := outputFlag(cmd)
+	selector := cmd.Flags().StringP("selector", "l", "", "label `selector` of pods, such as app=orders")
+	var withNone *bool
+	if all {
+		withNone = cmd.Flags().Bool("all", false, "list pods that want no broker, too, with the reason")
+	}
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		if err := output.check(); err != nil {
+			return err
+		}
+		client, namespace, err := cluster.connect()
+		if err != nil {
+			return err
+		}
+		survey := survey{client: client, ask: only != brokerMissing, all: withNone != nil && *withNone}
+		rows, notes, err := survey.rows(cmd.Context(), namespace, *selector)
+		if err != nil {
+			return err
+		}
+		for _, note := range notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), noteMark+note)
+		}
+		if only != "" {
+			rows = slices.DeleteFunc(rows, func(r row) bool { return r.Broker != only })
+		}
+		if len(names) > 0 {
+			if rows, err = named(rows, names); err != nil {
+				return err
+			}
+		}
+		if only == brokerOutdated && len(rows) == 0 && len(notes) > 0 {
+			return errFound // said in the notes
+		}
+		return output.write(cmd.OutOrStdout(), cmd.ErrOrStderr(), rows, cluster.allNamespaces)
+	}
+	return cmd
+}
+
+// named are the rows of the pods with these names.
+func named(rows []row, names []string) ([]row, error) {
+	var unknown []string
+	for _, name := range names {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.Pod == name }) {
+			unknown = append(unknown, fmt.Sprintf("%q", name))
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("no running pod that has or wants a broker is called %s; explain says why of one", strings.Join(unknown, ", "))
+	}
+	return slices.DeleteFunc(rows, func(r row) bool { return !slices.Contains(names, r.Pod) }), nil
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// restartedAt is the annotation by which kubectl rollout restart makes new pods.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// pollPause is the time between two looks at a rollout.
+const pollPause = 500 * time.Millisecond
+
+func newRestart(cluster *cluster) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restart [KIND/NAME...]",
+		Short: "Restart workloads one at a time, as kubectl rollout restart does",
+		Long: `Restarts workloads one at a time: the next one begins when all pods of the one before are new and available.
+If one does not come up, the command ends there and leaves the others as they are.
+
+Workloads are deployments, statefulsets and daemonsets, named here or found by --missing and --outdated. What
+cannot be restarted, such as a pod of its own or a job, is told and left alone.`,
+		Example: `  ` + name + ` restart deployment/orders -n shop
+  ` + name + ` restart --missing --outdated -A
+  ` + name + ` restart --outdated -n shop --dry-run`,
+	}
+	cluster.flags(cmd, true)
+	flags := cmd.Flags()
+	missing := flags.Bool("missing", false, "restart what has pods that miss their broker")
+	outdated := flags.Bool("outdated", false, "restart what has pods with an outdated broker")
+	yes := flags.BoolP("yes", "y", false, "don't ask whether to")
+	dryRun := flags.Bool("dry-run", false, "tell what would be restarted, and end")
+	timeout := flags.Duration("timeout", 10*time.Minute, "`time` that one workload has to come up")
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
+		if found := *missing || *outdated; found == (len(arguments) > 0) {
+			return usagef("expected either workloads as KIND/NAME, or --missing, --outdated or both")
+		}
+		if *timeout <= 0 {
+			return usagef("--timeout is %s, expected a time such as 10m", *timeout)
+		}
+		if _, err := parseWorkloads(arguments, ""); err != nil {
+			return err
+		}
+		if len(arguments) > 0 && cluster.allNamespaces {
+			return usagef("--all-namespaces is for --missing and --outdated")
+		}
+		client, namespace, err := cluster.connect()
+		if err != nil {
+			return err
+		}
+		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout}
+		var all []workload
+		if len(arguments) > 0 {
+			all, err = parseWorkloads(arguments, namespace)
+		} else {
+			all, err = r.find(cmd.Context(), namespace, *missing, *outdated)
+		}
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(r.out, "Nothing to restart.")
+			return nil
+		}
+		if err := r.check(cmd.Context(), all); err != nil {
+			return err
+		}
+		for _, w := range all {
+			fmt.Fprintf(r.out, "%s in namespace %s\n", w, w.namespace)
+		}
+		if *dryRun {
+			return nil
+		}
+		if !*yes {
+			if err := r.confirm(cmd.Context(), len(all)); err != nil {
+				return err
+			}
+		}
+		return r.restart(cmd.Context(), all)
+	}
+	return cmd
+}
+
+func parseWorkloads(arguments []string, namespace string) (all []workload, err error) {
+	for _, argument := range arguments {
+		w, err := parseWorkload(argument, namespace)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all, nil
+}
+
+// restarter restarts workloads.
+type restarter struct {
+	client    kubernetes.Interface
+	in        io.Reader
+	out, errs io.Writer
+	timeout   time.Duration
+}
+
+// find lists the workloads whose pods miss their broker or have an old one.
+func (r restarter) find(ctx context.Context, namespace string, missing, outdated bool) (all []workload, err error) {
+	rows, notes, err := survey{client: r.client}.rows(ctx, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range notes {
+		fmt.Fprintln(r.errs, noteMark+note)
+	}
+	for _, row := range rows {
+		if !(missing && row.Broker == brokerMissing || outdated && row.Broker == brokerOutdated) {
+			continue
+		}
+		w, can := row.owner.workload()
+		if !can {
+			of := row.Workload
+			if of == "" {
+				of = "nothing that makes it anew"
+			}
+			fmt.Fprintf(r.errs, noteMark+"pod %s/%s is %s and belongs to %s: it cannot be restarted here\n", row.Namespace, row.Pod, row.Broker, of)
+			continue
+		}
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all, nil
+}
+
+// check looks before anything is restarted whether everything can be.
+func (r restarter) check(ctx context.Context, all []workload) error {
+	var problems []error
+	for _, w := range all {
+		p, err := w.read(ctx, r.client)
+		if err != nil {
+			problems = append(problems, err)
+		} else if p.stuck != "" {
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %s", w, w.namespace, p.stuck))
+		}
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("nothing was restarted: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// confirm asks whether to go on.
+func (r restarter) confirm(ctx context.Context, n int) error {
+	what := "it"
+	if n > 1 {
+		what = fmt.Sprintf("these %d, one at a time", n)
+	}
+	fmt.Fprintf(r.out, "Restart %s? [y/N] ", what)
+	answer := make(chan string, 1)
+	go func() {
+		line, err := bufio.NewReader(r.in).ReadString('\n')
+		if err != nil && line == "" {
+			fmt.Fprintln(r.out)
+		}
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return errors.New("nothing was restarted")
+	case line := <-answer:
+		if line != "y" && line != "yes" {
+			return errors.New("nothing was restarted: it was not confirmed (answer y, or give --yes)")
+		}
+		return nil
+	}
+}
+
+// restart restarts one after the other and stops at the first that does not come
+// up.
+func (r restarter) restart(ctx context.Context, all []workload) error {
+	for i, w := range all {
+		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: restarting\n", i+1, len(all), w, w.namespace)
+		begin := time.Now()
+		if err := r.one(ctx, w); err != nil {
+			left := ""
+			if rest := len(all) - i - 1; rest > 0 {
+				left = fmt.Sprintf("; the other %d were not restarted", rest)
+			}
+			return fmt.Errorf("%s in namespace %s: %w%s", w, w.namespace, err, left)
+		}
+		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: done after %s\n", i+1, len(all), w, w.namespace, time.Since(begin).Round(time.Second))
+	}
+	return nil
+}
+
+// one restarts a workload and waits for its pods.
+func (r restarter) one(ctx context.Context, w workload) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)}},
+	}}})
+	if err != nil {
+		return err
+	}
+	if err := w.patch(ctx, r.client, patch); err != nil {
+		return err
+	}
+	said := ""
+	err = wait.PollUntilContextTimeout(ctx, pollPause, r.timeout, true, func(ctx context.Context) (bool, error) {
+		p, err := w.read(ctx, r.client)
+		if err != nil {
+			return false, err
+		}
+		if p.text != said {
+			said = p.text
+			fmt.Fprintf(r.out, "    %s\n", said)
+		}
+		if p.stuck != "" {
+			return false, errors.New(p.stuck)
+		}
+		return p.done, nil
+	})
+	if wait.Interrupted(err) {
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted while it was being restarted (%s)", said)
+		}
+		return fmt.Errorf("it did not come up within %s (%s): kubectl describe pods -n %s says more", r.timeout, said, w.namespace)
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// What there is to say of the broker of a pod.
+const (
+	brokerCurrent  = "current"  // the one that a new pod would get
+	brokerOutdated = "outdated" // another than that
+	brokerPresent  = "present"  // there is one; which a new pod would get is not known
+	brokerMissing  = "missing"  // there is none and should be one
+	brokerNone     = "none"     // there is none, and none is wanted
+)
+
+// What there is to say of the set of profiles that a broker serves.
+const (
+	setUpdated  = "updated"  // the namespace's
+	setBehind   = "behind"   // another
+	setRefused  = "refused"  // another, and it refused a newer one
+	setPartial  = "partial"  // the namespace's, without some profiles
+	setStarting = "starting" // none yet
+	setUnknown  = "unknown"  // see note
+)
+
+// row is what is told of a pod.
+type row struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	// Workload is what people restart to get a new pod, as kind/name.
+	Workload string `json:"workload,omitempty"`
+	Broker   string `json:"broker"`
+	Set      string `json:"set,omitempty"`
+	// Digest, Revision, Since and Reason are the broker's own words.
+	Digest   string     `json:"digest,omitempty"`
+	Revision int64      `json:"revision,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+	// Version is that of the operator that injected the broker.
+	Version string `json:"version,omitempty"`
+	Image   string `json:"image,omitempty"`
+	Node    string `json:"node,omitempty"`
+	// Note says why something is not known or not as it should be.
+	Note string `json:"note,omitempty"`
+
+	owner owner
+}
+
+// askers is how many brokers are asked at a time.
+const askers = 16
+
+// survey looks at the pods of a namespace, or of all where it is empty.
+type survey struct {
+	client kubernetes.Interface
+	// ask is whether brokers are asked what they serve.
+	ask bool
+	// all is whether pods that want no broker are told, too.
+	all bool
+}
+
+// rows are the pods, by namespace and name, and what could not be found out.
+func (s survey) rows(ctx context.Context, namespace, selector string) (rows []row, notes []string, err error) {
+	pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing pods: %w", err)
+	}
+	labelled, err := s.labelled(ctx, namespace)
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("which namespaces ask for brokers by label is not known: %v", err))
+	}
+	owners := newOwners(s.client)
+	sets := newSets(s.client)
+	var asked []int // rows of brokers to ask
+	var live []*corev1.Pod
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if ended(pod) || excluded(pod.Namespace) {
+			continue
+		}
+		r := describe(pod, labelled[pod.Namespace])
+		if r.Broker == brokerNone && !s.all {
+			continue
+		}
+		if r.owner, err = owners.of(ctx, pod); err != nil {
+			return nil, nil, err
+		}
+		r.Workload = r.owner.String()
+		if r.Broker == brokerPresent && s.ask {
+			asked = append(asked, len(rows))
+		}
+		rows = append(rows, r)
+		live = append(live, pod)
+	}
+	notes = append(notes, s.judgeTemplates(ctx, rows, live)...)
+	var group errgroup.Group
+	group.SetLimit(askers)
+	for _, i := range asked {
+		group.Go(func() error {
+			served(ctx, s.client, live[i], &rows[i], sets)
+			return nil
+		})
+	}
+	if err := errors.Join(group.Wait(), ctx.Err()); err != nil {
+		return nil, nil, err
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return strings.Compare(a.Namespace+"/"+a.Pod, b.Namespace+"/"+b.Pod)
+	})
+	return rows, notes, nil
+}
+
+// labelled are the namespaces that ask for brokers by their label.
+func (s survey) labelled(ctx context.Context, namespace string) (map[string]bool, error) {
+	all := map[string]bool{}
+	if namespace != "" {
+		ns, err := s.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if err != nil {
+			return all, err
+		}
+		all[namespace] = isLabelled(ns)
+		return all, nil
+	}
+	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.InjectionLabel + "=" + v1alpha1.InjectionEnabled})
+	if err != nil {
+		return all, err
+	}
+	for i := range list.Items {
+		all[list.Items[i].Name] = true
+	}
+	return all, nil
+}
+
+func isLabelled(ns *corev1.Namespace) bool {
+	return ns.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled
+}
+
+// judgeTemplates tells current brokers from outdated ones, by what a new pod
+// would get.
+func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.Pod) (notes []string) {
+	i := slices.IndexFunc(rows, func(r row) bool { return r.Broker == brokerPresent })
+	if i < 0 {
+		return nil
+	}
+	now, err := newPod(ctx, s.client, rows[i].Namespace)
+	if err != nil {
+		return []string{fmt.Sprintf("which brokers are outdated is not known: %v", err)}
+	}
+	for i := range rows {
+		if rows[i].Broker != brokerPresent {
+			continue
+		}
+		rows[i].Broker = brokerCurrent
+		if isOutdated(pods[i], now) {
+			rows[i].Broker = brokerOutdated
+		}
+	}
+	return nil
+}
+
+// describe tells what a pod says by itself.
+func describe(pod *corev1.Pod, byDefault bool) row {
+	r := row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: brokerNone}
+	if broker := brokerOf(pod); broker != nil {
+		r.Broker, r.Image = brokerPresent, broker.Image
+		stamp := pod.Annotations[v1alpha1.InjectedAnnotation]
+		r.Version = stamp[:max(0, strings.LastIndex(stamp, "/"))]
+		return r
+	}
+	decision, err := webhook.Decide(pod, byDefault)
+	switch {
+	case err != nil:
+		r.Broker, r.Note = brokerMissing, err.Error()
+	case decision.Inject:
+		r.Broker = brokerMissing
+	default:
+		r.Note = decision.Reason
+	}
+	return r
+}
+
+// brokerOf is the broker's container, nil if there is none.
+func brokerOf(pod *corev1.Pod) *corev1.Container {
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == v1alpha1.BrokerContainer {
+			return &pod.Spec.InitContainers[i]
+		}
+	}
+	return nil
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// excluded tells the namespaces that are never injected into.
+func excluded(namespace string) bool {
+	return namespace == v1alpha1.SystemNamespace || namespace == v1alpha1.NodeLeaseNamespace
+}

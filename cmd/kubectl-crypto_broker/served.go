@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+)
+
+// askTimeout bounds one question through the API server.
+const askTimeout = 5 * time.Second
+
+var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
+
+// served asks a pod's broker what it serves, by way of the API server's proxy,
+// and takes it into the row.
+func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *row, sets *sets) {
+	r.Set = setUnknown
+	port := statusPort(pod)
+	switch {
+	case !started(pod):
+		r.Set, r.Note = setStarting, "the broker has read no set yet"
+		return
+	case pod.Spec.HostNetwork || port == "":
+		r.Note = "the broker has no status port"
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	body, err := client.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, port, confirm.Path, nil).DoRaw(ctx)
+	if apierrors.IsForbidden(err) {
+		r.Note = "asking the broker needs the right to get pods/proxy"
+		return
+	}
+	if err != nil {
+		r.Note = "the broker did not answer: " + oneLine(err.Error())
+		return
+	}
+	var answer confirm.Answer
+	if len(body) > confirm.MaxBody || json.Unmarshal(body, &answer) != nil || !digestPattern.MatchString(answer.Digest) {
+		r.Note = "the broker's answer is not the expected JSON"
+		return
+	}
+	r.Digest, r.Revision, r.Reason = answer.Digest, answer.Revision, answer.Reason
+	if !answer.Since.IsZero() {
+		r.Since = &answer.Since
+	}
+	target, err := sets.of(ctx, pod.Namespace)
+	switch {
+	case err != nil:
+		r.Note = "the namespace's set is not known: " + oneLine(err.Error())
+	case answer.Digest == target && answer.Reason == string(profile.ProfilesRejected):
+		r.Set = setPartial
+	case answer.Digest == target:
+		r.Set = setUpdated
+	case strings.HasSuffix(answer.Reason, "Rejected"):
+		r.Set = setRefused
+	default:
+		r.Set = setBehind
+	}
+}
+
+// statusPort is the broker's port as its arguments have it, empty for none.
+func statusPort(pod *corev1.Pod) string {
+	port := ""
+	for _, argument := range brokerOf(pod).Args {
+		if value, is := strings.CutPrefix(argument, "--status-address="); is {
+			_, port, _ = strings.Cut(value, ":")
+		}
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return ""
+	}
+	return port
+}
+
+// started tells whether the kubelet calls the broker started.
+func started(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.InitContainerStatuses {
+		if status.Name == v1alpha1.BrokerContainer {
+			return status.Started != nil && *status.Started
+		}
+	}
+	return false
+}
+
+// sets are the digests of what the brokers of namespaces are to serve.
+type sets struct {
+	client kubernetes.Interface
+
+	mu    sync.Mutex
+	known map[string]func() (string, error)
+}
+
+func newSets(client kubernetes.Interface) *sets {
+	return &sets{client: client, known: map[string]func() (string, error){}}
+}
+
+// of is the digest of the namespace's set, asked for once.
+func (s *sets) of(ctx context.Context, namespace string) (string, error) {
+	s.mu.Lock()
+	once, ok := s.known[namespace]
+	if !ok {
+		once = sync.OnceValues(func() (string, error) {
+			set, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, v1alpha1.ProfilesConfigMap, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			file, is := set.Data[profile.FileName]
+			if !is {
+				return "", fmt.Errorf("the ConfigMap %s has no %s", v1alpha1.ProfilesConfigMap, profile.FileName)
+			}
+			return profile.Digest([]byte(file)), nil
+		})
+		s.known[namespace] = once
+	}
+	s.mu.Unlock()
+	return once()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
