@@ -46,7 +46,8 @@ func readHash(wire []byte, m proto.Message) bool {
 	var format uint64
 	var seen byte
 	for len(wire) > 0 {
-		tag, n := wire[0], 0
+		tag := wire[0]
+		var n int
 		wire = wire[1:]
 		switch tag {
 		case tagHashProfile:

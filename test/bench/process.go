@@ -243,10 +243,14 @@ func readMetrics(ctx context.Context, address string) (allocations, goroutines u
 // cpu is the time that the process has used processors.
 func (p *process) cpu() (time.Duration, error) {
 	// The clock of another process is its id, inverted (clock_getcpuclockid(3)).
-	clock := int32(^p.cmd.Process.Pid)<<3 | unix.CLOCK_PROCESS_CPUTIME_ID
+	return processorTime(int32(^p.cmd.Process.Pid)<<3 | unix.CLOCK_PROCESS_CPUTIME_ID)
+}
+
+// processorTime reads the clock of a process.
+func processorTime(clock int32) (time.Duration, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(clock, &t); err != nil {
-		return 0, fmt.Errorf("read the processor time of %s: %w", filepath.Base(p.cmd.Path), err)
+		return 0, fmt.Errorf("read the processor time of a process: %w", err)
 	}
 	return time.Duration(t.Nano()), nil
 }

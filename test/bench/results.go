@@ -77,8 +77,8 @@ func (r *results) rowOf(c *cell) row {
 	if found, ok := ratio(c, r.cell(c.load, inProcess, c.callers), perSecond); ok && c.way != inProcess {
 		w.OfInside = found.String()
 	}
+	w.CPU = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
 	if c.way != inProcess {
-		w.CPU = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
 		w.Allocs = fmt.Sprintf("%.0f", median(each(c.samples, func(s sample) float64 { return s.Allocations })))
 		w.Memory = mebibytes(median(each(c.samples, func(s sample) int64 { return s.Resident })))
 	}
