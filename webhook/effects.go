@@ -192,8 +192,8 @@ func (w *world) judge(ns *corev1.Namespace, minimum int) (withheld, allowed []do
 	}
 	ownBefore, clusterBefore := w.objects(ns.Name, w.before)
 	ownAfter, clusterAfter := w.objects(ns.Name, w.after)
-	before := w.effective(ownBefore, clusterBefore, ns)
-	after := w.effective(ownAfter, clusterAfter, ns)
+	before := w.effective("before", ownBefore, clusterBefore, ns)
+	after := w.effective("after", ownAfter, clusterAfter, ns)
 
 	caughtUp := state.Judge(downgrade.Candidates(ns.Name, before.Parts, ownBefore, clusterBefore), minimum).After
 	j := caughtUp.Judge(downgrade.Candidates(ns.Name, after.Parts, ownAfter, clusterAfter), minimum)
@@ -252,16 +252,18 @@ func (w *world) objects(namespace string, object client.Object) (own []v1alpha1.
 	return own, cluster
 }
 
-// effective is render.Effective, once for all namespaces without profiles of
-// their own for which the same ClusterCryptoProfiles are.
-func (w *world) effective(own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) render.Result {
+// effective is render.Effective, before or after the request, once for all
+// namespaces without profiles of their own for which the same ClusterCryptoProfiles
+// are.
+func (w *world) effective(when string, own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) render.Result {
 	if len(own) > 0 {
 		return render.Effective(own, cluster, ns)
 	}
 	var key strings.Builder
+	key.WriteString(when + "\n")
 	for i := range cluster {
 		if p := &cluster[i]; render.Selects(&p.Spec, ns.Labels) {
-			fmt.Fprintf(&key, "%s %d %s\n", p.Name, p.Generation, p.UID)
+			key.WriteString(p.Name + "\n")
 		}
 	}
 	if result, ok := w.rendered[key.String()]; ok {
