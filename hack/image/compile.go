@@ -17,14 +17,16 @@ import (
 type program struct {
 	name    string // of the image
 	file    string // of the program, in the image's root
-	path    string // of its package, in the repository
+	folder  string // of its module, in the repository
+	path    string // of its package, in the module
 	summary string
 }
 
 var programs = []program{
-	{"broker", "broker", "./cmd/broker", "Policy-governed cryptography on a Unix socket"},
-	{"operator", "operator", "./cmd/operator", "Puts Crypto Broker into pods and profiles into brokers"},
-	{"demo-app", "demo-app", "./test/app", "Application that calls its Crypto Broker, for the demo and the tests"},
+	{"broker", "broker", ".", "./cmd/broker", "Policy-governed cryptography on a Unix socket"},
+	{"operator", "operator", ".", "./cmd/operator", "Puts Crypto Broker into pods and profiles into brokers"},
+	{"demo-app", "demo-app", ".", "./test/app", "Application that calls its Crypto Broker, for the demo and the tests"},
+	{"client-app", "client-app", "clients/go", "./internal/app", "Application that calls its Crypto Broker through the Go client, for the tests"},
 }
 
 func programNames() string {
@@ -79,10 +81,14 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 		// them, the templates of HTML and every method that one might call are in.
 		arguments := []string{"build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version=" + version}
 		if o.cover != "" {
-			arguments = append(arguments, "-cover", "-coverpkg=./broker/...,./controllers/...,./webhook/...")
+			covered := "./..."
+			if each.folder == "." {
+				covered = "./broker/...,./controllers/...,./webhook/..."
+			}
+			arguments = append(arguments, "-cover", "-coverpkg="+covered)
 		}
 		command := exec.Command("go", append(arguments, "-o", binary, each.path)...)
-		command.Dir = o.source
+		command.Dir = filepath.Join(o.source, each.folder)
 		// A workspace file or flags of the caller's environment must not change what is built.
 		command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+o.arch, "GOFLAGS=", "GOWORK=off", "GOFIPS140="+cryptographicModule)
 		command.Stdout, command.Stderr = os.Stderr, os.Stderr

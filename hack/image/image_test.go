@@ -27,9 +27,9 @@ import (
 func source(t *testing.T, text string) string {
 	t.Helper()
 	folder := t.TempDir()
-	write(t, filepath.Join(folder, "go.mod"), "module example.org/programs\n\ngo 1.26.0\n")
 	for _, each := range programs {
-		write(t, filepath.Join(folder, each.path, "main.go"),
+		write(t, filepath.Join(folder, each.folder, "go.mod"), "module example.org/programs\n\ngo 1.26.0\n")
+		write(t, filepath.Join(folder, each.folder, each.path, "main.go"),
 			"package main\n\nvar version string\n\nfunc main() { println("+`"`+text+`"`+", version) }\n")
 	}
 	return folder

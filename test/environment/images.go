@@ -66,5 +66,5 @@ func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Imag
 	return images, nil
 }
 
-// Image is the full name of one image: "broker", "operator" or "demo-app".
+// Image is the full name of one image, for example "broker".
 func (i *Images) Image(name string) string { return i.Registry + "/" + name + ":" + i.Tag }
