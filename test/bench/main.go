@@ -121,7 +121,7 @@ func among(what, list string, known []string) ([]string, error) {
 
 func run(ctx context.Context, o options) (err error) {
 	if fips140.Version() != cryptographicModule {
-		return fmt.Errorf("this program has the cryptographic module %s, expected %s as the broker's images have it: use make bench, or GOFIPS140=%[2]s go run .",
+		return fmt.Errorf("this program has the cryptographic module %s, expected %[2]s as the broker's images have it: use make bench, or build it with GOFIPS140=%[2]s",
 			fips140.Version(), cryptographicModule)
 	}
 	progress("building the broker and the bare server")

@@ -192,12 +192,11 @@ func (p *process) serves(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
 	l, err := newLoad("hash-32", nil)
-	if err != nil {
-		return err
+	if err == nil {
+		err = unaryCall(conn, l)(ctx, 0)
 	}
-	return unaryCall(conn, l)(ctx, 0)
+	return errors.Join(err, conn.Close())
 }
 
 // freeAddress finds an address for the status port. Between this and the broker's
