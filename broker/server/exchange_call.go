@@ -172,7 +172,7 @@ func (x *exchange) judge(call *exchangeCall) error {
 func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began time.Time) time.Time {
 	s := x.server
 	c := &x.quick
-	*c = call{op: method.op, ctx: x.ctx}
+	*c = call{op: method.op, ctx: x.ctx, metadata: reusable(c.metadata)}
 	if wire.timeout > 0 {
 		c.deadline = began.Add(wire.timeout)
 	}

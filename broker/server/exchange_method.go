@@ -3,6 +3,8 @@
 package server
 
 import (
+	"sync"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -21,7 +23,8 @@ type exchangeMethod struct {
 	// looked at. Larger ones go to the workers.
 	quick int
 	// run serves a request. The reply may refer to the bytes of the request,
-	// which belong to the call: keys in them are overwritten.
+	// which belong to the call: keys in them are overwritten. It refers to the
+	// metadata of the call, too.
 	run func(c *call, request []byte) (proto.Message, error)
 }
 
@@ -44,21 +47,27 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 ) *exchangeMethod {
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
-	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
-		request := PRequest(new(Request))
+	run := func(c *call, wire []byte, request PRequest) (proto.Message, error) {
 		if err := unmarshal(wire, request); err != nil {
 			return nil, unreadable(op, request, err)
 		}
-		metadata := retag(nil, wire, requestField, replyField)
-		c.metadata = metadata
-		if err := checkMetadataSize(op, metadata); err != nil {
+		c.metadata = retag(c.metadata[:0], wire, requestField, replyField)
+		if err := checkMetadataSize(op, c.metadata); err != nil {
 			return nil, err
 		}
 		reply, err := adapt(c, request)
 		if err != nil {
 			return nil, err
 		}
-		identify(reply, replyField, metadata, c.warning)
+		identify(reply, replyField, c.metadata, c.warning)
 		return reply, nil
+	}
+	requests := sync.Pool{New: func() any { return PRequest(new(Request)) }}
+	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
+		request := requests.Get().(PRequest)
+		reply, err := run(c, wire, request)
+		proto.Reset(request)
+		requests.Put(request)
+		return reply, err
 	}}
 }
