@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,13 +84,16 @@ func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.C
 	if set.Refusal != "" {
 		return guarded{Result: set, annotations: state.Annotations(), state: state}
 	}
-	j := state.Judge(downgrade.Candidates(ns.Name, set.Parts, namespaced, cluster), g.minimum)
+	j, without := fitting(state, downgrade.Candidates(ns.Name, set.Parts, namespaced, cluster), g.minimum)
 	g.count(ns.Name, len(j.Withheld))
 	all := guarded{Result: set, annotations: j.After.Annotations(), state: j.After, withheld: j.Withheld, allowed: j.Allowed}
-	if j.IsUnchanged() {
+	if j.IsUnchanged() && len(without) == 0 {
 		return all
 	}
 	all.Namespaced, all.Cluster = maps.Clone(set.Namespaced), maps.Clone(set.Cluster)
+	for _, source := range without {
+		all.judge(source, v1alpha1.ReasonTooLarge, fmt.Sprintf("With the older profiles that stay in the place of weaker ones there is no room for this one in the set, which has at most %d bytes.", render.MaxSetSize))
+	}
 	for _, c := range j.Withheld {
 		all.judge(c.Source, v1alpha1.ReasonDowngradeWithheld, c.Withheld())
 	}
@@ -101,6 +106,45 @@ func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.C
 	}
 	all.fill(j.Served)
 	return all
+}
+
+// fitting judges the candidates, and returns those of the namespace for which there
+// is no room beside the older profiles that stay, the largest first: whoever may
+// write the profiles of a namespace cannot keep the cluster's from it by that.
+func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum int) (j downgrade.Judgement, without []downgrade.Source) {
+	j = state.Judge(candidates, minimum)
+	for !j.IsUnchanged() && size(j.Served) > render.MaxSetSize {
+		largest, most := -1, 0
+		for i, c := range candidates {
+			if c.Source.Kind != downgrade.KindNamespaced {
+				continue
+			}
+			takes := 0
+			if k := slices.IndexFunc(j.Served, func(p profile.Profile) bool { return p.Name == c.Profile.Name }); k >= 0 {
+				takes = size(j.Served[k : k+1])
+			}
+			if takes > most {
+				largest, most = i, takes
+			}
+		}
+		if largest < 0 {
+			break // all that is left is the cluster's
+		}
+		without = append(without, candidates[largest].Source)
+		candidates = slices.Delete(slices.Clone(candidates), largest, largest+1)
+		j = state.Judge(candidates, minimum)
+	}
+	return j, without
+}
+
+// size is how many bytes a set with these profiles has, more than any where it
+// can't be written.
+func size(profiles []profile.Profile) int {
+	data, err := profile.Marshal(&profile.Document{Profiles: profiles})
+	if err != nil {
+		return math.MaxInt
+	}
+	return len(data)
 }
 
 // judge says why an object's profile is not in the set.

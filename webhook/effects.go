@@ -213,7 +213,7 @@ func (w *world) state(namespace string) (downgrade.State, error) {
 	if set == nil {
 		return downgrade.State{}, nil
 	}
-	key := strings.Join([]string{set.Data[profile.FileName], set.Annotations[downgrade.RemovedAnnotation], set.Annotations[downgrade.HistoryAnnotation]}, "\x00")
+	key := strings.Join([]string{set.Data[profile.FileName], set.Annotations[v1alpha1.RemovedProfilesAnnotation], set.Annotations[v1alpha1.ProfilesHistoryAnnotation]}, "\x00")
 	if state, ok := w.states[key]; ok {
 		return state, nil
 	}

@@ -85,6 +85,18 @@ const (
 	InjectedAnnotation = "cryptobroker.io/injected"
 )
 
+// Annotations of a namespace's ConfigMap of profiles. They are no keys of it,
+// because each key is a file in every pod with a broker.
+const (
+	// RemovedProfilesAnnotation is a profile file with the profiles that were in
+	// the set and are not any more.
+	RemovedProfilesAnnotation = "cryptobroker.io/removed-profiles"
+
+	// ProfilesHistoryAnnotation is JSON: how often each name was allowed to become
+	// weaker, and whether there was no more room for a removed profile.
+	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
+)
+
 // AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest
 // of exactly one change that makes its profile weaker, and allows it. Several are
 // separated by commas. Who writes it needs the verb "weaken" on the object.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -178,8 +179,8 @@ func TestAStateThatCannotBeReadIsAnErrorAndSaysWhere(t *testing.T) {
 		want        string
 	}{
 		"no YAML":            {file: "{", annotations: memory, want: "the set of profiles can't be read"},
-		"no YAML in memory":  {annotations: map[string]string{RemovedAnnotation: "["}, want: "the annotation cryptobroker.io/removed-profiles can't be read"},
-		"no JSON in history": {annotations: map[string]string{HistoryAnnotation: "1"}, want: "the annotation cryptobroker.io/profiles-history can't be read"},
+		"no YAML in memory":  {annotations: map[string]string{v1alpha1.RemovedProfilesAnnotation: "["}, want: "the annotation cryptobroker.io/removed-profiles can't be read"},
+		"no JSON in history": {annotations: map[string]string{v1alpha1.ProfilesHistoryAnnotation: "1"}, want: "the annotation cryptobroker.io/profiles-history can't be read"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			state, err := Read(test.file, test.annotations, render.Result{})

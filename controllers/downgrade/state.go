@@ -10,22 +10,12 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// Annotations of a namespace's ConfigMap. They are no keys of it, because each
-// key is a file in every pod with a broker.
-const (
-	// RemovedAnnotation is a profile file with the profiles that were in the set
-	// and are not any more.
-	RemovedAnnotation = "cryptobroker.io/removed-profiles"
-	// HistoryAnnotation is JSON: how often each name was allowed to become
-	// weaker, and whether there was no more room for a removed profile.
-	HistoryAnnotation = "cryptobroker.io/profiles-history"
-)
-
-// maxMemory is how many bytes the annotations take together. Kubernetes allows
+// maxMemory is how many bytes the two annotations take together. Kubernetes allows
 // 256 KiB for all annotations of an object.
 const maxMemory = 192 << 10
 
@@ -40,7 +30,7 @@ type State struct {
 	forgetful bool
 }
 
-// history is the JSON of HistoryAnnotation.
+// history is the JSON of ProfilesHistoryAnnotation.
 type history struct {
 	Weakened  map[string]int `json:"weakened,omitempty"`
 	Forgetful bool           `json:"forgetful,omitempty"`
@@ -63,12 +53,12 @@ func Read(file string, annotations map[string]string, rendered render.Result) (S
 		errs = append(errs, err)
 	}
 	var err error
-	s.removed, err = profiles("the annotation "+RemovedAnnotation, annotations[RemovedAnnotation])
+	s.removed, err = profiles("the annotation "+v1alpha1.RemovedProfilesAnnotation, annotations[v1alpha1.RemovedProfilesAnnotation])
 	errs = append(errs, err)
 	var h history
-	if text := annotations[HistoryAnnotation]; text != "" {
+	if text := annotations[v1alpha1.ProfilesHistoryAnnotation]; text != "" {
 		if err := json.Unmarshal([]byte(text), &h); err != nil {
-			errs = append(errs, fmt.Errorf("the annotation %s can't be read: %w", HistoryAnnotation, err))
+			errs = append(errs, fmt.Errorf("the annotation %s can't be read: %w", v1alpha1.ProfilesHistoryAnnotation, err))
 		}
 	}
 	s.weakened, s.forgetful = h.Weakened, h.Forgetful
@@ -98,16 +88,16 @@ func (s State) IsEmpty() bool { return len(s.removed)+len(s.weakened) == 0 && !s
 // Annotations are those of a ConfigMap that holds this State. The same State has
 // always the same; there are both keys, with an empty value for nothing.
 func (s State) Annotations() map[string]string {
-	annotations := map[string]string{RemovedAnnotation: "", HistoryAnnotation: ""}
+	annotations := map[string]string{v1alpha1.RemovedProfilesAnnotation: "", v1alpha1.ProfilesHistoryAnnotation: ""}
 	if len(s.removed) > 0 {
-		annotations[RemovedAnnotation] = string(file(s.removed))
+		annotations[v1alpha1.RemovedProfilesAnnotation] = string(file(s.removed))
 	}
 	if len(s.weakened) > 0 || s.forgetful {
 		data, err := json.Marshal(history{Weakened: s.weakened, Forgetful: s.forgetful})
 		if err != nil {
 			panic("downgrade: " + err.Error()) // names and numbers
 		}
-		annotations[HistoryAnnotation] = string(data)
+		annotations[v1alpha1.ProfilesHistoryAnnotation] = string(data)
 	}
 	return annotations
 }
