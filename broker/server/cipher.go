@@ -48,13 +48,13 @@ func (s *Server) decryptData(c *call, name string, source keySource, sealed engi
 }
 
 func checkCipherMetadata(op engine.Operation, field string, nonce, aad, tag []byte) error {
-	if err := checkSize(op, field+".nonce", len(nonce), maxNonceSize); err != nil {
+	if err := checkPartSize(op, field, ".nonce", len(nonce), maxNonceSize); err != nil {
 		return err
 	}
-	if err := checkSize(op, field+".aad", len(aad), maxAADSize); err != nil {
+	if err := checkPartSize(op, field, ".aad", len(aad), maxAADSize); err != nil {
 		return err
 	}
-	return checkSize(op, field+".tag", len(tag), maxTagSize)
+	return checkPartSize(op, field, ".tag", len(tag), maxTagSize)
 }
 
 // cipher finds the policy and the key of a request.

@@ -37,7 +37,7 @@ func (k keySource) check(op engine.Operation, largest int) error {
 		}
 		return nil
 	case k.byValue:
-		return checkSize(op, k.field+".rawKey", len(k.raw), largest)
+		return checkPartSize(op, k.field, ".rawKey", len(k.raw), largest)
 	default:
 		return invalid(op, k.field, "is empty, expected keyId or rawKey")
 	}

@@ -80,6 +80,15 @@ func checkSize(op engine.Operation, field string, size, largest int) error {
 	return nil
 }
 
+// checkPartSize does the same for a field inside another one. Their names are only
+// put together for an error.
+func checkPartSize(op engine.Operation, field, part string, size, largest int) error {
+	if size > largest {
+		return checkSize(op, field+part, size, largest)
+	}
+	return nil
+}
+
 // invalid refuses a request for one of its fields. The sentence never quotes
 // the field's value.
 func invalid(op fmt.Stringer, field, format string, args ...any) error {

@@ -5,6 +5,8 @@ package server
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -56,20 +58,22 @@ func (s *Server) encryptDataV0(c *call, request *v0.EncryptDataRequest) (*v0.Enc
 	if err != nil {
 		return nil, err
 	}
-	reply := &v0.EncryptDataResponse{
-		Ciphertext:     sealed.Ciphertext,
-		CipherMetadata: &v0.CipherMetadata{Nonce: sealed.Nonce, Tag: sealed.Tag},
-		Descriptor_: &v0.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.op.String(), Algorithm: algorithm,
-		},
-	}
+	// One allocation for all of it.
+	made := &struct {
+		reply      v0.EncryptDataResponse
+		cipher     v0.CipherMetadata
+		descriptor v0.CryptoDescriptor
+	}{}
+	made.reply.Ciphertext, made.cipher.Nonce, made.cipher.Tag = sealed.Ciphertext, sealed.Nonce, sealed.Tag
+	made.descriptor.Profile, made.descriptor.Operation, made.descriptor.Algorithm = request.GetProfile(), c.op.String(), algorithm
+	made.reply.CipherMetadata, made.reply.Descriptor_ = &made.cipher, &made.descriptor
 	if given != nil {
-		reply.CipherMetadata.Aad = given.Aad
+		made.cipher.Aad = given.Aad
 	}
 	if source.byID {
-		reply.CipherMetadata.KeyId = &source.id
+		made.cipher.KeyId = proto.String(source.id)
 	}
-	return reply, nil
+	return &made.reply, nil
 }
 
 func (s *Server) decryptDataV0(c *call, request *v0.DecryptDataRequest) (*v0.DecryptDataResponse, error) {

@@ -5,6 +5,8 @@ package server
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -56,20 +58,22 @@ func (s *Server) encryptDataV1(c *call, request *v1.EncryptDataRequest) (*v1.Enc
 	if err != nil {
 		return nil, err
 	}
-	reply := &v1.EncryptDataResponse{
-		Ciphertext:     sealed.Ciphertext,
-		CipherMetadata: &v1.CipherMetadata{Nonce: sealed.Nonce, Tag: sealed.Tag},
-		Descriptor_: &v1.CryptoDescriptor{
-			Profile: request.GetProfile(), Operation: c.op.String(), Algorithm: algorithm,
-		},
-	}
+	// One allocation for all of it.
+	made := &struct {
+		reply      v1.EncryptDataResponse
+		cipher     v1.CipherMetadata
+		descriptor v1.CryptoDescriptor
+	}{}
+	made.reply.Ciphertext, made.cipher.Nonce, made.cipher.Tag = sealed.Ciphertext, sealed.Nonce, sealed.Tag
+	made.descriptor.Profile, made.descriptor.Operation, made.descriptor.Algorithm = request.GetProfile(), c.op.String(), algorithm
+	made.reply.CipherMetadata, made.reply.Descriptor_ = &made.cipher, &made.descriptor
 	if given != nil {
-		reply.CipherMetadata.Aad = given.Aad
+		made.cipher.Aad = given.Aad
 	}
 	if source.byID {
-		reply.CipherMetadata.KeyId = &source.id
+		made.cipher.KeyId = proto.String(source.id)
 	}
-	return reply, nil
+	return &made.reply, nil
 }
 
 func (s *Server) decryptDataV1(c *call, request *v1.DecryptDataRequest) (*v1.DecryptDataResponse, error) {
