@@ -37,7 +37,7 @@ cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, 
 ##@ Build it
 
 .PHONY: build
-build: ## Build the broker and the operator as static binaries into .cache/bin.
+build: ## Build the broker, the operator and the command line as static binaries into .cache/bin.
 	mkdir -p $(BIN)
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace -o $(BIN)/ ./cmd/...
 
@@ -74,6 +74,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	$$(hack/tools/build golangci-lint) run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/conformance && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/go && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/deployment && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 
 .PHONY: test-unit
@@ -91,6 +92,10 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 .PHONY: test-traces
 test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
 	go test -tags traces -count=1 ./test/collector/...
+
+.PHONY: test-deployment
+test-deployment: ## Run what docs/deployment shows, in containers and processes (Linux, root; downloads Podman once, by apt-get and pip).
+	cd test/deployment && go test -count=1 ./...
 
 .PHONY: test-conformance
 test-conformance: ## Run a part of the published test vectors through the broker's socket (needs pip and OpenSSL).
@@ -110,7 +115,7 @@ fuzz: ## Fuzz each target for FUZZTIME (2m): profiles, subjects, PEM, requests f
 test-apiserver: ## Run the tests against a real API server and etcd.
 	hack/cluster/cluster build
 	hack/tools/build helm kustomize >/dev/null
-	go test -tags apiserver -timeout 20m ./api/... ./controllers/... ./webhook/... ./test/chart/...
+	go test -tags apiserver -timeout 20m ./api/... ./controllers/... ./webhook/... ./cmd/... ./test/chart/...
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.

@@ -125,7 +125,8 @@ func (r restarter) find(ctx context.Context, namespace string, missing, outdated
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
 	for _, row := range rows {
-		if !(missing && row.Broker == brokerMissing || outdated && row.Broker == brokerOutdated) {
+		concerned := missing && row.Broker == brokerMissing || outdated && row.Broker == brokerOutdated
+		if !concerned {
 			continue
 		}
 		w, can := row.owner.workload()

@@ -111,10 +111,10 @@ type reconciler struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var found v1alpha1.ClusterCryptoProfile
 	err := r.client.Get(ctx, request.NamespacedName, &found)
-	if client.IgnoreNotFound(err) != nil {
+	exists := !apierrors.IsNotFound(err)
+	if exists && err != nil {
 		return reconcile.Result{}, err
 	}
-	exists := err == nil
 	ours := found.Labels[v1alpha1.CatalogueLabel] == v1alpha1.CatalogueLabelValue
 	switch {
 	case !slices.Contains(r.options.Profiles, request.Name):
@@ -130,11 +130,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	case exists && !found.DeletionTimestamp.IsZero():
 		return reconcile.Result{}, nil // comes back when it is gone
-	case r.options.Ready != nil && r.options.Ready() != nil:
+	case !r.ready():
 		return reconcile.Result{RequeueAfter: validatorPause}, nil
 	}
 	return r.apply(ctx, request.Name, exists, &found)
 }
+
+// ready tells whether the webhook that validates profiles serves.
+func (r *reconciler) ready() bool { return r.options.Ready == nil || r.options.Ready() == nil }
 
 // apply makes the object what the catalogue says. One that is not there is made
 // without force: what somebody else makes meanwhile is theirs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,11 +37,12 @@ func top(ctx context.Context, live client.Reader, owner corev1.ObjectReference) 
 	var object metav1.PartialObjectMetadata
 	object.APIVersion, object.Kind = owner.APIVersion, owner.Kind
 	err := live.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, &object)
-	if client.IgnoreNotFound(err) != nil {
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return owner, fmt.Errorf("looking up what controls %s %s/%s: %w", owner.Kind, owner.Namespace, owner.Name, err)
 	}
 	above := metav1.GetControllerOfNoCopy(&object)
-	if err != nil || object.UID != owner.UID || above == nil {
+	if gone || object.UID != owner.UID || above == nil {
 		return owner, nil
 	}
 	return corev1.ObjectReference{APIVersion: above.APIVersion, Kind: above.Kind, Namespace: owner.Namespace, Name: above.Name, UID: above.UID}, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
@@ -53,10 +54,11 @@ type found struct {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var namespace corev1.Namespace
 	err := r.cached.Get(ctx, request.NamespacedName, &namespace)
-	if client.IgnoreNotFound(err) != nil {
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return reconcile.Result{}, err
 	}
-	if err != nil || !namespace.DeletionTimestamp.IsZero() || r.options.excluded(request.Name) {
+	if gone || !namespace.DeletionTimestamp.IsZero() || r.options.excluded(request.Name) {
 		r.forget(request.Name)
 		return reconcile.Result{}, nil
 	}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+var update = flag.Bool("update", false, "write golden files instead of comparing with them")
+
+// call runs the plugin and returns its exit code and what it wrote.
+func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// golden compares with a file in testdata, or writes it.
+func golden(t *testing.T, name, found string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(found), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), found); diff != "" {
+		t.Errorf("found (+) other than %s (-); if that is meant, run go test ./cmd/kubectl-crypto_broker -update:\n%s", path, diff)
+	}
+}
+
+// withoutVersion takes out of an output what follows the build of the test.
+func withoutVersion(text string) string {
+	return strings.ReplaceAll(text, "broker:"+imageTag(), "broker:VERSION")
+}
+
+func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		code int
+	}{
+		"help.txt":             {[]string{"--help"}, exitOK},
+		"help-inject.txt":      {[]string{"help", "inject"}, exitOK},
+		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, exitFailed},
+		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, exitOK},
+		"validate-refused.txt": {[]string{"validate", "-f", "testdata/refused.yaml"}, exitFailed},
+		"explain.txt":          {[]string{"explain", "-f", "testdata/kinds.yaml"}, exitOK},
+		"explain-refused.txt":  {[]string{"explain", "-f", "testdata/refused.yaml"}, exitFailed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := call(t, "", test.args...)
+			if code != test.code {
+				t.Errorf("exit code %d, expected %d", code, test.code)
+			}
+			golden(t, name, withoutVersion("$ kubectl crypto-broker "+strings.Join(test.args, " ")+"\n"+stdout+"--- standard error\n"+stderr))
+		})
+	}
+}
+
+func TestWhatIsPrintedIsWhatTheWebhookMakes(t *testing.T) {
+	files := []string{"testdata/app.yaml", "testdata/kinds.yaml"}
+	code, stdout, stderr := call(t, "", "inject", "-f", files[0], "-f", files[1])
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	given, err := readDocuments(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := readDocuments([]string{"-"}, strings.NewReader(stdout))
+	if err != nil || len(printed) != len(given) {
+		t.Fatalf("%d documents were printed, expected %d: %v", len(printed), len(given), err)
+	}
+	labelled, injected := labelledNamespaces(given), 0
+	for i := range given {
+		for j, item := range given[i].items() {
+			before, err := item.template("default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := printed[i].items()[j].template("default")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before == nil {
+				continue
+			}
+			want := before.pod
+			if decision, err := (&offline{}).wants(before, labelled); err != nil {
+				t.Fatal(err)
+			} else if decision.Inject {
+				injected++
+				if want, _, err = webhook.Inject(before.pod, before.namespace, nil, defaultTemplate()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !equality.Semantic.DeepEqual(want, after.pod) {
+				t.Errorf("%s: found other than expected:\n%s", item.name(), cmp.Diff(want, after.pod))
+			}
+		}
+	}
+	if injected != 3 {
+		t.Errorf("%d pods got a broker, expected 3", injected)
+	}
+	if !strings.Contains(stdout, "unknownField: stays") || !strings.Contains(stdout, `a: "b"   # kept`) {
+		t.Errorf("something that was written is gone:\n%s", stdout)
+	}
+}
+
+func TestInjectingTwiceIsTheSameAsOnce(t *testing.T) {
+	_, once, _ := call(t, "", "inject", "-f", "testdata/app.yaml", "-f", "testdata/kinds.yaml")
+	code, twice, stderr := call(t, once, "inject", "-f", "-")
+	if diff := cmp.Diff(once, twice); code != exitOK || diff != "" {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, diff)
+	}
+}
+
+func TestDocumentsThatAreNotTouchedStayLetterByLetter(t *testing.T) {
+	const document = "# first\napiVersion:   v1\nkind: ConfigMap # odd   spaces\nmetadata: {name: a}\n---\n# nothing in here\n---\n{\"kind\": \"Secret\"}\n"
+	code, stdout, stderr := call(t, document, "inject", "-f", "-")
+	if code != exitOK || stdout != document {
+		t.Errorf("exit code %d, %s, found\n%s", code, stderr, stdout)
+	}
+}
+
+func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	tests := map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"no such command":                {[]string{"list"}, exitUsage, `kubectl crypto-broker: unknown command "list" (see kubectl crypto-broker --help)`},
+		"no such flag":                   {[]string{"pods", "--every"}, exitUsage, "kubectl crypto-broker pods: unknown flag: --every"},
+		"no such format":                 {[]string{"pods", "-o", "xml"}, exitUsage, `--output is "xml", expected table, wide, json, yaml`},
+		"nothing to restart":             {[]string{"restart"}, exitUsage, "expected either workloads as KIND/NAME, or --missing, --outdated or both"},
+		"both to restart":                {[]string{"restart", "deploy/a", "--missing"}, exitUsage, "expected either workloads as KIND/NAME"},
+		"what can't be restarted":        {[]string{"restart", "pod/a"}, exitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
+		"no time to come up":             {[]string{"restart", "deploy/a", "--timeout", "0s"}, exitUsage, "--timeout is 0s, expected a time such as 10m"},
+		"one workload in all":            {[]string{"restart", "deploy/a", "-A"}, exitUsage, "--all-namespaces is for --missing and --outdated"},
+		"no manifest":                    {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
+		"a manifest that there is not":   {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
+		"neither a pod nor a manifest":   {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or -f FILE"},
+		"no cluster":                     {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
+		"an argument that means nothing": {[]string{"missing", "x"}, exitUsage, `unexpected argument "x"`},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			code, stdout, stderr := call(t, "", test.args...)
+			if code != test.code || stdout != "" || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit code %d, found %q, %q", code, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestAManifestThatCannotBeReadIsToldByItsPlace(t *testing.T) {
+	tests := map[string]struct{ stdin, says string }{
+		"no YAML":               {"a: [b", "standard input, document 1: "},
+		"a field that is twice": {"a: 1\n---\nb: 1\nb: 2\n", "standard input, document 2: "},
+		"no template":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n", `Deployment "a" has no spec.template, expected the template of a pod there`},
+		"no pod in it":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", `the pod in Pod "a" cannot be read`},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			if code, _, stderr := call(t, test.stdin, "validate", "-f", "-"); code != exitFailed || !strings.Contains(stderr, test.says) {
+				t.Errorf("exit code %d, found %q", code, stderr)
+			}
+		})
+	}
+}
+
+func TestVersionAndCompletion(t *testing.T) {
+	if code, stdout, _ := call(t, "", "version"); code != exitOK || !strings.HasPrefix(stdout, "kubectl-crypto_broker ") {
+		t.Errorf("exit code %d, found %q", code, stdout)
+	}
+	if code, stdout, _ := call(t, "", "__complete", "pods", "-o", ""); code != exitOK || !strings.Contains(stdout, "wide\n") {
+		t.Errorf("exit code %d, found %q", code, stdout)
+	}
+}

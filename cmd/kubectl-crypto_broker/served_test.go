@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// proxy answers as an API server does for one pod and the ConfigMap of its
+// namespace. A real one proxies to no address of this machine, which is where a
+// test's broker would be; test/e2e asks a real broker through a real one.
+func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/shop/pods/http:orders:9470/proxy/profiles", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, answer)
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/shop/configmaps/"+v1alpha1.ProfilesConfigMap, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(&corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			Data:     map[string]string{profile.FileName: "set"},
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
+		Spec: corev1.PodSpec{InitContainers: []corev1.Container{{
+			Name: v1alpha1.BrokerContainer, Args: []string{"--socket-group=1", "--status-address=:9470"},
+		}}},
+		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: v1alpha1.BrokerContainer, Started: new(true)}}},
+	}
+	for _, change := range change {
+		change(pod)
+	}
+	return pod
+}
+
+func TestABrokerSaysWhatItServes(t *testing.T) {
+	current, older := profile.Digest([]byte("set")), profile.Digest([]byte("older"))
+	said := func(digest, reason string) string {
+		return fmt.Sprintf(`{"digest":%q,"revision":7,"since":"2026-11-20T12:00:00Z","reason":%q}`, digest, reason)
+	}
+	tests := map[string]struct {
+		status int
+		answer string
+		pod    func(*corev1.Pod)
+		set    string
+		note   string
+	}{
+		"the namespace's set":                             {200, said(current, "Loaded"), nil, setUpdated, ""},
+		"that without some profiles":                      {200, said(current, "ProfilesRejected"), nil, setPartial, ""},
+		"an older one":                                    {200, said(older, "Loaded"), nil, setBehind, ""},
+		"an older one, and refused a newer":               {200, said(older, "SetRejected"), nil, setRefused, ""},
+		"something that no broker says":                   {200, `{"digest":"x"}`, nil, setUnknown, "not the expected JSON"},
+		"more than a broker says":                         {200, strings.Repeat(" ", 5000) + said(current, "Loaded"), nil, setUnknown, "not the expected JSON"},
+		"nothing, since nobody may ask":                   {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil, setUnknown, "needs the right to get pods/proxy"},
+		"nothing, since it can't be reached":              {503, `no route`, nil, setUnknown, "the broker did not answer"},
+		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, setUnknown, "no status port"},
+		"nothing, since it is on the network of its node": {200, "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, setUnknown, "no status port"},
+		"nothing, since it has not started":               {200, "", func(p *corev1.Pod) { p.Status.InitContainerStatuses = nil }, setStarting, "read no set yet"},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			client := proxy(t, test.status, test.answer)
+			var change []func(*corev1.Pod)
+			if test.pod != nil {
+				change = append(change, test.pod)
+			}
+			var r row
+			served(t.Context(), client, brokerPod(change...), &r, newSets(client))
+			if r.Set != test.set || !strings.Contains(r.Note, test.note) || test.note == "" && (r.Note != "" || r.Revision != 7 || r.Since == nil) {
+				t.Errorf("found %+v", r)
+			}
+		})
+	}
+}
