@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,12 +77,39 @@ func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger
 	}
 }
 
+// usageIndent is how far the text about a variable is from the left, in columns.
+const usageIndent = 6
+
+// wrapped breaks a text into lines of at most that many columns.
+func wrapped(text string, width int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		line := ""
+		for word := range strings.FieldsSeq(text) {
+			switch {
+			case line == "":
+				line = word
+			case len(line)+1+len(word) > width:
+				if !yield(line) {
+					return
+				}
+				line = word
+			default:
+				line += " " + word
+			}
+		}
+		yield(line)
+	}
+}
+
 // variableUsages describes the settings that have no flag.
 func variableUsages(settings []setting) string {
 	var text strings.Builder
 	for _, s := range settings {
 		if s.name == "" {
-			fmt.Fprintf(&text, "  %-38s %s\n", s.env, s.usage)
+			fmt.Fprintf(&text, "  %s\n", s.env)
+			for line := range wrapped(s.usage, helpWidth-usageIndent) {
+				fmt.Fprintf(&text, "%*s%s\n", usageIndent, "", line)
+			}
 		}
 	}
 	return text.String()
