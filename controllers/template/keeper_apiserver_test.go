@@ -95,7 +95,9 @@ func TestTheTemplateIsMadeFollowedAndPutBack(t *testing.T) {
 	const name = "followed"
 	var stamp atomic.Value
 	stamp.Store("1/a")
-	k := New(apiServer, name, func(context.Context) (v1alpha1.InjectionTemplateSpec, error) { return specOf(stamp.Load().(string)), nil })
+	k := New(apiServer, name, func(context.Context) (v1alpha1.InjectionTemplateSpec, error) {
+		return specOf(stamp.Load().(string)), nil
+	})
 	k.pause = 100 * time.Millisecond
 	keep(t, k)
 	first := await(t, "the template", name, func(found *v1alpha1.InjectionTemplate) bool { return found.Spec.Stamp == "1/a" })
