@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
 // configMapLabels are on every ConfigMap of the operator.
@@ -65,9 +66,9 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*core
 
 // isAsDesired tells whether a ConfigMap holds this set and nothing else: each
 // further key would be a file in the broker's directory. A set that is nil is no
-// file. Annotations with an empty value must not be there.
-func isAsDesired(found *corev1.ConfigMap, data []byte, annotations map[string]string) bool {
-	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files(data)) {
+// file, and has no signature. Annotations with an empty value must not be there.
+func isAsDesired(found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) bool {
+	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files(data, signature)) {
 		return false
 	}
 	for key, value := range annotations {
@@ -86,7 +87,7 @@ func isAsDesired(found *corev1.ConfigMap, data []byte, annotations map[string]st
 // write makes the ConfigMap of a namespace hold this set; found is what read
 // returned. It overwrites without asking what else happened in between: nobody
 // but the operator decides what is in there.
-func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data []byte, annotations map[string]string) error {
+func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
 		if err := c.remove(ctx, found); err != nil {
@@ -95,13 +96,13 @@ func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.
 		found = nil
 	}
 	if found != nil {
-		err := c.update(ctx, found, data, annotations)
+		err := c.update(ctx, found, data, signature, annotations)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}}
-	fill(desired, data, annotations)
+	fill(desired, data, signature, annotations)
 	err := c.cached.Create(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		if found, err = get(ctx, c.live, client.ObjectKeyFromObject(desired)); err != nil {
@@ -110,15 +111,15 @@ func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.
 		if found == nil {
 			return fmt.Errorf("ConfigMap %s/%s was created and deleted by somebody else meanwhile", namespace, v1alpha1.ProfilesConfigMap)
 		}
-		return c.update(ctx, found, data, annotations)
+		return c.update(ctx, found, data, signature, annotations)
 	}
 	return c.wrote(desired, err)
 }
 
-func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data []byte, annotations map[string]string) error {
+func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
 	desired := found.DeepCopy()
 	desired.ResourceVersion = ""
-	fill(desired, data, annotations)
+	fill(desired, data, signature, annotations)
 	return c.wrote(desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
@@ -146,10 +147,10 @@ func (c *configMaps) wrote(written *corev1.ConfigMap, err error) error {
 }
 
 // fill puts a set, and only that, into a ConfigMap.
-func fill(c *corev1.ConfigMap, data []byte, annotations map[string]string) {
+func fill(c *corev1.ConfigMap, data, signature []byte, annotations map[string]string) {
 	c.Immutable = nil
 	c.BinaryData = nil
-	c.Data = files(data)
+	c.Data = files(data, signature)
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
@@ -164,10 +165,11 @@ func fill(c *corev1.ConfigMap, data []byte, annotations map[string]string) {
 	})
 }
 
-// files are the keys of the ConfigMap with a set, none where it is nil.
-func files(data []byte) map[string]string {
+// files are the keys of the ConfigMap with a set and its signature, none where the
+// set is nil.
+func files(data, signature []byte) map[string]string {
 	if data == nil {
 		return nil
 	}
-	return map[string]string{profile.FileName: string(data)}
+	return map[string]string{profile.FileName: string(data), signed.FileName: string(signature)}
 }

@@ -64,11 +64,17 @@ func TestNobodyElseDecidesWhatIsInTheConfigMap(t *testing.T) {
 		"one that was edited is put right": func(t *testing.T, ns string) {
 			update(t, set(ns), func(c *corev1.ConfigMap) { c.Data["Profiles.yaml"] = "[]" })
 		},
+		"a signature that was edited is put right": func(t *testing.T, ns string) {
+			update(t, set(ns), func(c *corev1.ConfigMap) { c.Data["Profiles.sig"] = "{}" })
+		},
+		"a signature that was taken out is put back": func(t *testing.T, ns string) {
+			update(t, set(ns), func(c *corev1.ConfigMap) { delete(c.Data, "Profiles.sig") })
+		},
 		"a file beside the profiles is removed": func(t *testing.T, ns string) {
 			update(t, set(ns), func(c *corev1.ConfigMap) { c.Data["Other.yaml"] = "[]" })
 		},
 		"a binary file beside the profiles is removed": func(t *testing.T, ns string) {
-			update(t, set(ns), func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"Profiles.sig": {1}} })
+			update(t, set(ns), func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"Other.sig": {1}} })
 		},
 		"one that was made immutable is replaced": func(t *testing.T, ns string) {
 			immutable := true
@@ -92,7 +98,7 @@ func TestNobodyElseDecidesWhatIsInTheConfigMap(t *testing.T) {
 				if err := apiServer.Get(t.Context(), client.ObjectKeyFromObject(set(ns)), &found); err != nil {
 					return err
 				}
-				if found.Data["Profiles.yaml"] != want || len(found.Data) != 1 || len(found.BinaryData) != 0 || found.Immutable != nil || found.Labels["app.kubernetes.io/managed-by"] == "" {
+				if found.Data["Profiles.yaml"] != want || len(found.Data["Profiles.sig"]) < 100 || len(found.Data) != 2 || len(found.BinaryData) != 0 || found.Immutable != nil || found.Labels["app.kubernetes.io/managed-by"] == "" {
 					return errNotYet(found)
 				}
 				return nil

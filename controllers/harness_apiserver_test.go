@@ -34,12 +34,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
 const (
 	operatorNamespace = "crypto-broker-system"
 	operatorUser      = "system:serviceaccount:crypto-broker-system:crypto-broker-operator"
+	signingSecret     = "crypto-broker-operator-signing"
 	digestAnnotation  = v1alpha1.ProfilesDigestAnnotation
 )
 
@@ -131,6 +133,7 @@ func grantRights() error {
 // operator is one that runs.
 type operator struct {
 	metrics *prometheus.Registry
+	keys    *signing.Keys
 	// stop ends it and waits for the end.
 	stop func()
 }
@@ -152,9 +155,19 @@ func start(t *testing.T, change ...func(*controllers.Options)) operator {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys, err := signing.New(operatorConfig, signing.Options{
+		Namespace: operatorNamespace, SecretName: signingSecret, Lifetime: signing.DefaultLifetime,
+		Pods: mgr.GetClient(), Elected: mgr.Elected(), Events: mgr.GetEventRecorder(v1alpha1.FieldManager),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mgr.Add(keys); err != nil {
+		t.Fatal(err)
+	}
 	asking := confirm.NewLoopbackClient()
-	o := operator{metrics: prometheus.NewRegistry()}
-	options := controllers.Options{OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, Ask: asking.Ask, Metrics: o.metrics}
+	o := operator{metrics: prometheus.NewRegistry(), keys: keys}
+	options := controllers.Options{OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, Ask: asking.Ask, Keys: keys, Metrics: o.metrics}
 	for _, change := range change {
 		change(&options)
 	}

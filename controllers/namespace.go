@@ -17,6 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
@@ -38,12 +39,15 @@ type namespaceReconciler struct {
 	configMaps        *configMaps
 	renderings        *renderings
 	guard             *guard
+	sealer            *sealer
 	operatorNamespace string
 	distributor       *distribute.Distributor
 	board             *board
 	// weakened is told of changes that are weaker and were allowed, once they are
 	// written.
 	weakened func(ctx context.Context, namespace string, changes []downgrade.Change)
+	// again has a namespace reconciled.
+	again func(namespace string)
 	// changed is told that there is a new outcome on the board, and which
 	// ClusterCryptoProfiles it is about.
 	changed func(namespace string, cluster []string)
@@ -57,6 +61,9 @@ type namespaceReconciler struct {
 
 func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	name := request.Name
+	if name == everyNamespace {
+		return reconcile.Result{}, r.signAll(ctx)
+	}
 	var namespace corev1.Namespace
 	err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace)
 	gone := apierrors.IsNotFound(err)
@@ -104,6 +111,21 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 	return reconcile.Result{}, err
 }
 
+// everyNamespace in the place of a name asks for all namespaces with a ConfigMap.
+const everyNamespace = ""
+
+// signAll has every set signed anew after the keys changed.
+func (r *namespaceReconciler) signAll(ctx context.Context) error {
+	var sets corev1.ConfigMapList
+	if err := r.client.List(ctx, &sets); err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		r.again(sets.Items[i].Namespace)
+	}
+	return nil
+}
+
 // decide has the guard look at what was rendered, and settles the result.
 func (r *namespaceReconciler) decide(ctx context.Context, namespace *corev1.Namespace, rendered render.Result, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) (set guarded, target distribute.Target, pause time.Duration, err error) {
 	found, err := r.configMaps.read(ctx, namespace.Name)
@@ -121,21 +143,21 @@ func (r *namespaceReconciler) decide(ctx context.Context, namespace *corev1.Name
 func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, set guarded) (target distribute.Target, pause time.Duration, err error) {
 	name := namespace.Name
 	if set.Refusal != "" {
-		return r.inPlace(name, found), 0, nil
+		return r.inPlace(ctx, namespace, found), 0, nil
 	}
 	data := set.Data
 	if len(set.Names) == 0 {
 		all, started, err := distribute.Brokers(ctx, r.client, name)
 		if err != nil {
-			return r.inPlace(name, found), 0, err
+			return r.inPlace(ctx, namespace, found), 0, err
 		}
-		if inPlace := r.inPlace(name, found).Digest != ""; !inPlace && started == 0 || inPlace && all == 0 {
+		if inPlace := r.inPlace(ctx, namespace, found).Digest != ""; !inPlace && started == 0 || inPlace && all == 0 {
 			data = nil // nobody has to be told that there is nothing to serve
 		}
 		if data == nil && set.state.IsEmpty() {
 			if found != nil {
 				if err := r.configMaps.remove(ctx, found); err != nil {
-					return r.inPlace(name, found), 0, err
+					return r.inPlace(ctx, namespace, found), 0, err
 				}
 				log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, without brokers and with nothing to remember")
 			}
@@ -143,15 +165,22 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 			return distribute.Target{}, 0, nil
 		}
 	}
-	if isAsDesired(found, data, set.annotations) {
+	var seal sealed
+	if data != nil {
+		if seal, err = r.sealer.seal(ctx, namespace, found, data); err != nil {
+			return r.inPlace(ctx, namespace, found), 0, err
+		}
+	}
+	if isAsDesired(found, data, seal.signature, set.annotations) {
 		r.guard.wrote(namespace, set.state)
-		return r.inPlace(name, found), 0, nil
+		r.sealer.wrote(namespace, seal)
+		return r.targetOf(name, seal.Statement), 0, nil
 	}
 	if pause := writePause - time.Since(r.target(name).Written); pause > 0 {
 		return distribute.Target{}, pause, nil
 	}
-	if err := r.configMaps.write(ctx, name, found, data, set.annotations); err != nil {
-		return r.inPlace(name, found), 0, err
+	if err := r.configMaps.write(ctx, name, found, data, seal.signature, set.annotations); err != nil {
+		return r.inPlace(ctx, namespace, found), 0, err
 	}
 	r.guard.wrote(namespace, set.state)
 	r.guard.weakened.Add(float64(len(set.allowed)))
@@ -160,12 +189,26 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 		log.FromContext(ctx).Info("took the set out of the ConfigMap of a namespace without profiles and without brokers; what it held is remembered")
 		return distribute.Target{}, 0, nil
 	}
-	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest)
-	return distribute.Target{Digest: set.Digest, Written: time.Now()}, 0, nil
+	r.sealer.wrote(namespace, seal)
+	if !seal.fresh && found != nil && found.Data[profile.FileName] == string(data) {
+		log.FromContext(ctx).Info("signed the set of a namespace with other keys", "digest", set.Digest, "revision", seal.Revision)
+		return r.targetOf(name, seal.Statement), 0, nil // nothing that brokers have to be brought at once
+	}
+	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)
+	return distribute.Target{Digest: set.Digest, Revision: seal.Revision, Written: time.Now()}, 0, nil
 }
 
-// inPlace is the set in a ConfigMap, written by this process or found.
-func (r *namespaceReconciler) inPlace(name string, found *corev1.ConfigMap) distribute.Target {
+// targetOf is a set that is in place, written by this process or found.
+func (r *namespaceReconciler) targetOf(name string, statement signed.Statement) distribute.Target {
+	if target := r.target(name); target.Digest == statement.Digest && target.Revision == statement.Revision {
+		return target
+	}
+	return distribute.Target{Digest: statement.Digest, Revision: statement.Revision}
+}
+
+// inPlace is the set in a ConfigMap, where nothing better is known. One that is not
+// validly signed counts with any revision.
+func (r *namespaceReconciler) inPlace(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap) distribute.Target {
 	if found == nil {
 		return distribute.Target{}
 	}
@@ -173,11 +216,11 @@ func (r *namespaceReconciler) inPlace(name string, found *corev1.ConfigMap) dist
 	if !ok {
 		return distribute.Target{}
 	}
-	digest := profile.Digest([]byte(file))
-	if target := r.target(name); target.Digest == digest {
-		return target
+	statement, valid, err := r.sealer.inPlace(ctx, namespace, found)
+	if !valid || err != nil {
+		statement = signed.Statement{Digest: profile.Digest([]byte(file))}
 	}
-	return distribute.Target{Digest: digest}
+	return r.targetOf(namespace.Name, statement)
 }
 
 func (r *namespaceReconciler) target(name string) distribute.Target {
@@ -217,6 +260,7 @@ func (r *namespaceReconciler) forget(name string) {
 	r.mu.Unlock()
 	r.configMaps.forget(name)
 	r.guard.forget(name)
+	r.sealer.forget(name)
 	r.distributor.Forget(name)
 	r.changed(name, r.board.forget(name))
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// MinimumStrength is the least strength in bits that a profile must have to be
 	// served, 0 for none.
 	MinimumStrength int
+	// Keys are those that sets are signed with.
+	Keys Keys
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
 }
@@ -70,6 +72,9 @@ func CacheOptions() cache.Options {
 func Setup(mgr ctrl.Manager, options Options) error {
 	if options.OperatorNamespace == "" {
 		return errors.New("the operator's namespace is not known")
+	}
+	if options.Keys == nil {
+		return errors.New("there are no keys to sign sets with")
 	}
 	var (
 		namespaces      = queue.New("namespace")
@@ -96,6 +101,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 				namespaces.Add(requestFor("", namespace))
 			}
 		},
+		Newer: func(namespace string) { namespaces.Add(requestFor("", namespace)) },
 	})
 	if err != nil {
 		return err
@@ -107,6 +113,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := guard.register(options.Metrics); err != nil {
 		return err
 	}
+	options.Keys.OnChange(func(context.Context) { namespaces.Add(requestFor("", everyNamespace)) })
 
 	work := queue.Options(namespaces, namespaceWorkers)
 	work.LogConstructor = func(request *reconcile.Request) logr.Logger {
@@ -123,7 +130,9 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), own: newVersions()},
 			renderings:        newRenderings(),
 			guard:             guard,
+			sealer:            newSealer(mgr.GetClient(), options.Keys, distributor.Revision),
 			weakened:          announcer.weakened,
+			again:             func(namespace string) { namespaces.Add(requestFor("", namespace)) },
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       distributor,
 			board:             board,

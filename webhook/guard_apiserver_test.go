@@ -32,6 +32,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 )
 
@@ -66,6 +67,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 			Ask: func(context.Context, netip.AddrPort) (confirm.Answer, error) {
 				return confirm.Answer{}, errors.New("there are no brokers here")
 			},
+			Keys:    keysOf(func(context.Context) (signing.Ring, error) { return signing.NewRing(signingKey(1)), nil }),
 			Metrics: prometheus.NewRegistry(),
 		}),
 		mgr.Add(certs))
@@ -399,5 +401,20 @@ func TestAProfileBelowTheMinimumStrengthIsRefused(t *testing.T) {
 	expectRefused(t, err, "spec.api: The profile has a strength of 128 bits by SHA-256, and profiles of this cluster must have at least 192. HashData has 128 bits by SHA-256.")
 	if err := admin.Create(t.Context(), profileOf(ns, "orders", "sha-384")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAProfileCanBeDeletedWhileNobodyAnswers(t *testing.T) {
+	operator := startOperator(t)
+	ns := newNamespace(t, nil, nil)
+	if err := admin.Create(t.Context(), profileOf(ns, "orders", "sha3-512")); err != nil {
+		t.Fatal(err)
+	}
+	operator.stop()
+	if err := changed(t, admin, ns, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-256" }); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("a change that nobody compares is answered with %v, expected a refusal", err)
+	}
+	if err := admin.Delete(t.Context(), profileOf(ns, "orders", "")); err != nil {
+		t.Errorf("the profile can't be deleted: %v", err)
 	}
 }

@@ -184,6 +184,7 @@ func replaced(args []string, flag, with string) []string {
 type keysOf func(context.Context) (signing.Ring, error)
 
 func (f keysOf) Ring(ctx context.Context) (signing.Ring, error) { return f(ctx) }
+func (f keysOf) OnChange(func(context.Context))                 {}
 
 func TestWhatABrokerIsToldComesFromKeysClusterAndConfigMap(t *testing.T) {
 	now, before := signing.NewRing(signingKey(1), signingKey(2)), signing.NewRing(signingKey(2))

@@ -60,6 +60,8 @@ type config struct {
 	brokerRequireFIPS   bool
 	socketGroup         int64
 
+	signing signingConfig
+
 	logLevel  string
 	logFormat string
 
@@ -107,6 +109,8 @@ func (c *config) flags() *pflag.FlagSet {
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
 
 	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
+
+	c.signing.flags(f)
 
 	f.StringVar(&c.logLevel, "log-level", "info", "`level` from which the operator logs: debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "json", "`format` of the operator's log: json or text")
@@ -157,6 +161,7 @@ func (c *config) check() error {
 	oneOf("propagation", c.propagation, propagationAnnotation, propagationKubelet)
 	address("metrics-bind-address", c.metricsAddress)
 	address("health-probe-bind-address", c.healthAddress)
+	c.signing.check(problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "json", "text")
 	if c.brokerStatusPort < 1024 || c.brokerStatusPort > 65535 {

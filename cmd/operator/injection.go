@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -19,7 +20,7 @@ import (
 // addTemplate keeps the InjectionTemplate where policies inject. keys are those
 // that sets of profiles are signed with; the template says to trust the current
 // one.
-func addTemplate(mgr manager.Manager, c *config, keys webhook.Keys) (*template.Keeper, error) {
+func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 	render := func(ctx context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		ring, err := keys.Ring(ctx)
 		if err != nil {
@@ -34,5 +35,6 @@ func addTemplate(mgr manager.Manager, c *config, keys webhook.Keys) (*template.K
 		return webhook.Parameters(common, string(system.UID))
 	}
 	keeper := template.New(mgr.GetClient(), c.injectionTemplate, render)
-	return keeper, mgr.Add(keeper)
+	keys.OnChange(func(context.Context) { keeper.Changed() })
+	return mgr.Add(keeper)
 }

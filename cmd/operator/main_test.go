@@ -22,7 +22,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--enable-webhooks", "--webhook-port", "--webhook-service-name", "--ca-secret-name",
 		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--allowed-broker-images", "--broker-image-pull-policy",
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
-		"--broker-log-level", "--socket-group", "--minimum-strength", "--log-level", "--log-format",
+		"--broker-log-level", "--socket-group", "--minimum-strength", "--signing-secret-name", "--signing-key-lifetime", "--log-level", "--log-format",
 		"--catalogue", "--catalogue-namespaces", "--excluded-namespaces",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
@@ -54,6 +54,8 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"a profile that is not in the catalogue":  {[]string{"--catalogue=default,fips"}, `--catalogue is "default,fips", expected all, or names of default, fips-140-3-128bit`},
 		"a selector that is none":                 {[]string{"--catalogue-namespaces=a=b=c"}, `--catalogue-namespaces is "a=b=c", expected a label selector such as environment=production`},
 		"an excluded namespace that can't be one": {[]string{"--excluded-namespaces=a,B"}, `--excluded-namespaces is "B", expected names of namespaces`},
+		"a name that no signing Secret can have":  {[]string{"--signing-secret-name=A"}, `--signing-secret-name is "A", expected the name of an object`},
+		"a key that would live for a moment":      {[]string{"--signing-key-lifetime=59m"}, `--signing-key-lifetime is "59m0s", expected at least 1h0m0s`},
 		"a name that no Secret can have":          {[]string{"--ca-secret-name=A"}, `--ca-secret-name is "A", expected the name of an object`},
 	}
 	for sentence, test := range tests {

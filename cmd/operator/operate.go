@@ -60,14 +60,23 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	}
 	client := confirm.NewClient()
 	defer client.Close()
-	if err := addReconcilers(mgr, c, certs, client.Ask); err != nil {
+	keys, err := addKeys(mgr, c)
+	if err != nil {
+		return err
+	}
+	if err := addReconcilers(mgr, c, certs, keys, client.Ask); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, c, certs); err != nil {
+	if err := addWebhooks(mgr, c, certs, keys); err != nil {
 		return err
+	}
+	if c.injectionTemplate != "" {
+		if err := addTemplate(mgr, c, keys); err != nil {
+			return err
+		}
 	}
 	log.Log.Info("starting", "version", programVersion(), "namespace", c.namespace)
 	return mgr.Start(ctx)
@@ -119,7 +128,7 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 
 // addWebhooks serves the webhooks on every replica. A replica is ready when the
 // API server would accept its certificate, so that it is called no sooner.
-func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates) error {
+func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates, keys webhook.Keys) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -127,6 +136,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 		OperatorNamespace: c.namespace,
 		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
+		Keys:              keys,
 	})
 	if err != nil {
 		return err

@@ -19,8 +19,9 @@ import (
 )
 
 // addReconcilers adds what the leader does. certs is nil where there are no
-// webhooks; ask asks a broker what it serves.
-func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certificates, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
+// webhooks; keys are those that sets are signed with; ask asks a broker what it
+// serves.
+func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certificates, keys controllers.Keys, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
@@ -33,6 +34,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 		Annotate:          c.propagation == propagationAnnotation,
 		Ask:               ask,
 		Outdated:          outdated,
+		Keys:              keys,
 		MinimumStrength:   c.minimumStrength,
 		Metrics:           metrics.Registry,
 	})

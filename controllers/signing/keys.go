@@ -53,8 +53,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Namespace == "" || o.SecretName == "":
 		return fmt.Errorf("signing: found the Secret %q in namespace %q, expected the names of both", o.SecretName, o.Namespace)
-	case o.Lifetime < keepRetired:
-		return fmt.Errorf("signing: found a lifetime of keys of %s, expected at least %s", o.Lifetime, keepRetired)
+	case o.Lifetime < LeastLifetime:
+		return fmt.Errorf("signing: found a lifetime of keys of %s, expected at least %s", o.Lifetime, LeastLifetime)
 	case o.Pods == nil || o.Elected == nil:
 		return errors.New("signing: found no reader of pods or no sign of the election, expected both")
 	}

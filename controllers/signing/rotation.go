@@ -18,6 +18,9 @@ const (
 	// DefaultLifetime is how long a key is current.
 	DefaultLifetime = 2160 * time.Hour
 
+	// LeastLifetime is the shortest lifetime that a key may be given.
+	LeastLifetime = time.Hour
+
 	// keepRetired is for how long at least a key goes on signing after its
 	// retirement: as long as a replica that has not heard of it, or an admission
 	// under way, may make pods that trust it.

@@ -32,6 +32,10 @@ cut at 50 characters, so that the longest suffix still fits a DNS label.
 {{ include "crypto-broker-operator.fullname" . }}-ca
 {{- end }}
 
+{{- define "crypto-broker-operator.signingSecretName" -}}
+{{ include "crypto-broker-operator.fullname" . }}-signing
+{{- end }}
+
 {{- define "crypto-broker-operator.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- .Values.serviceAccount.name | default (include "crypto-broker-operator.fullname" .) }}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
+)
+
+// signingConfig says where the keys are that sets of profiles are signed with.
+type signingConfig struct {
+	secret   string
+	lifetime time.Duration
+}
+
+func (c *signingConfig) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.secret, "signing-secret-name", "crypto-broker-operator-signing", "`name` of the Secret that the keys are kept in that profiles are signed with; made if there is none")
+	f.DurationVar(&c.lifetime, "signing-key-lifetime", signing.DefaultLifetime, "how long such a key is used before the next is made, at least 1h; running brokers notice nothing")
+}
+
+func (c *signingConfig) check(problem func(flag, found, expected string)) {
+	if len(validation.IsDNS1123Subdomain(c.secret)) > 0 {
+		problem("signing-secret-name", c.secret, "the name of an object")
+	}
+	if c.lifetime < signing.LeastLifetime {
+		problem("signing-key-lifetime", c.lifetime.String(), fmt.Sprintf("at least %s", signing.LeastLifetime))
+	}
+}
+
+// addKeys keeps the keys in every replica; the leader rotates them.
+func addKeys(mgr manager.Manager, c *config) (*signing.Keys, error) {
+	keys, err := signing.New(mgr.GetConfig(), signing.Options{
+		Namespace:  c.namespace,
+		SecretName: c.signing.secret,
+		Lifetime:   c.signing.lifetime,
+		Pods:       mgr.GetClient(),
+		Elected:    mgr.Elected(),
+		Events:     mgr.GetEventRecorder(v1alpha1.FieldManager),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, mgr.Add(keys)
+}
