@@ -58,6 +58,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-conformance
 	$(MAKE) test-clients
 	$(MAKE) test-traces
+	$(MAKE) test-deployment
 	$(MAKE) test-apiserver
 	$(MAKE) test-cluster
 	$(MAKE) test-e2e

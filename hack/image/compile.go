@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,16 +26,33 @@ type program struct {
 var programs = []program{
 	{"broker", "broker", ".", "./cmd/broker", "Policy-governed cryptography on a Unix socket"},
 	{"operator", "operator", ".", "./cmd/operator", "Puts Crypto Broker into pods and profiles into brokers"},
+	{"cli", "crypto-broker", ".", "./cmd/crypto-broker", "Command line that calls a Crypto Broker and checks profiles"},
 	{"demo-app", "demo-app", ".", "./test/app", "Application that calls its Crypto Broker, for the demo and the tests"},
 	{"client-app", "client-app", "clients/go", "./internal/app", "Application that calls its Crypto Broker through the Go client, for the tests"},
 }
 
-func programNames() string {
+func programNames(programs []program) string {
 	names := make([]string, len(programs))
 	for i, each := range programs {
 		names[i] = each.name
 	}
 	return strings.Join(names, ", ")
+}
+
+// choose returns the programs with these names, which commas separate, or all where there are none.
+func choose(names string) ([]program, error) {
+	if names == "" {
+		return programs, nil
+	}
+	var chosen []program
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(programs, func(each program) bool { return each.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("--only names %q, expected some of %s", name, programNames(programs))
+		}
+		chosen = append(chosen, programs[i])
+	}
+	return chosen, nil
 }
 
 // describe says which version of the source a checkout holds: its last tag or its commit, with "-dirty" where files
@@ -64,7 +82,7 @@ func withStderr(err error) error {
 // 5247. With it FIPS 140-3 mode is on unless GODEBUG says otherwise. Go comes with its source.
 const cryptographicModule = "v1.0.0"
 
-// buildPrograms compiles all programs and returns their paths by image name. They stay in the out folder, so that Go
+// buildPrograms compiles the programs and returns their paths by image name. They stay in the out folder, so that Go
 // links only what changed.
 func buildPrograms(o options, version string) (map[string]string, error) {
 	folder := filepath.Join(o.out, "bin", o.arch)
@@ -75,7 +93,7 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 		return nil, err
 	}
 	binaries := map[string]string{}
-	for _, each := range programs {
+	for _, each := range o.programs {
 		binary := filepath.Join(folder, each.file)
 		// grpcnotrace leaves out the debug pages of gRPC, which nobody serves; with
 		// them, the templates of HTML and every method that one might call are in.
@@ -100,8 +118,8 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 	return binaries, nil
 }
 
-// contentTag is the version with a hash over all programs.
-func contentTag(version string, binaries map[string]string) (string, error) {
+// contentTag is the version with a hash over the programs.
+func contentTag(version string, programs []program, binaries map[string]string) (string, error) {
 	sum := sha256.New()
 	for _, each := range programs {
 		data, err := os.ReadFile(binaries[each.name])

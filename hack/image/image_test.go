@@ -8,10 +8,12 @@ import (
 	"debug/buildinfo"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,9 +98,11 @@ func names(contents map[string][]byte) (names []string) {
 }
 
 func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
-	for file, content := range build(t, "--source", source(t, "one"), "--tag", "v1") {
-		program := strings.TrimSuffix(file, "-v1.tar")
-		tag, err := name.NewTag("localhost/crypto-broker/" + program + ":v1")
+	built := build(t, "--source", source(t, "one"), "--tag", "v1")
+	for _, each := range programs {
+		file := each.name + "-v1.tar"
+		content := built[file]
+		tag, err := name.NewTag("localhost/crypto-broker/" + each.name + ":v1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,10 +114,10 @@ func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found := configuration.Config; found.User != "65532:65532" || found.Entrypoint[0] != "/"+program {
+		if found := configuration.Config; found.User != "65532:65532" || found.Entrypoint[0] != "/"+each.file {
 			t.Errorf("%s runs %v as %s", file, found.Entrypoint, found.User)
 		}
-		if found := listing(t, image); found != "dtrwxrwxrwx tmp\n-rwxr-xr-x "+program+"\n" {
+		if found := listing(t, image); found != "dtrwxrwxrwx tmp\n-rwxr-xr-x "+each.file+"\n" {
 			t.Errorf("%s holds\n%s", file, found)
 		}
 	}
@@ -191,5 +195,15 @@ func TestAFolderWithoutSourceIsRefusedByName(t *testing.T) {
 	empty := t.TempDir()
 	if err := run(options{source: empty, out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), empty) {
 		t.Errorf("found the error %v, expected one that names %s", err, empty)
+	}
+}
+
+func TestOnlyTheImagesThatAreNamedAreBuilt(t *testing.T) {
+	built := build(t, "--source", source(t, "one"), "--tag", "v1", "--only", "cli,broker")
+	if len(built) != 2 || built["cli-v1.tar"] == nil || built["broker-v1.tar"] == nil {
+		t.Errorf("built %v", slices.Collect(maps.Keys(built)))
+	}
+	if _, err := parseOptions([]string{"--only", "broker,brokre"}); err == nil || !strings.Contains(err.Error(), `--only names "brokre", expected some of broker, operator, cli, `) {
+		t.Errorf("a name that there is not: %v", err)
 	}
 }

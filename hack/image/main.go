@@ -19,17 +19,18 @@ import (
 	"time"
 )
 
-const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--cover DIR] [--push REPOSITORY]
+const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--only NAMES] [--cover DIR] [--push REPOSITORY]
 
-Builds the images crypto-broker/broker, crypto-broker/operator and crypto-broker/demo-app as archives, each of one
-static program, without a base image and without a container engine. Prints one line an image: its name and tag,
-a tab, and the path of the archive.
+Builds the images crypto-broker/broker, crypto-broker/operator, crypto-broker/cli and crypto-broker/demo-app as archives,
+each of one static program, without a base image and without a container engine. Prints one line an image: its name and
+tag, a tab, and the path of the archive.
 
 `
 
 // options are what the command line asks for.
 type options struct {
 	out, tag, source, arch, push, cover string
+	programs                            []program
 }
 
 func main() {
@@ -59,6 +60,7 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH")
 	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")
 	flags.StringVar(&o.cover, "cover", "", "build programs that write coverage data of the packages below broker, controllers and webhook to this folder of their containers")
+	only := flags.String("only", "", "build these images alone, of "+programNames(programs)+"; commas separate them")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -67,6 +69,10 @@ func parseOptions(arguments []string) (options, error) {
 	}
 	if o.tag != "" && !validTag.MatchString(o.tag) {
 		return o, fmt.Errorf("--tag is %q, expected up to 128 letters, digits, dots, dashes and underscores that start with none of .-", o.tag)
+	}
+	var err error
+	if o.programs, err = choose(*only); err != nil {
+		return o, err
 	}
 	repository, err := ownRepository()
 	if err != nil {
@@ -114,20 +120,20 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	progress("building %s of %s, version %s (up to a minute the first time)", programNames(), o.source, version)
+	progress("building %s of %s, version %s (up to a minute the first time)", programNames(o.programs), o.source, version)
 	binaries, err := buildPrograms(o, version)
 	if err != nil {
 		return err
 	}
 	if o.tag == "" {
-		if o.tag, err = contentTag(version, binaries); err != nil {
+		if o.tag, err = contentTag(version, o.programs, binaries); err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
-	for _, each := range programs {
+	for _, each := range o.programs {
 		image, err := pack(each, binaries[each.name], o, version)
 		if err != nil {
 			return fmt.Errorf("packing %s: %w", each.name, err)
@@ -146,7 +152,7 @@ func run(o options) error {
 		}
 		fmt.Printf("%s\t%s\n", name, archive)
 	}
-	progress("%d images with the tag %s after %.1f s", len(programs), o.tag, time.Since(started).Seconds())
+	progress("%d images with the tag %s after %.1f s", len(o.programs), o.tag, time.Since(started).Seconds())
 	return removeOlder(o.out, o.tag)
 }
 
