@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,7 @@ type options struct {
 	quick   bool
 	loads   []string // names of loads, all where empty
 	ways    []string // names of ways, all where empty
+	callers []int
 	rounds  int
 	time    time.Duration // of each measurement
 	procs   int           // of the servers; 0 for what Go makes of the machine
@@ -59,12 +61,13 @@ func main() {
 
 func readOptions(args []string) (options, error) {
 	var o options
-	var loads, ways string
+	var loads, ways, callers string
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.StringVar(&o.root, "root", filepath.Join("..", ".."), "root `folder` of the repository")
 	set.BoolVar(&o.quick, "quick", false, "few short rounds: enough to see that everything works, not enough for figures")
 	set.StringVar(&loads, "only", "", "measure these `loads` only, separated by commas: "+strings.Join(loadNames(), ", "))
 	set.StringVar(&ways, "ways", "", "measure these `ways` only, separated by commas: "+strings.Join(wayNames(), ", "))
+	set.StringVar(&callers, "callers", "1,16,64", "`numbers` of callers that call at the same time")
 	set.IntVar(&o.rounds, "rounds", 9, "`number` of rounds; in each every way is measured once, in random order")
 	set.DurationVar(&o.time, "time", 350*time.Millisecond, "`duration` of each measurement")
 	set.IntVar(&o.procs, "procs", 0, "GOMAXPROCS of the broker and of the bare server alike (default: what they choose)")
@@ -91,6 +94,13 @@ func readOptions(args []string) (options, error) {
 	}
 	if o.ways, err = among("way", ways, wayNames()); err != nil {
 		return o, err
+	}
+	for text := range strings.SplitSeq(callers, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxCallers {
+			return o, fmt.Errorf("--callers has %q, expected numbers from 1 to %d, separated by commas", text, maxCallers)
+		}
+		o.callers = append(o.callers, n)
 	}
 	switch {
 	case o.rounds < 1:

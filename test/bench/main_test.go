@@ -95,6 +95,7 @@ func TestABadCommandLineIsOneSentence(t *testing.T) {
 	for sentence, test := range map[string]struct{ args, want string }{
 		"a load that is not there":    {"--only=hash-32,hash-33", `there is no load "hash-33", expected of hash-32,`},
 		"a way that is not there":     {"--ways=direct", `there is no way "direct", expected of in-process,`},
+		"too many callers":            {"--callers=1,65", `--callers has "65", expected numbers from 1 to 64, separated by commas`},
 		"no round":                    {"--rounds=0", "--rounds is 0, expected at least 1"},
 		"a time that says nothing":    {"--time=1ms", "--time is 1ms, expected at least 10ms"},
 		"an argument":                 {"hash-32", `found the argument "hash-32", expected flags only`},

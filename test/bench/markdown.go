@@ -64,7 +64,7 @@ func (r *results) writeTargets(d *strings.Builder) {
 		return
 	}
 	var columns []string
-	for _, callers := range callersOf {
+	for _, callers := range r.options.callers {
 		columns = append(columns, plural(callers))
 	}
 	fmt.Fprintf(d, "Ratios are medians of those of each round, between the quartiles in brackets.\n\n| target | load | way | bound | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
@@ -76,7 +76,7 @@ func (r *results) writeTargets(d *strings.Builder) {
 			bound = fmt.Sprintf("≤ %g", v.target.bound)
 		}
 		fmt.Fprintf(d, "| %s | %s | %s | %s |", v.target.about, aboutLoad(v.load), waysAbout[v.way], bound)
-		for _, callers := range callersOf {
+		for _, callers := range r.options.callers {
 			cell := "–"
 			for _, w := range verdicts {
 				if same(w) && w.callers == callers {

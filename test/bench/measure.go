@@ -18,9 +18,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// callersOf are the numbers of callers that call at the same time.
-var callersOf = []int{1, 16, maxCallers}
-
 // sample is what one measurement found.
 type sample struct {
 	Calls, Errors int
@@ -80,7 +77,7 @@ func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *lo
 		ways = append(ways, w)
 	}
 	cells := map[int]map[string]*cell{}
-	for _, callers := range callersOf {
+	for _, callers := range o.callers {
 		cells[callers] = map[string]*cell{}
 		for _, w := range ways {
 			c := &cell{load: l.name, way: w.name, callers: callers}
@@ -89,7 +86,7 @@ func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *lo
 		}
 	}
 	for round := range o.rounds {
-		for _, callers := range shuffled(callersOf) {
+		for _, callers := range shuffled(o.callers) {
 			for _, w := range shuffled(ways) {
 				c := cells[callers][w.name]
 				s, err := w.measure(ctx, callers, o.time, &c.err)
@@ -99,15 +96,15 @@ func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *lo
 				c.samples = append(c.samples, s)
 			}
 		}
-		progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(cells, ways, round))
+		progress("%s, round %d of %d: %s", label, round+1, o.rounds, summary(o.callers, cells, ways, round))
 	}
 	return nil
 }
 
 // summary is a line about a round: calls in a second.
-func summary(cells map[int]map[string]*cell, ways []*way, round int) string {
+func summary(numbers []int, cells map[int]map[string]*cell, ways []*way, round int) string {
 	var parts []string
-	for _, callers := range callersOf {
+	for _, callers := range numbers {
 		var found []string
 		for _, w := range ways {
 			s := cells[callers][w.name].samples[round]
