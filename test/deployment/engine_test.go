@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -125,22 +123,16 @@ func (e *engine) remove() {
 	if err != nil || bytes.Contains(mounts, []byte(e.folder)) {
 		e.t.Errorf("mounts are left in %s: %v", e.folder, err)
 	}
-	err = filepath.WalkDir("/sys/fs/cgroup", func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // of somebody else, and gone meanwhile
-		case err != nil:
-			return err
-		case entry.IsDir() && entry.Name() == e.cgroup:
-			return errors.Join(removeGroups(path), fs.SkipDir)
-		case strings.Count(path, "/") > 5:
-			return fs.SkipDir
-		default:
-			return nil
+	// One hierarchy (version 2), or one for each controller.
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		groups, err := filepath.Glob(pattern + e.cgroup)
+		if err != nil {
+			e.t.Error(err)
 		}
-	})
-	if err != nil && !errors.Is(err, fs.SkipDir) {
-		e.t.Errorf("control groups are left: %v", err)
+		for _, group := range groups {
+			// A process that ended may be in its group for a moment more.
+			eventually(e.t, "the control group "+group+" is empty", func(context.Context) bool { return removeGroups(group) == nil })
+		}
 	}
 }
 

@@ -92,7 +92,8 @@ func temporary(t *testing.T) string {
 // eventually waits until a check says so.
 func eventually(t *testing.T, what string, check func(context.Context) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	// The test may have ended, and its cleaning up wait for something.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)
 	defer cancel()
 	for tick := time.NewTicker(100 * time.Millisecond); !check(ctx); {
 		select {
