@@ -7,6 +7,7 @@ package controllers_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -41,6 +43,8 @@ type pod struct {
 	// silent is true when it answers no question.
 	silent bool
 	asked  int
+	// trust is what it demands of a set; nil where it takes any.
+	trust *signed.Trust
 }
 
 // runPod runs a pod until the test ends. Each change is made before it starts.
@@ -120,7 +124,21 @@ func (p *pod) load() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answer = confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(profile.Loaded)}
+	answer := confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(profile.Loaded)}
+	if p.trust != nil {
+		trust := *p.trust
+		trust.Lowest = p.answer.Revision
+		statement, err := trust.Verify([]byte(set.Data[profile.FileName]), []byte(set.Data[signed.FileName]))
+		if err != nil {
+			p.answer.Reason = string(profile.SignatureRejected)
+			if revision := (*signed.RevisionError)(nil); errors.As(err, &revision) {
+				p.answer.Reason = string(profile.RevisionRejected)
+			}
+			return
+		}
+		answer.Revision = statement.Revision
+	}
+	p.answer = answer
 }
 
 // follow watches the pod's annotation until the test ends.
