@@ -68,7 +68,14 @@ func allow[T client.Object](t *testing.T, object T, message string) {
 const shaIsWeaker = `spec.api.hashData.hashAlg: "sha-256" has a strength of 128 bits, "sha3-512" had 256 bits.`
 
 func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
-	start(t)
+	operator := start(t)
+	expectCounted := func(ns string, withheld, weakened float64) {
+		t.Helper()
+		found := numbers(t, operator.metrics, ns)
+		if found["crypto_broker_operator_profiles_withheld"] != withheld || found["crypto_broker_operator_profiles_weakened_total"] != weakened {
+			t.Errorf("the metrics are %v, expected %v withheld and %v weakened", found, withheld, weakened)
+		}
+	}
 	ns := namespace(t, nil)
 	p := hashing(ns, "orders", "sha3-512")
 	create(t, p)
@@ -82,6 +89,7 @@ func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
 		t.Errorf("a version that is not served has the digest %s", p.Status.Digest)
 	}
 	expectEvent(t, p, corev1.EventTypeWarning, "DowngradeWithheld", shaIsWeaker)
+	expectCounted(ns, 1, 0)
 	other := hashing(ns, "payments", "sha-384")
 	create(t, other) // what changes beside it is served
 	expectFile(t, ns, fileOf("orders", "sha3-512", "payments", "sha-384"))
@@ -91,6 +99,7 @@ func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
 	expectWithheld(t, p, metav1.ConditionFalse)
 	expectStatus(t, p, has{accepted: "True Valid"})
 	expectEvent(t, p, corev1.EventTypeWarning, "ProfileWeakened", shaIsWeaker)
+	expectCounted(ns, 0, 1)
 
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha3-512" })
 	expectFile(t, ns, fileOf("orders", "sha3-512", "payments", "sha-384"))

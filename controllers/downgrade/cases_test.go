@@ -66,13 +66,32 @@ func parse(t *testing.T, text string) profile.Profile {
 	return p
 }
 
-// cases are keyed by what happens to the profile. In each, the change makes
-// the new profile out of the complete one; base, where it is there, makes the old
-// one first.
-var cases = map[string]struct {
+// comparing is what happens to the complete profile: base, where it is there,
+// makes the old profile out of it, and change the new one out of the old. Without a
+// change the new one is the complete profile.
+type comparing struct {
 	base, change func(*profile.Profile)
 	weaker       map[string]string // by field; nil where nothing is
-}{
+}
+
+// profiles are the old and the new one.
+func (c comparing) profiles(t *testing.T) (before, after profile.Profile) {
+	t.Helper()
+	before, after = parse(t, complete), parse(t, complete)
+	if c.base != nil {
+		c.base(&before)
+		if c.change != nil {
+			c.base(&after)
+		}
+	}
+	if c.change != nil {
+		c.change(&after)
+	}
+	return before, after
+}
+
+// cases are keyed by what happens to the profile.
+var cases = map[string]comparing{
 	"nothing": {change: func(*profile.Profile) {}},
 
 	"a stronger digest":                {change: func(p *profile.Profile) { p.API.HashData.HashAlg = "sha-512" }},

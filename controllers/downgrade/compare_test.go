@@ -3,6 +3,7 @@
 package downgrade
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,17 +17,7 @@ import (
 func TestAProfileIsWeakerWith(t *testing.T) {
 	for sentence, test := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			before := parse(t, complete)
-			if test.base != nil {
-				test.base(&before)
-			}
-			after := parse(t, complete)
-			if test.base != nil && test.change != nil {
-				test.base(&after)
-			}
-			if test.change != nil {
-				test.change(&after)
-			}
+			before, after := test.profiles(t)
 			found := Compare(before, after)
 			sentences := map[string]string{}
 			for _, w := range found {
@@ -141,4 +132,46 @@ func TestAWeakeningNamesTheFieldAsResourcesDo(t *testing.T) {
 	if want := "spec.api.signCertificate.keyConstraints.subject.rsa.minKeySize: RSA keys of 2048 bits may be used, 3072 was the least"; len(found) != 1 || found[0].String() != want {
 		t.Errorf("found %v, expected %q", found, want)
 	}
+}
+
+// Whatever the single comparisons miss, what can be said of operations as a whole
+// must not get worse unnoticed.
+func TestNoLossOfStrengthOrApprovalGoesUnnoticed(t *testing.T) {
+	var all []profile.Profile
+	for _, sentence := range slices.Sorted(maps.Keys(cases)) {
+		before, after := cases[sentence].profiles(t)
+		all = append(all, before, after)
+	}
+	lost := 0
+	for i, before := range all {
+		for j, after := range all {
+			if (i*7+j)%19 != 0 { // all pairs take long
+				continue
+			}
+			old, err := compiled(before)
+			if err != nil {
+				continue
+			}
+			changed, err := compiled(after)
+			if err != nil || !isWorse(old.Assessments(), changed.Assessments()) {
+				continue
+			}
+			lost++
+			if len(Compare(before, after)) == 0 {
+				t.Errorf("nothing is weaker in\n%s\nthan in\n%s", Canonical(after), Canonical(before))
+			}
+		}
+	}
+	if lost < 50 {
+		t.Errorf("%d pairs lose strength or approval, too few to tell", lost)
+	}
+}
+
+// isWorse tells whether an operation came, lost strength or is not approved any
+// more.
+func isWorse(before, after []profile.Assessment) bool {
+	return slices.ContainsFunc(after, func(new profile.Assessment) bool {
+		i := slices.IndexFunc(before, func(old profile.Assessment) bool { return old.Operation == new.Operation })
+		return i < 0 || new.Strength.Bits < before[i].Strength.Bits || before[i].FIPS.Approved() && !new.FIPS.Approved()
+	})
 }
