@@ -126,8 +126,8 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	if declares == "" {
 		return true, nil
 	}
-	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified",
-		declares, r.template.StatusPort)}
+	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
+		declares, r.template.StatusPort, v1alpha1.MetricsPortAnnotation)}
 }
 
 // declares is the place of a container's port that the broker so cannot open,
