@@ -22,6 +22,11 @@ func WithTracer(tracer *tracing.Tracer) Option {
 // trace makes a span of a call that has ended, if it is sampled. Who calls it has
 // looked whether there is a tracer: calls cost nothing without one.
 func (s *Server) trace(c *call, batched bool, code codes.Code, started time.Time) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			_ = s.panicked("the span of "+c.op.String(), cause) // it is logged; the call has its reply already
+		}
+	}()
 	method, _ := grpc.Method(c.ctx)
 	ended := tracing.Call{
 		Method: method, Batched: batched, Operation: c.op.String(), Container: callerOf(c.ctx).Container,
