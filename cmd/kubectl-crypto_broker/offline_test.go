@@ -59,6 +59,7 @@ func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
 		"help-inject.txt":      {[]string{"help", "inject"}, exitOK},
 		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, exitFailed},
 		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, exitOK},
+		"validate-shapes.txt":  {[]string{"validate", "-f", "testdata/shapes.yaml"}, exitFailed},
 		"validate-refused.txt": {[]string{"validate", "-f", "testdata/refused.yaml"}, exitFailed},
 		"explain.txt":          {[]string{"explain", "-f", "testdata/kinds.yaml"}, exitOK},
 		"explain-refused.txt":  {[]string{"explain", "-f", "testdata/refused.yaml"}, exitFailed},

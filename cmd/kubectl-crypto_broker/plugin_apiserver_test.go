@@ -251,3 +251,39 @@ func TestWhatCannotBeRestartedIsSaidBeforeAnythingIs(t *testing.T) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }
+
+func TestValidateSaysOfAShapeWhatTheAPIServerSays(t *testing.T) {
+	documents, err := readDocuments([]string{"testdata/shapes.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schemas, err := readSchemas()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, bad := uncovered(t), 0
+	for _, d := range documents {
+		_, problems, err := schemas.check(t.Context(), d.text("kind"), d.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(d.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = apiServer.CoreV1().RESTClient().Post().AbsPath("/apis/cryptobroker.io/v1alpha1/namespaces", ns, "cryptoprofiles").
+			Param("dryRun", "All").Param("fieldValidation", "Strict").Body(data).Do(t.Context()).Error()
+		if (err == nil) != (len(problems) == 0) {
+			t.Errorf("%s: the API server says %v, the plugin %q", d.name(), err, problems)
+		}
+		for _, problem := range problems {
+			bad++
+			if err == nil || !strings.Contains(err.Error(), problem) {
+				t.Errorf("%s: the API server says\n%v\nthe plugin\n%s", d.name(), err, problem)
+			}
+		}
+	}
+	if bad < 6 {
+		t.Errorf("%d problems were found, expected at least 6", bad)
+	}
+}

@@ -3,13 +3,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	sigsjson "sigs.k8s.io/json"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
@@ -20,9 +20,10 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE...",
 		Short: "Check profiles and annotated pods in manifests, without a cluster",
-		Long: `Checks CryptoProfiles and ClusterCryptoProfiles by the compiler of the broker, and pods that would get a broker
-by the code of the operator that puts it in: what passes here is what the cluster takes. All problems are told at
-once, each with file, object and field. Other objects are not looked at.
+		Long: `Checks CryptoProfiles and ClusterCryptoProfiles by their schema, as the API server does, and by the compiler of
+the broker; and pods that would get a broker by the code of the operator that puts it in. What passes here is what
+a cluster of this version takes. All problems are told at once, each with file, object and field. Other objects
+are not looked at.
 
 What depends on the cluster is left out: conflicts of names between profiles, changes that make a profile weaker,
 and whether Secrets and images exist.`,
@@ -37,11 +38,15 @@ and whether Secrets and images exist.`,
 		if err != nil {
 			return err
 		}
+		schemas, err := readSchemas()
+		if err != nil {
+			return err
+		}
 		labelled := labelledNamespaces(documents)
 		profiles, pods, bad := 0, 0, 0
 		for _, d := range documents {
 			for _, item := range d.items() {
-				problems, warnings, err := o.validate(item, labelled, &profiles, &pods)
+				problems, warnings, err := o.validate(cmd.Context(), schemas, item, labelled, &profiles, &pods)
 				if err != nil {
 					return err
 				}
@@ -64,24 +69,22 @@ and whether Secrets and images exist.`,
 }
 
 // validate checks one object.
-func (o *offline) validate(d document, labelled map[string]bool, profiles, pods *int) (problems, warnings []string, err error) {
+func (o *offline) validate(ctx context.Context, schemas schemas, d document, labelled map[string]bool, profiles, pods *int) (problems, warnings []string, err error) {
 	if version := d.text("apiVersion"); version == v1alpha1.GroupVersion.String() {
 		switch d.text("kind") {
 		case "CryptoProfile":
 			*profiles++
 			var p v1alpha1.CryptoProfile
-			problems, warnings = d.profile(&p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
-			return problems, warnings, nil
+			return d.profile(ctx, schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
 		case "ClusterCryptoProfile":
 			*profiles++
 			var p v1alpha1.ClusterCryptoProfile
-			problems, warnings = d.profile(&p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
+			return d.profile(ctx, schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
 				if p.Spec.NamespaceSelector == nil {
 					return p.Name, &p.Spec.ProfileSpec, nil
 				}
 				return p.Name, &p.Spec.ProfileSpec, render.ValidateSelector(p.Spec.NamespaceSelector)
 			})
-			return problems, warnings, nil
 		}
 	}
 	p, err := d.template(o.namespace)
@@ -100,18 +103,15 @@ func (o *offline) validate(d document, labelled map[string]bool, profiles, pods 
 	return nil, warnings, err
 }
 
-// profile reads the document strictly and checks what it says.
-func (d document) profile(into any, parts func() (string, *v1alpha1.ProfileSpec, field.ErrorList)) (problems, warnings []string) {
-	data, err := json.Marshal(d.object)
-	if err != nil {
-		return []string{err.Error()}, nil
+// profile checks a profile by its schema, and what has the right shape by the
+// compiler of the broker.
+func (d document) profile(ctx context.Context, schemas schemas, into any, parts func() (string, *v1alpha1.ProfileSpec, field.ErrorList)) (problems, warnings []string, err error) {
+	filled, problems, err := schemas.check(ctx, d.text("kind"), d.object)
+	if err != nil || len(problems) > 0 {
+		return problems, nil, err
 	}
-	unknown, err := sigsjson.UnmarshalStrict(data, into)
-	if err != nil {
-		return []string{err.Error()}, nil
-	}
-	for _, field := range unknown {
-		problems = append(problems, field.Error())
+	if err := json.Unmarshal(filled, into); err != nil {
+		return nil, nil, err
 	}
 	name, spec, errs := parts()
 	for _, err := range append(errs, render.Validate(name, spec)...) {
@@ -120,7 +120,7 @@ func (d document) profile(into any, parts func() (string, *v1alpha1.ProfileSpec,
 	if len(problems) == 0 {
 		warnings = render.Warnings(name, spec)
 	}
-	return problems, warnings
+	return problems, warnings, nil
 }
 
 // count counts in words: "1 profile", "2 profiles".

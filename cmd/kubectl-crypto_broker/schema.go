@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/config/crd"
+)
+
+// schemas are those of the kinds of this project, by kind.
+type schemas map[string]definition
+
+// definition is what the API server makes of a CustomResourceDefinition.
+type definition struct {
+	structural *schema.Structural
+	openapi    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// readSchemas reads the definitions that belong to this program.
+func readSchemas() (schemas, error) {
+	all := schemas{}
+	files, err := fs.Glob(crd.Definitions, "bases/*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		data, err := crd.Definitions.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var versioned apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(data, &versioned); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, version := range versioned.Spec.Versions {
+			if version.Name != v1alpha1.GroupVersion.Version {
+				continue
+			}
+			var internal apiextensions.JSONSchemaProps
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			var d definition
+			if d.structural, err = schema.NewStructural(&internal); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			if d.openapi, _, err = validation.NewSchemaValidator(&internal); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
+			all[versioned.Spec.Names.Kind] = d
+		}
+	}
+	return all, nil
+}
+
+// check takes the steps of the API server: it finds unknown fields, fills in
+// defaults and validates by the schema and its rules. The problems begin with
+// the path of the field. filled is the object with its defaults as JSON.
+func (s schemas) check(ctx context.Context, kind string, object map[string]any) (filled []byte, problems []string, err error) {
+	d, known := s[kind]
+	if !known {
+		return nil, nil, fmt.Errorf("there is no definition of the kind %s", kind)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, nil, err
+	}
+	var typed map[string]any
+	if err := utiljson.Unmarshal(data, &typed); err != nil { // keeps whole numbers whole
+		return nil, nil, err
+	}
+	for _, path := range pruning.PruneWithOptions(typed, d.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		problems = append(problems, path+": there is no such field")
+	}
+	defaulting.Default(typed, d.structural)
+	errs := validation.ValidateCustomResource(nil, typed, d.openapi)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, typed)...)
+	if len(errs) == 0 && d.rules != nil { // rules rely on a valid shape
+		ruled, _ := d.rules.Validate(ctx, nil, d.structural, typed, nil, celconfig.RuntimeCELCostBudget)
+		errs = append(errs, ruled...)
+	}
+	for _, err := range errs {
+		problems = append(problems, sentence(err))
+	}
+	slices.Sort(problems) // the validators go through maps
+	filled, err = json.Marshal(typed)
+	return filled, problems, err
+}
+
+// sentence is an error as the API server words it.
+func sentence(err *field.Error) string { return err.Field + ": " + err.ErrorBody() }
