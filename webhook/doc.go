@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package webhook is the operator's admission: it puts a broker into pods that
-// ask for one, and refuses profiles that no broker would serve. It writes
+// ask for one, and refuses profiles that no broker would serve, or that would make
+// what a namespace is served weaker without being allowed (see guard). It writes
 // nothing; it knows its request, a cache and the API server to read from.
 //
 // # Which pods

@@ -79,9 +79,10 @@ type ProfileStatus struct {
 	UnverifiedPods int32 `json:"unverifiedPods"`
 
 	// conditions are Accepted, whether the profile is valid and part of what
-	// brokers get; Propagated, whether every broker serves it; and Degraded,
+	// brokers get; Propagated, whether every broker serves it; Degraded,
 	// whether something is wrong that needs a person, who finds in the message
-	// what to do.
+	// what to do; and, once there was such a change, DowngradeWithheld, whether
+	// the profile is not served for being weaker than what was.
 	// Example: [{type: Degraded, status: "True", reason: BrokersTooOld}].
 	// +optional
 	// +listType=map
