@@ -90,7 +90,7 @@ func TestASetIsSignedForItsNamespaceAndNoOther(t *testing.T) {
 	// Another operator finds it as it is.
 	version := setIn(t, ns).ResourceVersion
 	o.stop()
-	o = start(t)
+	start(t)
 	expectStatus(t, &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orders"}}, has{accepted: "True Valid"})
 	if found := setIn(t, ns); found.ResourceVersion != version {
 		t.Errorf("another operator wrote the set again:\n%v", found)

@@ -71,11 +71,11 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 	seal := Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
 	// What a retired key has signed counts for the revision, though the broker would
 	// not take it: the set is about to be signed anew.
-	statement, err := signed.Trust{Keys: ring.Known(), Audience: seal.Audience}.Verify(profiles, signature)
-	if err != nil {
-		return seal, nil // not signed yet, or not by us: the broker waits for a set that is
+	if statement, err := (signed.Trust{Keys: ring.Known(), Audience: seal.Audience}).Verify(profiles, signature); err == nil {
+		seal.Lowest = statement.Revision
 	}
-	seal.Lowest = statement.Revision
+	// A set that is not signed yet, or not by us, is no snapshot: the broker waits for
+	// one that is.
 	if _, err := (signed.Trust{Keys: seal.Keys, Audience: seal.Audience}).Verify(profiles, signature); err == nil {
 		seal.Signature = signature
 	}
