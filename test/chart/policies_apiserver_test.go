@@ -147,7 +147,8 @@ func TestTheOperatorCreatesNothingButItsOwn(t *testing.T) {
 		"the ConfigMap of the profiles": {object: configMap(namespace, v1alpha1.ProfilesConfigMap)},
 		"another ConfigMap":             {configMap(namespace, "other"), "may create configmaps of the name crypto-broker-profiles only, found other"},
 		"the Secret of its CA":          {object: secret(releaseNamespace, release+"-ca")},
-		"another Secret":                {secret(releaseNamespace, "other"), "may create secrets of the name crypto-broker-operator-ca only, found other"},
+		"the Secret of its keys":        {object: secret(releaseNamespace, release+"-signing")},
+		"another Secret":                {secret(releaseNamespace, "other"), "may create secrets of the name crypto-broker-operator-ca or crypto-broker-operator-signing only, found other"},
 		"a Secret of another namespace": {secret(namespace, release+"-ca"), `cannot create resource "secrets"`},
 		"a ConfigMap of a generated name": {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "crypto-broker-profiles-"}},
