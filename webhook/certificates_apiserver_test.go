@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,10 +54,10 @@ func TestABundleThatSomebodyEmptiesComesBackAtOnce(t *testing.T) {
 	replica := startOperator(t)
 	for name, empty := range map[string]func() error{
 		"of the mutating webhooks": func() error {
-			return emptied(t, &admissionregistrationv1.MutatingWebhookConfiguration{}, 2)
+			return emptied(t, &admissionregistrationv1.MutatingWebhookConfiguration{})
 		},
 		"of the validating webhooks": func() error {
-			return emptied(t, &admissionregistrationv1.ValidatingWebhookConfiguration{}, 2)
+			return emptied(t, &admissionregistrationv1.ValidatingWebhookConfiguration{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,17 +71,26 @@ func TestABundleThatSomebodyEmptiesComesBackAtOnce(t *testing.T) {
 	}
 }
 
-func emptied(t *testing.T, configuration client.Object, webhooks int) error {
+// emptied removes the bundles of all webhooks of a configuration.
+func emptied(t *testing.T, configuration client.Object) error {
 	t.Helper()
 	configuration.SetName("crypto-broker-operator")
-	patch := `[`
-	for i := range webhooks {
-		if i > 0 {
-			patch += ","
-		}
-		patch += fmt.Sprintf(`{"op": "remove", "path": "/webhooks/%d/clientConfig/caBundle"}`, i)
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(configuration), configuration); err != nil {
+		return err
 	}
-	return admin.Patch(t.Context(), configuration, client.RawPatch("application/json-patch+json", []byte(patch+"]")))
+	webhooks := 0
+	switch found := configuration.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		webhooks = len(found.Webhooks)
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		webhooks = len(found.Webhooks)
+	}
+	var operations []string
+	for i := range webhooks {
+		operations = append(operations, fmt.Sprintf(`{"op": "remove", "path": "/webhooks/%d/clientConfig/caBundle"}`, i))
+	}
+	patch := "[" + strings.Join(operations, ",") + "]"
+	return admin.Patch(t.Context(), configuration, client.RawPatch("application/json-patch+json", []byte(patch)))
 }
 
 func TestASecretThatSomebodyDeletesOrSpoilsComesBackAtOnce(t *testing.T) {
@@ -123,8 +133,8 @@ func TestReplicasThatBeginAtTheSameTimeShareOneAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(
-		emptied(t, &admissionregistrationv1.MutatingWebhookConfiguration{}, 2),
-		emptied(t, &admissionregistrationv1.ValidatingWebhookConfiguration{}, 2),
+		emptied(t, &admissionregistrationv1.MutatingWebhookConfiguration{}),
+		emptied(t, &admissionregistrationv1.ValidatingWebhookConfiguration{}),
 	); err != nil {
 		t.Log(err) // nothing to remove
 	}
