@@ -61,7 +61,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 	wake(t, operator, pod)
 	eventually(t, 30*time.Second, "the broker says that it refused the newer set", func() error {
 		found, err := brokerProfiles(t, pod)
-		if err == nil && (found.Reason != "SetRejected" || found.Digest != good.Digest) {
+		if err == nil && (found.Reason != "SignatureRejected" || found.Digest != good.Digest) {
 			err = fmt.Errorf("it says %+v", found)
 		}
 		return err

@@ -212,9 +212,10 @@ func expectNoFailure(t testing.TB, pod *corev1.Pod, found *stats.Stats) {
 
 // brokerState is what a broker tells at /profiles.
 type brokerState struct {
-	Digest string    `json:"digest"`
-	Since  time.Time `json:"since"`
-	Reason string    `json:"reason"`
+	Digest   string    `json:"digest"`
+	Revision int64     `json:"revision"`
+	Since    time.Time `json:"since"`
+	Reason   string    `json:"reason"`
 }
 
 func brokerProfiles(t testing.TB, pod *corev1.Pod) (brokerState, error) {
