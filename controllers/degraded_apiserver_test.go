@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 )
 
@@ -63,10 +62,7 @@ func TestBrokersThatLeaveProfilesOutMakeAProfileDegraded(t *testing.T) {
 			create(t, own)
 			create(t, shared)
 			expectFile(t, ns, fileOf("degraded", "sha3-512", "orders", "sha3-512"))
-			pod := runPod(t, ns)
-			pod.mu.Lock()
-			pod.answer.Reason = string(profile.ProfilesRejected)
-			pod.mu.Unlock()
+			runPod(t, ns, func(p *pod) { p.partial = true })
 			expectDegraded(t, own, "True "+test.reason)
 			expectDegraded(t, shared, "True "+test.reason)
 			want := []v1alpha1.NamespaceStatus{{Name: ns, State: v1alpha1.ReasonRefusedByBroker, Digest: own.Status.Digest, Pods: 1, UpdatedPods: 1}}

@@ -42,7 +42,9 @@ type pod struct {
 	deaf int
 	// silent is true when it answers no question.
 	silent bool
-	asked  int
+	// partial is true when it leaves profiles of each set out.
+	partial bool
+	asked   int
 	// trust is what it demands of a set; nil where it takes any.
 	trust *signed.Trust
 }
@@ -125,6 +127,9 @@ func (p *pod) load() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	answer := confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(profile.Loaded)}
+	if p.partial {
+		answer.Reason = string(profile.ProfilesRejected)
+	}
 	if p.trust != nil {
 		trust := *p.trust
 		trust.Lowest = p.answer.Revision

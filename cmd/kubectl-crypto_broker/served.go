@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ import (
 
 // askTimeout bounds one question through the API server.
 const askTimeout = 5 * time.Second
+
+// refusals are the reasons of brokers that did not take a newer set.
+var refusals = []profile.Reason{profile.SetRejected, profile.SignatureRejected, profile.RevisionRejected, profile.NotKept}
 
 var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 
@@ -68,7 +72,7 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 		r.Set = setPartial
 	case answer.Digest == target:
 		r.Set = setUpdated
-	case strings.HasSuffix(answer.Reason, "Rejected"):
+	case slices.Contains(refusals, profile.Reason(answer.Reason)):
 		r.Set = setRefused
 	default:
 		r.Set = setBehind
