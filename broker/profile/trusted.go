@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
 // trusted is what a Source with signed sets knows beyond one without. Only the
@@ -60,10 +62,10 @@ func (s *Source) restore() {
 	if t.stateDir == "" {
 		return
 	}
-	kept, err := readPair(t.stateDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(t.stateDir, watch.DataLink)); errors.Is(err, fs.ErrNotExist) {
 		return // nothing was kept yet
 	}
+	kept, err := readPair(t.stateDir)
 	refuse := func(err error, problems Problems) {
 		s.observe(Event{
 			Result: ResultRejected, Reason: NoProfiles, Kept: true, Problems: problems,

@@ -222,6 +222,8 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 			write(t, filepath.Join(current, profile.FileName), file("sha-256")+"\n")
 		}, "the profiles have the digest " + profile.Digest([]byte(file("sha-256")+"\n")) + ", expected " + profile.Digest([]byte(file("sha-256"))) + " as signed in Profiles.sig"},
 		"no signature":  {func(t *testing.T, current string) { must(t, os.Remove(filepath.Join(current, signed.FileName))) }, "Profiles.sig is empty, expected a signature envelope"},
+		"no profiles":   {func(t *testing.T, current string) { must(t, os.Remove(filepath.Join(current, profile.FileName))) }, "stat CURRENT/Profiles.yaml: no such file or directory"},
+		"no files":      {func(t *testing.T, current string) { must(t, os.RemoveAll(current)) }, "stat CURRENT/Profiles.yaml: no such file or directory"},
 		"half a file":   {func(t *testing.T, current string) { must(t, os.Truncate(filepath.Join(current, signed.FileName), 0)) }, "Profiles.sig is empty, expected a signature envelope"},
 		"a set too old": {func(t *testing.T, current string) { replace(t, current, signedSet(t, "sha-256", 4)) }, "the set has the revision 4, expected at least 5, the lowest that is allowed here"},
 		"another's set": {func(t *testing.T, current string) {
@@ -238,8 +240,9 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 			test.damage(t, current)
 			project(t, dir, signedSet(t, "sha-512", 10))
 			second := watch(t, dir, profile.WithTrust(trusting(5), state))
-			if event := second.next(); !event.Kept || event.Err == nil || event.Err.Error() != "the set kept in "+state+" cannot be used: "+test.want {
-				t.Fatalf("event %+v\nwant %s", event, test.want)
+			want := "the set kept in " + state + " cannot be used: " + strings.ReplaceAll(test.want, "CURRENT", current)
+			if event := second.next(); !event.Kept || event.Err == nil || event.Err.Error() != want {
+				t.Fatalf("event %+v\nwant %s", event, want)
 			}
 			second.serves("sha-512", profile.Loaded)
 		})
