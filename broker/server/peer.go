@@ -22,6 +22,7 @@ type callerConn struct {
 	container string
 	identity
 	memory *memory
+	ready  readiness
 
 	// The rest is guarded by memory's lock: whether it is closed, how many of its
 	// requests wait to be read, and how many requests, replies and streams are the
@@ -68,6 +69,9 @@ func (callerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	}
 	caller, err := peerOf(conn.UnixConn)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := conn.ready.open(conn.UnixConn); err != nil {
 		return nil, nil, err
 	}
 	if !conn.shared {

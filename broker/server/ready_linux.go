@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"google.golang.org/grpc/mem"
+)
+
+// readiness reads from a connection into memory that is taken once there is
+// something to read, so that a connection that waits holds none.
+type readiness struct {
+	raw syscall.RawConn
+	// try is readNow, made once so that no read has to allocate it.
+	try func(uintptr) bool
+
+	// The rest is of the read that is under way.
+	pool   mem.BufferPool
+	size   int
+	buffer *[]byte
+	n      int
+	err    error
+}
+
+// open makes it read from the connection.
+func (r *readiness) open(conn syscall.Conn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("read from the connection: %w", err)
+	}
+	r.raw, r.try = raw, r.readNow
+	return nil
+}
+
+// readNow reads what there is; false is for nothing.
+func (r *readiness) readNow(fd uintptr) bool {
+	r.buffer = r.pool.Get(r.size)
+	for {
+		// Not by x/sys/unix: the race detector knows what the net package uses.
+		r.n, r.err = syscall.Read(int(fd), *r.buffer)
+		if !errors.Is(r.err, syscall.EINTR) {
+			break
+		}
+	}
+	if r.err == nil && r.n > 0 {
+		return true
+	}
+	r.pool.Put(r.buffer)
+	r.buffer = nil
+	return !errors.Is(r.err, syscall.EAGAIN)
+}
+
+// ReadOnReady waits until there is something to read, takes a buffer of size bytes
+// from pool and reads into it. Whoever called puts it back. It returns io.EOF
+// without a buffer where the client has closed its side. gRPC reads by it where a
+// connection has it, by one call at a time, and else by Read with a buffer of the
+// connection's own.
+func (c *callerConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
+	if c.memory.crowded.Load() {
+		c.memory.pause(c)
+	}
+	r := &c.ready
+	r.pool, r.size = pool, size
+	closed := r.raw.Read(r.try)
+	buffer, n, err := r.buffer, r.n, r.err
+	r.pool, r.buffer, r.n, r.err = nil, nil, 0, nil
+	switch {
+	case closed != nil:
+		return nil, 0, closed
+	case err != nil:
+		return nil, 0, fmt.Errorf("read from the connection: %w", err)
+	case buffer == nil:
+		return nil, 0, io.EOF
+	}
+	return buffer, n, nil
+}
