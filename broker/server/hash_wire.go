@@ -27,10 +27,10 @@ const (
 )
 
 // unmarshal reads a request. Its fields of bytes may be those on the wire and no
-// copies. The metadata of a request for a digest is left out where it has been
+// copies. The metadata of a request that is read here is left out where it has been
 // found to be right: replies have it from the wire.
 func unmarshal(wire []byte, m proto.Message) error {
-	if readHash(wire, m) {
+	if readCipher(wire, m) || readHash(wire, m) {
 		return nil
 	}
 	return proto.Unmarshal(wire, m)
