@@ -7,6 +7,7 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -55,9 +56,22 @@ type Cipher interface {
 type AESGCM struct {
 	size   int
 	block  cipher.Block
-	given  cipher.AEAD // takes the nonce
-	random cipher.AEAD // makes the nonce
+	given  mode // takes the nonce
+	random mode // makes the nonce
 	used   atomic.Uint64
+}
+
+// mode is one of a cipher's, made by the first who needs it: a key that came with
+// a request is used once, and each mode has key schedules of its own.
+type mode struct {
+	once sync.Once
+	aead cipher.AEAD
+	err  error
+}
+
+func (m *mode) of(block cipher.Block, start func(cipher.Block) (cipher.AEAD, error)) (cipher.AEAD, error) {
+	m.once.Do(func() { m.aead, m.err = start(block) })
+	return m.aead, m.err
 }
 
 // NewAESGCM makes a cipher of a key of 16, 24 or 32 bytes. It keeps no reference
@@ -72,15 +86,7 @@ func NewAESGCM(key []byte) (*AESGCM, error) {
 	if err != nil {
 		return nil, err
 	}
-	given, err := cipher.NewGCM(block)
-	if err != nil {
-		return nil, err
-	}
-	random, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, err
-	}
-	return &AESGCM{size: len(key), block: block, given: given, random: random}, nil
+	return &AESGCM{size: len(key), block: block}, nil
 }
 
 // KeySize implements Cipher.
@@ -91,18 +97,26 @@ func (c *AESGCM) Seal(nonce, plaintext, additional []byte) (ciphertext, tag []by
 	if len(nonce) != NonceSize {
 		return nil, nil, fmt.Errorf("engine: the nonce has %d bytes, expected %d", len(nonce), NonceSize)
 	}
-	sealed := c.given.Seal(make([]byte, 0, len(plaintext)+FullTagSize), nonce, plaintext, additional)
+	aead, err := c.given.of(c.block, cipher.NewGCM)
+	if err != nil {
+		return nil, nil, err
+	}
+	sealed := aead.Seal(make([]byte, 0, len(plaintext)+FullTagSize), nonce, plaintext, additional)
 	return sealed[:len(plaintext):len(plaintext)], sealed[len(plaintext):], nil
 }
 
 // SealRandom implements Cipher. The nonce comes from the generator inside Go's
 // cryptographic module, as FIPS 140-3 requires (implementation guidance C.H).
 func (c *AESGCM) SealRandom(plaintext, additional []byte) (nonce, ciphertext, tag []byte, err error) {
+	aead, err := c.random.of(c.block, cipher.NewGCMWithRandomNonce)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	if c.used.Add(1) > MaxRandomNonces {
 		c.used.Add(^uint64(0)) // do not count what is refused, or the count would wrap one day
 		return nil, nil, nil, ErrExhausted
 	}
-	sealed := c.random.Seal(make([]byte, 0, NonceSize+len(plaintext)+FullTagSize), nil, plaintext, additional)
+	sealed := aead.Seal(make([]byte, 0, NonceSize+len(plaintext)+FullTagSize), nil, plaintext, additional)
 	end := NonceSize + len(plaintext)
 	return sealed[:NonceSize:NonceSize], sealed[NonceSize:end:end], sealed[end:], nil
 }
@@ -112,12 +126,15 @@ func (c *AESGCM) Open(nonce, ciphertext, tag, additional []byte) ([]byte, error)
 	if len(nonce) != NonceSize {
 		return nil, fmt.Errorf("engine: the nonce has %d bytes, expected %d", len(nonce), NonceSize)
 	}
-	aead := c.given
-	if len(tag) != FullTagSize {
-		var err error
-		if aead, err = cipher.NewGCMWithTagSize(c.block, len(tag)); err != nil {
-			return nil, err
-		}
+	var aead cipher.AEAD
+	var err error
+	if len(tag) == FullTagSize {
+		aead, err = c.given.of(c.block, cipher.NewGCM)
+	} else {
+		aead, err = cipher.NewGCMWithTagSize(c.block, len(tag))
+	}
+	if err != nil {
+		return nil, err
 	}
 	joined := make([]byte, 0, len(ciphertext)+len(tag))
 	joined = append(append(joined, ciphertext...), tag...)
