@@ -116,6 +116,9 @@ func (p *operations) volumes(before, after []corev1.Volume) {
 func (p *operations) container(place string, before, after corev1.Container) {
 	insert(p, place+"/env", len(before.Env), "-", after.Env[len(before.Env):])
 	insert(p, place+"/volumeMounts", len(before.VolumeMounts), "-", after.VolumeMounts[len(before.VolumeMounts):])
+	if !slices.Equal(before.Args, after.Args) {
+		p.add(place+"/args", after.Args) // replaces those that are there
+	}
 	if !equality.Semantic.DeepEqual(before.StartupProbe, after.StartupProbe) {
 		p.replace(place+"/startupProbe", after.StartupProbe)
 	}
