@@ -26,8 +26,8 @@ func newExplain(cluster *cluster) *cobra.Command {
 		Use:   "explain (POD | -f FILE...)",
 		Short: "Explain why a pod has a broker or has none",
 		Long: `Explains why a pod has a broker or has none: what its annotation and its namespace say, whether it is of a kind
-that gets none, whether the operator is called for its namespace, and whether it was created before that. Then it
-says what to do. Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
+that gets none, whether the operator is called for its namespace, and whether it was created before that; and what a broker waits for
+that has not started. Then it says what to do. Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
 		Example: `  ` + name + ` explain orders-5d8f7c9b4-x2x7k -n shop
   ` + name + ` explain -f deployment.yaml`,
 	}
@@ -48,7 +48,11 @@ says what to do. Of manifests it tells, without a cluster, which pods would get 
 		if err != nil {
 			return err
 		}
-		pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), strings.TrimPrefix(args[0], "pod/"), metav1.GetOptions{})
+		podName := strings.TrimPrefix(args[0], "pod/")
+		if strings.Contains(podName, "/") {
+			return usagef("found %q, expected the name of a pod, as kubectl get pods -n %s has it; where a workload has no pods, kubectl get events -n %s says why", args[0], namespace, namespace)
+		}
+		pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), podName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -80,6 +84,9 @@ func explain(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, 
 	verdict, advice := conclude(pod, decision, refusal, calls, owner)
 	if broker := brokerOf(pod); broker != nil {
 		e.add("broker", "image %s, injected by %s", broker.Image, orNone(pod.Annotations[v1alpha1.InjectedAnnotation], "nobody who left a stamp"))
+		if !started(pod) && !ended(pod) {
+			e.add("broker", "has not started: %s", waiting(ctx, pod, newSets(client)))
+		}
 	}
 
 	fmt.Fprintf(out, "Pod %s in namespace %s %s\n\n", pod.Name, pod.Namespace, verdict)
@@ -205,6 +212,8 @@ func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls c
 		restart = fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, pod.Namespace)
 	}
 	switch {
+	case has && refusal == nil && decision.Inject && !started(pod) && !ended(pod):
+		return "has a broker, as it should, which has not started yet.", ""
 	case has && refusal == nil && decision.Inject:
 		return "has a broker, as it should.", ""
 	case has:

@@ -70,7 +70,7 @@ func TestPodsAreListedByWhatTheirBrokerIs(t *testing.T) {
 		t.Errorf("exit code %d, found %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, _ = plugin(t, "pods", "-A", "-o", "wide")
-	if code != exitOK || !strings.HasPrefix(stdout, "NAMESPACE ") || !strings.Contains(stdout, "the broker has read no set yet") {
+	if code != exitOK || !strings.HasPrefix(stdout, "NAMESPACE ") || !strings.Contains(stdout, "the pod has no node yet") {
 		t.Errorf("exit code %d, found\n%s", code, stdout)
 	}
 	if code, _, stderr := plugin(t, "pods", "b-declined", "-n", ns); code != exitFailed || !strings.Contains(stderr, `is called "b-declined"; explain says why of one`) {
@@ -110,7 +110,7 @@ func TestAPodIsExplained(t *testing.T) {
 	for pod, test := range map[string]struct{ namespace, says string }{
 		"early":    {ns, "has no broker, though it should have one."},
 		"silent":   {ns, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
-		"fine":     {ns, "has a broker, as it should."},
+		"fine":     {ns, "has a broker, as it should, which has not started yet."},
 		"left-out": {left, "The operator is not called for this namespace"},
 	} {
 		t.Run(pod, func(t *testing.T) {
@@ -128,6 +128,9 @@ func TestAPodIsExplained(t *testing.T) {
 		if !strings.Contains(stdout, says) {
 			t.Errorf("%q is not in\n%s", says, stdout)
 		}
+	}
+	if code, _, stderr := plugin(t, "explain", "deployment/orders", "-n", ns); code != exitUsage || !strings.Contains(stderr, `found "deployment/orders", expected the name of a pod`) {
+		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	if code, _, stderr := plugin(t, "explain", "nobody", "-n", ns); code != exitFailed || !strings.Contains(stderr, `pods "nobody" not found`) {
 		t.Errorf("exit code %d, found %q", code, stderr)

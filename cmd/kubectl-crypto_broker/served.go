@@ -38,7 +38,7 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	port := statusPort(pod)
 	switch {
 	case !started(pod):
-		r.Set, r.Note = setStarting, "the broker has read no set yet"
+		r.Set, r.Note = setStarting, waiting(ctx, pod, sets)
 		return
 	case pod.Spec.HostNetwork || port == "":
 		r.Note = "the broker has no status port"
@@ -95,12 +95,8 @@ func statusPort(pod *corev1.Pod) string {
 
 // started tells whether the kubelet calls the broker started.
 func started(pod *corev1.Pod) bool {
-	for _, status := range pod.Status.InitContainerStatuses {
-		if status.Name == v1alpha1.BrokerContainer {
-			return status.Started != nil && *status.Started
-		}
-	}
-	return false
+	status := brokerStatus(pod)
+	return status != nil && status.Started != nil && *status.Started
 }
 
 // sets are the digests of what the brokers of namespaces are to serve.
@@ -127,7 +123,7 @@ func (s *sets) of(ctx context.Context, namespace string) (string, error) {
 			}
 			file, is := set.Data[profile.FileName]
 			if !is {
-				return "", fmt.Errorf("the ConfigMap %s has no %s", v1alpha1.ProfilesConfigMap, profile.FileName)
+				return "", fmt.Errorf("the ConfigMap %s has no %s: %w", v1alpha1.ProfilesConfigMap, profile.FileName, errNoSet)
 			}
 			return profile.Digest([]byte(file)), nil
 		})

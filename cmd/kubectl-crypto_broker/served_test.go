@@ -39,6 +39,11 @@ func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 			t.Error(err)
 		}
 	})
+	mux.HandleFunc("GET /api/v1/namespaces/empty/configmaps/"+v1alpha1.ProfilesConfigMap, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
@@ -51,7 +56,7 @@ func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
-		Spec: corev1.PodSpec{InitContainers: []corev1.Container{{
+		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{
 			Name: v1alpha1.BrokerContainer, Args: []string{"--socket-group=1", "--status-address=:9470"},
 		}}},
 		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: v1alpha1.BrokerContainer, Started: new(true)}}},
@@ -60,6 +65,23 @@ func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
 		change(pod)
 	}
 	return pod
+}
+
+// waits makes the broker's container wait for this reason, after it ended so.
+func waits(reason string, last *corev1.ContainerStateTerminated) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name:                 v1alpha1.BrokerContainer,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "for a reason"}},
+			LastTerminationState: corev1.ContainerState{Terminated: last},
+		}}
+	}
+}
+
+// unscheduled takes the pod's node away.
+func unscheduled(p *corev1.Pod) {
+	p.Spec.NodeName = ""
+	p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "Insufficient memory."}}}
 }
 
 func TestABrokerSaysWhatItServes(t *testing.T) {
@@ -87,6 +109,12 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, setUnknown, "no status port"},
 		"nothing, since it is on the network of its node": {200, "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, setUnknown, "no status port"},
 		"nothing, since it has not started":               {200, "", func(p *corev1.Pod) { p.Status.InitContainerStatuses = nil }, setStarting, "read no set yet"},
+		"nothing, since its image can't be pulled":        {200, "", waits("ImagePullBackOff", nil), setStarting, "waits with ImagePullBackOff: for a reason"},
+		"nothing, since it ended": {200, "", waits("CrashLoopBackOff", &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}), setStarting,
+			"waits with CrashLoopBackOff, after it ended with OOMKilled and exit code 137: see kubectl logs orders -n shop -c crypto-broker --previous"},
+		"nothing, since it has no node": {200, "", unscheduled, setStarting, "the pod has no node yet: Insufficient memory."},
+		"nothing, since its namespace has no profile": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "empty", nil }, setStarting,
+			"namespace empty has no profile that is accepted"},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

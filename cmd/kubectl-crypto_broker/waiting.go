@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// errNoSet is that the ConfigMap of a namespace has no set of profiles.
+var errNoSet = errors.New("there is no set of profiles in it")
+
+// waiting says what a broker that has not started waits for, as far as the
+// cluster tells: a node, its image, the end of a back-off, or a first profile.
+// The pod's events have what is not told here, such as a Secret that is missing.
+func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
+	if pod.Spec.NodeName == "" {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Message != "" {
+				return "the pod has no node yet: " + oneLine(condition.Message)
+			}
+		}
+		return "the pod has no node yet"
+	}
+	status := brokerStatus(pod)
+	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "PodInitializing" && status.State.Waiting.Reason != "ContainerCreating" {
+		text := "its container waits with " + status.State.Waiting.Reason
+		if last := status.LastTerminationState.Terminated; last != nil {
+			return fmt.Sprintf("%s, after it ended with %s and exit code %d: see kubectl logs %s -n %s -c %s --previous",
+				text, last.Reason, last.ExitCode, pod.Name, pod.Namespace, v1alpha1.BrokerContainer)
+		}
+		if message := oneLine(status.State.Waiting.Message); message != "" {
+			text += ": " + message
+		}
+		return text
+	}
+	if _, err := sets.of(ctx, pod.Namespace); apierrors.IsNotFound(err) || errors.Is(err, errNoSet) {
+		return fmt.Sprintf("namespace %s has no profile that is accepted, and the broker waits for the first: see kubectl get cprof,ccprof -n %s", pod.Namespace, pod.Namespace)
+	}
+	return fmt.Sprintf("the broker has read no set yet; where that lasts, see kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
+}
+
+// brokerStatus is what the kubelet says of the broker's container, nil while it
+// says nothing.
+func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.InitContainerStatuses {
+		if pod.Status.InitContainerStatuses[i].Name == v1alpha1.BrokerContainer {
+			return &pod.Status.InitContainerStatuses[i]
+		}
+	}
+	return nil
+}
