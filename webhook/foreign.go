@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func differences(found, want corev1.Container) (fields []string) {
 // isHarmlessMount says whether a mount leaves the broker's binary, profiles and
 // sockets what they are.
 func isHarmlessMount(mountPath string) bool {
-	at := path.Clean(mountPath)
+	at := inContainer(mountPath)
 	for _, own := range []string{brokerBinary, profilesDir, keysDir, brokerSocketDir} {
 		if within(own, at) || within(at, own) {
 			return false

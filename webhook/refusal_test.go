@@ -159,6 +159,10 @@ func TestInjectRefuses(t *testing.T) {
 			pod:  podWith(mounting(corev1.VolumeMount{Name: "data", MountPath: "/tmp/../tmp/open-crypto-broker/"})),
 			want: []string{`spec.containers[0].volumeMounts[0].mountPath: found "/tmp/../tmp/open-crypto-broker/" in container "app", where the broker's socket has to be; expected a path outside of /tmp/open-crypto-broker`},
 		},
+		"a volume at the place of the socket, whose path is not absolute": {
+			pod:  podWith(mounting(corev1.VolumeMount{Name: "data", MountPath: "tmp/open-crypto-broker"})),
+			want: []string{`spec.containers[0].volumeMounts[0].mountPath: found "tmp/open-crypto-broker" in container "app", where the broker's socket has to be; expected a path outside of /tmp/open-crypto-broker`},
+		},
 		"a volume below the place of the socket": {
 			pod:  podWith(mounting(corev1.VolumeMount{Name: "data", MountPath: "/tmp/open-crypto-broker/data"})),
 			want: []string{`spec.containers[0].volumeMounts[0].mountPath: found "/tmp/open-crypto-broker/data" in container "app", where the broker's socket has to be; expected a path outside of /tmp/open-crypto-broker`},
@@ -209,6 +213,12 @@ func TestInjectRefuses(t *testing.T) {
 		"a broker with other profiles mounted over its own": {
 			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
 				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "mine", MountPath: "/etc/crypto-broker/profiles/Profiles.yaml"})
+			})),
+			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose volumeMounts differs from what the operator makes; ` + reserved},
+		},
+		"a broker with another program mounted over its own, by a path that is not absolute": {
+			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "mine", MountPath: "broker", SubPath: "mine"})
 			})),
 			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose volumeMounts differs from what the operator makes; ` + reserved},
 		},

@@ -61,7 +61,7 @@ func socketConflicts(pod *corev1.Pod, place string, container *corev1.Container,
 		if isReservedVolume(mount.Name) {
 			continue // reservedNames has the sentence for it
 		}
-		switch at := path.Clean(mount.MountPath); {
+		switch at := inContainer(mount.MountPath); {
 		case within(socketDir, at):
 			problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d].mountPath: found %q in container %q, where the broker's socket has to be; expected a path outside of %s",
 				place, i, mount.MountPath, container.Name, socketDir))
@@ -71,13 +71,17 @@ func socketConflicts(pod *corev1.Pod, place string, container *corev1.Container,
 		}
 	}
 	for i, device := range container.VolumeDevices {
-		if within(socketDir, path.Clean(device.DevicePath)) {
+		if within(socketDir, inContainer(device.DevicePath)) {
 			problems = append(problems, fmt.Sprintf("%s.volumeDevices[%d].devicePath: found %q in container %q, where the broker's socket has to be; expected a path outside of %s",
 				place, i, device.DevicePath, container.Name, socketDir))
 		}
 	}
 	return problems
 }
+
+// inContainer is where something is mounted. The API server takes a path that is
+// not absolute, and the kubelet counts it from the container's root.
+func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
 
 // within says whether a clean path is the directory or in it.
 func within(directory, clean string) bool {
