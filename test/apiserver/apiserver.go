@@ -4,9 +4,9 @@
 // project's CustomResourceDefinitions installed.
 //
 // The binaries kube-apiserver and etcd come from the folder that the
-// environment variable KUBEBUILDER_ASSETS names, else from .cache/cluster/bin
-// of the repository, where hack/cluster puts them. Without them Start fails:
-// a test that needs an API server never passes without one.
+// environment variable KUBEBUILDER_ASSETS names, else from cluster/bin in the
+// cache folder of the repository, where hack/cluster puts them. Without them
+// Start fails: a test that needs an API server never passes without one.
 //
 // There is no controller manager, no scheduler and no kubelet: a pod stays as
 // a test made it, and a namespace that was deleted stays terminating.
@@ -32,7 +32,11 @@ func Start() (*rest.Config, func() error, error) {
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		assets = filepath.Join(root, ".cache", "cluster", "bin")
+		cache := os.Getenv("CRYPTO_BROKER_CACHE")
+		if cache == "" {
+			cache = filepath.Join(root, ".cache")
+		}
+		assets = filepath.Join(cache, "cluster", "bin")
 	}
 	for _, name := range []string{"kube-apiserver", "etcd"} {
 		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {

@@ -156,7 +156,7 @@ func checkOnlyDefinitionsAreLeft(t *testing.T, admin client.Client) {
 		}
 		kept = append(kept, definition.Name)
 	}
-	if want := []string{"clustercryptoprofiles.cryptobroker.io", "cryptoprofiles.cryptobroker.io"}; !slices.Equal(kept, want) {
+	if want := []string{"clustercryptoprofiles.cryptobroker.io", "cryptoprofiles.cryptobroker.io", "injectiontemplates.cryptobroker.io"}; !slices.Equal(kept, want) {
 		t.Errorf("found the definitions %v after the uninstallation, expected %v", kept, want)
 	}
 	for _, gone := range []client.Object{
