@@ -23,6 +23,10 @@ type envelope struct {
 	// buffer has the bytes of the request, which the message may refer to; nil where
 	// it was not received. Who made the envelope frees it.
 	buffer mem.Buffer
+	// parts are those bytes instead where they were not joined, and input is what they
+	// have of a large one.
+	parts mem.BufferSlice
+	input input
 	// size is that of the request in bytes, 0 where it was not received.
 	size int
 	// err says why the message could not be read. It is not the codec's error,
@@ -73,10 +77,16 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 		c.oversized.Lock()
 		defer c.oversized.Unlock()
 	}
-	e.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-	wire := e.buffer.ReadOnlyData()
-	if e.err = unmarshal(wire, e.message); e.err != nil {
-		return nil
+	wire, parted := readParts(data, e.message, &e.input)
+	if parted {
+		data.Ref()
+		e.parts = data
+	} else {
+		e.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+		wire = e.buffer.ReadOnlyData()
+		if e.err = unmarshal(wire, e.message); e.err != nil {
+			return nil
+		}
 	}
 	if e.metadata = retag(e.metadata[:0], wire, e.requestField, e.replyField); len(e.metadata) == 0 {
 		e.metadata = nil
@@ -90,6 +100,8 @@ func (e *envelope) free() {
 		e.buffer.Free()
 		e.buffer = nil
 	}
+	e.parts.Free()
+	e.parts = nil
 }
 
 // retag appends a field of a message that was read without an error, with

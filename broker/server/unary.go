@@ -35,6 +35,8 @@ type call struct {
 	counters *telemetry.Counters
 	warning  []byte
 	turn     turn
+	// input is that of the request where it came in parts.
+	input input
 	// metadata is that of the request as retag returned it, and profile the one
 	// that was found: what a span tells.
 	metadata []byte
@@ -102,7 +104,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 			if cause == nil {
 				e.free()
 				proto.Reset(request)
-				*c, *e = call{}, envelope{metadata: reusable(e.metadata)}
+				*c, *e = call{}, envelope{metadata: reusable(e.metadata), input: e.input.reuse()}
 				calls.Put(u)
 			}
 		}()
@@ -113,6 +115,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		if held = s.memory.received(&c.turn, e.size); err != nil {
 			return nil, err
 		}
+		c.input = e.input
 		reply, err := adapt(c, request)
 		if err != nil {
 			return nil, err
