@@ -16,9 +16,6 @@ const (
 	// take it from the socket. Fixed windows spare the pings by which gRPC estimates
 	// better ones.
 	connectionWindow = 1 << 20
-	// readBuffer is what each connection takes from the socket at once. More gains
-	// nothing and is there for each idle connection.
-	readBuffer = 8 << 10
 )
 
 // workers is how many goroutines serve requests and stay. They keep their grown
@@ -30,7 +27,6 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StaticStreamWindowSize(StreamWindow),
 		grpc.StaticConnWindowSize(connectionWindow),
-		grpc.ReadBufferSize(readBuffer),
 		grpc.NumStreamWorkers(workers),
 	}
 }
