@@ -14,6 +14,10 @@
 // anew at each admission, and whoever changes it afterwards deceives only
 // themselves about a restart.
 //
+// Owners are also told of brokers that run and wait for the first set of profiles
+// of their namespace: their pods show nothing but a probe that fails. That is no
+// fault of an injection, and is not counted.
+//
 // Left out are pods that end or have ended, static pods, Windows pods, and those
 // of namespaces that are never injected into.
 //

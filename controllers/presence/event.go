@@ -12,7 +12,9 @@ import (
 const (
 	eventMissing  = "BrokerMissing"
 	eventOutdated = "BrokerOutdated"
+	eventWaiting  = "BrokerWaiting"
 	actionInject  = "Inject"
+	actionServe   = "Serve"
 )
 
 // event tells an owner what was found of its pods.
@@ -26,6 +28,11 @@ func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
 		r.recorder.Eventf(&owner, nil, corev1.EventTypeNormal, eventOutdated, actionInject,
 			"%s with a broker of another version, or with other settings, than a new pod gets. It goes on working. %s",
 			of(f.outdated, f.pods), remedy(owner))
+	}
+	if f.waiting > 0 {
+		r.recorder.Eventf(&owner, nil, corev1.EventTypeWarning, eventWaiting, actionServe,
+			"%[1]s waiting for a first profile and can't start: namespace %[2]s has no CryptoProfile and no ClusterCryptoProfile that is accepted. See kubectl get cprof,ccprof -n %[2]s",
+			of(f.waiting, f.pods), owner.Namespace)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	fine     state = iota // has its broker, or should have none
 	missing               // should have a broker and has none
 	outdated              // has another broker than a new pod would get
+	waiting               // has its broker, which runs and has no set of profiles yet
 )
 
 // judge tells the state of a pod in a namespace that is not excluded. byDefault
@@ -28,6 +29,9 @@ func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
 	case slices.ContainsFunc(pod.Spec.InitContainers, isBroker):
 		if o.Outdated != nil && o.Outdated(pod) {
 			return outdated
+		}
+		if _, is := runsUnstarted(pod); is {
+			return waiting
 		}
 		return fine
 	case o.Wanted(pod, byDefault):

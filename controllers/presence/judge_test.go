@@ -37,6 +37,16 @@ func annotated(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
 }
 
+// running makes the broker's container run since then, without being started.
+func running(since time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+			Name:  v1alpha1.BrokerContainer,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}},
+		}}
+	}
+}
+
 func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
 	asked := annotated(v1alpha1.InjectAnnotation, "true")
 	tests := map[string]struct {
@@ -47,6 +57,8 @@ func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
 		"asked and has none":                          {pod: []func(*corev1.Pod){asked}, state: missing},
 		"asked and has one":                           {pod: []func(*corev1.Pod){asked, withBroker("broker:1")}, state: fine},
 		"asked and has an old one":                    {pod: []func(*corev1.Pod){asked, withBroker("broker:0")}, state: outdated},
+		"has one that runs and has not started":       {pod: []func(*corev1.Pod){asked, withBroker("broker:1"), running(time.Now())}, state: waiting},
+		"has an old one that has not started":         {pod: []func(*corev1.Pod){asked, withBroker("broker:0"), running(time.Now())}, state: outdated},
 		"asked for nothing":                           {state: fine},
 		"asked for nothing where the namespace does":  {labelled: true, state: missing},
 		"declined where the namespace asks":           {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "false")}, labelled: true, state: fine},
@@ -97,6 +109,7 @@ func TestAnOwnerIsToldWhatIsNewOrWorseAndAgainAfterAnHour(t *testing.T) {
 		"better":              {&telling{counts{missing: 2}, time.Now()}, counts{missing: 1}, false},
 		"worse":               {&telling{counts{missing: 1}, time.Now()}, counts{missing: 2}, true},
 		"bad in another way":  {&telling{counts{missing: 1}, time.Now()}, counts{outdated: 1}, true},
+		"waits as well":       {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1, waiting: 1}, true},
 		"as it was long ago":  {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter)}, counts{missing: 1}, true},
 		"as it was just then": {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter / 2)}, counts{missing: 1}, false},
 	}

@@ -23,6 +23,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -123,8 +124,11 @@ func start(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	skip := true
 	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
-		Scheme:     scheme,
-		Cache:      cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: distribute.StripPod}}},
+		Scheme: scheme,
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:       {Transform: distribute.StripPod},
+			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},
+		}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 	})
@@ -321,6 +325,28 @@ func TestTheLabelOfANamespaceMakesItsPodsMissTheirBroker(t *testing.T) {
 	expectEvent(t, d, "BrokerMissing", "1 of 2 pods is without a broker")
 	label("off")
 	expectNumbers(t, registry, ns, -1, -1)
+}
+
+func TestOwnersAreToldOfBrokersThatWaitForAFirstProfile(t *testing.T) {
+	start(t)
+	asked, broker := annotated(v1alpha1.InjectAnnotation, "true"), withBroker("broker:1")
+	served, bare := namespace(t, nil), namespace(t, nil)
+	create(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: v1alpha1.ProfilesConfigMap},
+		Data:       map[string]string{"Profiles.yaml": "[]"},
+	})
+	other, otherSet := deployment(t, served, "orders")
+	d, set := deployment(t, bare, "orders")
+	for _, p := range []*corev1.Pod{pod(t, served, otherSet, asked, broker), pod(t, bare, set, asked, broker)} {
+		running(time.Now().Add(-waitGrace))(p)
+		if err := apiServer.Status().Update(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expectEvent(t, d, "BrokerWaiting", "The pod is waiting for a first profile and can't start: namespace "+bare+" has no CryptoProfile")
+	if notes := eventsOn(t, other, "BrokerWaiting"); len(notes) != 0 {
+		t.Errorf("the owner of a pod whose namespace has a set was told %q", notes)
+	}
 }
 
 func TestManyOwnersAreToldLittleByLittleAndAllOfThem(t *testing.T) {

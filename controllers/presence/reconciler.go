@@ -29,14 +29,15 @@ type reconciler struct {
 	limit flowcontrol.PassiveRateLimiter
 
 	mu sync.Mutex
-	// seen is what was found last, by namespace, where that is anything.
+	// seen is what was found last, by namespace, where anything is missing or
+	// outdated.
 	seen map[string]counts
 	// told is what was told last to whom, by namespace.
 	told map[string]map[types.UID]telling
 }
 
 // counts are numbers of pods.
-type counts struct{ missing, outdated int }
+type counts struct{ missing, outdated, waiting int }
 
 // telling is what an owner was told.
 type telling struct {
@@ -66,13 +67,22 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.cached.List(ctx, &pods, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, err
 	}
-	all := r.count(pods.Items, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled)
+	unset, soon, err := r.unset(ctx, request.Name, pods.Items)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	all := r.count(pods.Items, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, unset)
 	r.remember(request.Name, all)
-	return r.tell(ctx, request.Name, all)
+	result, err := r.tell(ctx, request.Name, all)
+	if soon > 0 && (result.RequeueAfter == 0 || soon < result.RequeueAfter) {
+		result.RequeueAfter = soon
+	}
+	return result, err
 }
 
 // count finds what is to be said of the pods of a namespace, by what made them.
-func (r *reconciler) count(pods []corev1.Pod, byDefault bool) map[types.UID]*found {
+// unset are those that wait for a first set.
+func (r *reconciler) count(pods []corev1.Pod, byDefault bool, unset map[types.UID]bool) map[types.UID]*found {
 	all := map[types.UID]*found{}
 	for i := range pods {
 		pod := &pods[i]
@@ -87,6 +97,10 @@ func (r *reconciler) count(pods []corev1.Pod, byDefault bool) map[types.UID]*fou
 			f.missing++
 		case outdated:
 			f.outdated++
+		case waiting:
+			if unset[pod.UID] {
+				f.waiting++
+			}
 		}
 		f.pods++
 	}
@@ -110,10 +124,12 @@ func (r *reconciler) remember(namespace string, all map[types.UID]*found) {
 	defer r.mu.Unlock()
 	if sum == (counts{}) {
 		delete(r.seen, namespace)
-		delete(r.told, namespace)
-		return
+	} else {
+		r.seen[namespace] = sum
 	}
-	r.seen[namespace] = sum
+	if len(all) == 0 {
+		delete(r.told, namespace)
+	}
 	for uid := range r.told[namespace] {
 		if _, still := all[uid]; !still {
 			delete(r.told[namespace], uid)
@@ -163,5 +179,5 @@ func (r *reconciler) isNews(namespace string, uid types.UID, now counts) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, was := r.told[namespace][uid]
-	return !was || now.missing > before.missing || now.outdated > before.outdated || time.Since(before.at) >= repeatAfter
+	return !was || now.missing > before.missing || now.outdated > before.outdated || now.waiting > before.waiting || time.Since(before.at) >= repeatAfter
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// waitGrace is for how long a broker may run without a set before its owner is
+// told that there is none: profiles often come with the workload, or soon after.
+const waitGrace = 15 * time.Second
+
+// runsUnstarted returns since when a pod's broker runs without being started,
+// which it is once it has a set of profiles.
+func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
+	for i := range pod.Status.InitContainerStatuses {
+		status := &pod.Status.InitContainerStatuses[i]
+		if status.Name != v1alpha1.BrokerContainer || status.State.Running == nil {
+			continue
+		}
+		return status.State.Running.StartedAt.Time, status.Started == nil || !*status.Started
+	}
+	return time.Time{}, false
+}
+
+// hasSet tells whether a namespace has a set of profiles.
+func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error) {
+	var set corev1.ConfigMap
+	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	_, is := set.Data[profile.FileName]
+	return is, err
+}
+
+// unset tells which brokers of a namespace have waited for a first set for longer
+// than they should, and in what time there may be more of them; 0 is never.
+func (r *reconciler) unset(ctx context.Context, namespace string, pods []corev1.Pod) (map[types.UID]bool, time.Duration, error) {
+	waits, soon := map[types.UID]bool{}, time.Duration(0)
+	for i := range pods {
+		if r.options.judge(&pods[i], false) != waiting {
+			continue
+		}
+		since, _ := runsUnstarted(&pods[i])
+		if rest := waitGrace - time.Since(since); rest > 0 {
+			soon = max(soon, rest)
+		} else {
+			waits[pods[i].UID] = true
+		}
+	}
+	if len(waits) == 0 && soon == 0 {
+		return nil, 0, nil
+	}
+	if has, err := r.hasSet(ctx, namespace); err != nil || has {
+		return nil, 0, err
+	}
+	return waits, soon, nil
+}
