@@ -2,19 +2,18 @@
 
 package main
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
-// median is that of values in any order; 0 of none.
-func median[T cmp.Ordered](values []T) T {
-	var none T
-	if len(values) == 0 {
-		return none
+// median is that of values in any order, halfway between the two in the middle of
+// an even number of them; 0 of none.
+func median[T ~int | ~int64 | ~float64](values []T) T {
+	n := len(values)
+	if n == 0 {
+		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
+	lower, upper := sorted[(n-1)/2], sorted[n/2]
+	return lower + (upper-lower)/2
 }
 
 // spread is a median between the quartiles.
@@ -26,7 +25,7 @@ func spreadOf(values []float64) spread {
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
-	return spread{sorted[n/4], sorted[n/2], sorted[n-1-n/4]}
+	return spread{sorted[n/4], median(values), sorted[n-1-n/4]}
 }
 
 // each takes one value from each sample.
