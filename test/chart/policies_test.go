@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,11 +20,14 @@ var oldest = version.MajorMinor(1, 30)
 
 var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
 
+// hintNames are those that warn and refuse nothing.
+var hintNames = []string{release + "-hints-pods", release + "-hints-workloads", release + "-hints-jobs", release + "-hints-cronjobs"}
+
 func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	environmentSet := environment.MustBaseEnvSet(oldest)
 	objects := renderChart(t)
 
-	for _, name := range policyNames {
+	for _, name := range slices.Concat(policyNames, hintNames) {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
 		compiler, err := cel.NewCompositedCompiler(environmentSet)
 		if err != nil {
@@ -78,8 +82,16 @@ func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
 			policies++
 		}
 	}
-	if policies != len(policyNames) {
-		t.Errorf("found %d policies, expected %d", policies, len(policyNames))
+	if want := len(policyNames) + len(hintNames); policies != want {
+		t.Errorf("found %d policies, expected %d", policies, want)
+	}
+	for _, name := range hintNames {
+		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
+		binding := find[admissionv1.ValidatingAdmissionPolicyBinding](t, objects, "ValidatingAdmissionPolicyBinding", name)
+		if *policy.Spec.FailurePolicy != admissionv1.Ignore || binding.Spec.PolicyName != name ||
+			len(binding.Spec.ValidationActions) != 1 || binding.Spec.ValidationActions[0] != admissionv1.Warn {
+			t.Errorf("%s: found the failure policy %s and the binding %+v, expected it to warn at most", name, *policy.Spec.FailurePolicy, binding.Spec)
+		}
 	}
 	for _, name := range policyNames {
 		policy := find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", name)
