@@ -156,6 +156,7 @@ func TestTheEndOfTheProcessIsNoWayBack(t *testing.T) {
 			first.serves("sha-384", profile.Loaded)
 			project(t, dir, signedSet(t, "sha-256", 7))
 			first.serves("sha-256", profile.Loaded)
+			first.stop() // else it would keep the next set, too
 			project(t, dir, test.files)
 
 			// Nothing of the first one is told to the second but by the directory.
@@ -177,6 +178,7 @@ func TestABrokerThatServedNoProfilesAnyMoreServesNoneAgain(t *testing.T) {
 	if event := first.next(); event.Set == nil || event.Set.Len() != 0 {
 		t.Fatalf("event %+v, want an empty set", event)
 	}
+	first.stop()
 	project(t, dir, signedSet(t, "sha-256", 7))
 	second := watch(t, dir, profile.WithTrust(trusting(0), state))
 	if event := second.next(); event.Set == nil || event.Set.Len() != 0 || event.Revision != 8 {
@@ -234,7 +236,9 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			dir, state := t.TempDir(), t.TempDir()
 			project(t, dir, signedSet(t, "sha-256", 7))
-			watch(t, dir, profile.WithTrust(trusting(5), state)).serves("sha-256", profile.Loaded)
+			first := watch(t, dir, profile.WithTrust(trusting(5), state))
+			first.serves("sha-256", profile.Loaded)
+			first.stop() // else it would keep the next set, too
 			current, err := filepath.EvalSymlinks(filepath.Join(state, "..data"))
 			must(t, err)
 			test.damage(t, current)

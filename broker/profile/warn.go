@@ -46,8 +46,12 @@ func (w warner) profile(at place, p *Profile, manager *KMS) {
 		w.curves(operation, s.KeyConstraints)
 		w.external(operation, s.KeyIDs, manager)
 	}
-	if p.Audit != nil && p.Audit.Required {
+	switch {
+	case p.Audit == nil:
+	case p.Audit.Required:
 		w.add(at.field("Audit").field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
+	case !strings.EqualFold(p.Audit.Level, "none"):
+		w.add(at.field("Audit").field("Level"), at, "is %s, but brokers of this version write no audit records, so that no call of the profile is recorded", excerpt(p.Audit.Level))
 	}
 }
 

@@ -44,6 +44,10 @@ func TestWhatCanNeverSucceedIsServedWithAWarning(t *testing.T) {
 			file: hash("  Audit: {Level: all, Required: true}\n"),
 			want: []string{`Profiles.yaml:5:33: profile "P": Audit.Required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`},
 		},
+		"records that nobody writes and no call waits for": {
+			file: hash("  Audit: {Level: sampled}\n"),
+			want: []string{`Profiles.yaml:5:18: profile "P": Audit.Level: is "sampled", but brokers of this version write no audit records, so that no call of the profile is recorded`},
+		},
 		"keys of a key manager that cannot be reached": {
 			file: "KMS: {Client: vault}\nProfiles:\n- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: k}]}\n",
 			want: []string{`Profiles.yaml:5:54: profile "P": API.EncryptData.KeyIds: are keys of the external key manager "vault" (KMS.Client), which brokers of this version have no access to, so that every call is refused`},

@@ -34,6 +34,8 @@ type source struct {
 	*profile.Source
 	t      *testing.T
 	events chan profile.Event
+	// stop ends the watching and returns when it has ended.
+	stop func()
 }
 
 func watch(t *testing.T, dir string, options ...profile.Option) *source {
@@ -49,7 +51,8 @@ func watch(t *testing.T, dir string, options ...profile.Option) *source {
 		cancel()
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); s.Wait() })
+	s.stop = func() { cancel(); s.Wait() }
+	t.Cleanup(s.stop)
 	return s
 }
 
