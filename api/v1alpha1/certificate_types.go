@@ -83,15 +83,17 @@ type SignCertificate struct {
 }
 
 // Validity bounds the period of a certificate relative to the time of signing.
-// +kubebuilder:validation:XValidation:rule="duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
-// +kubebuilder:validation:XValidation:rule="duration(self.validNotAfterOffset) > duration('0s')",message="validNotAfterOffset must be later than the time of signing, or every certificate would be expired"
+// What is no duration is told by the rules of the fields alone.
+//
+// +kubebuilder:validation:XValidation:rule="!self.validNotBeforeOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
+// +kubebuilder:validation:XValidation:rule="!self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotAfterOffset) > duration('0s')",message="validNotAfterOffset must be later than the time of signing, or every certificate would be expired"
 type Validity struct {
 	// validNotBeforeOffset is the earliest begin, as a duration in h, m and s.
 	// Example: -1h, an hour before the time of signing.
 	// +required
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$')",message="expected a duration in h, m and s such as -1h, 720h or 8760h; there are no days and no years"
 	ValidNotBeforeOffset string `json:"validNotBeforeOffset"`
 
 	// validNotAfterOffset is the latest end, as a duration in h, m and s.
@@ -99,7 +101,7 @@ type Validity struct {
 	// +required
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[-+]?([0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$')",message="expected a duration in h, m and s such as -1h, 720h or 8760h; there are no days and no years"
 	ValidNotAfterOffset string `json:"validNotAfterOffset"`
 }
 

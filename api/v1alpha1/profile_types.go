@@ -41,7 +41,8 @@ type ProfileSpec struct {
 	// +optional
 	Callers *Callers `json:"callers,omitempty"`
 
-	// audit says which calls are recorded.
+	// audit says which calls are recorded. No broker of this version writes
+	// records; with required, every call is then refused.
 	// Example: {level: sensitive, required: true}.
 	// +optional
 	Audit *Audit `json:"audit,omitempty"`

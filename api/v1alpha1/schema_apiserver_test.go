@@ -150,7 +150,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"refuses a duration in days": {
 			spec:    strings.Replace(certificate, "8760h", "365d", 1),
-			refusal: `validity.validNotAfterOffset: Invalid value`,
+			refusal: `validity.validNotAfterOffset: Invalid value: "365d": expected a duration in h, m and s such as -1h, 720h or 8760h`,
 		},
 		"refuses a key usage that does not exist": {
 			spec:    in("keyUsage: [crlSign]"),
