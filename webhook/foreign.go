@@ -16,7 +16,8 @@ import (
 // container of a pod:
 //
 //   - resources are set by LimitRanger and by autoscalers, and how to resize
-//     them has a default,
+//     them has a default; claims are set by nobody, and the driver behind one
+//     may mount what it likes,
 //   - the image is pulled always where AlwaysPullImages says so, and
 //     imagePullPolicy has a default if the template has none,
 //   - mounts are added, of the service account's token for example, and are
@@ -30,7 +31,9 @@ import (
 // What is left has to be equal, field by field.
 func differences(found, want corev1.Container) (fields []string) {
 	found = *found.DeepCopy()
+	claims := found.Resources.Claims
 	found.Resources, found.ResizePolicy = want.Resources, want.ResizePolicy
+	found.Resources.Claims = claims
 	if want.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
 		found.ImagePullPolicy = want.ImagePullPolicy
 	}

@@ -222,6 +222,12 @@ func TestInjectRefuses(t *testing.T) {
 			})),
 			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose volumeMounts differs from what the operator makes; ` + reserved},
 		},
+		"a broker with a claim to a device": {
+			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
+				c.Resources.Claims = []corev1.ResourceClaim{{Name: "mine"}}
+			})),
+			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose resources differs from what the operator makes; ` + reserved},
+		},
 		"a broker with its configuration in the environment": {
 			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
 				c.Env = []corev1.EnvVar{{Name: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", Value: "0s"}}

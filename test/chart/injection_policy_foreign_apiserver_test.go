@@ -68,6 +68,10 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 		"a port of the node": {func(_ *corev1.Pod, broker *corev1.Container) {
 			broker.Ports[0].HostPort = broker.Ports[0].ContainerPort
 		}, container},
+		"a claim to a device": {func(pod *corev1.Pod, broker *corev1.Container) {
+			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "mine", ResourceClaimName: ptr.To("mine")}}
+			broker.Resources.Claims = []corev1.ResourceClaim{{Name: "mine"}}
+		}, container},
 		"another port": {func(_ *corev1.Pod, broker *corev1.Container) {
 			broker.Ports = append(broker.Ports, corev1.ContainerPort{Name: "other", ContainerPort: 4000})
 		}, container},
