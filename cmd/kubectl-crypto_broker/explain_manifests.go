@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -34,6 +35,9 @@ func (o *offline) explain(cmd *cobra.Command) error {
 				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
 			}
 			refused = refused || bad
+			if value := item.text("metadata", "annotations", v1alpha1.InjectAnnotation); value != "" && item.text("kind") != "Pod" {
+				said += fmt.Sprintf(" Its own annotation %s: %q has no effect: it belongs to the template.", v1alpha1.InjectAnnotation, value)
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
 		}
 	}

@@ -196,3 +196,11 @@ func TestVersionAndCompletion(t *testing.T) {
 		t.Errorf("exit code %d, found %q", code, stdout)
 	}
 }
+
+func TestAnAnnotationInTheWrongPlaceIsTold(t *testing.T) {
+	const manifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"orders","annotations":{"cryptobroker.io/inject":"true"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app"}]}}}}`
+	code, stdout, stderr := call(t, manifest, "explain", "-f", "-")
+	if code != exitOK || !strings.Contains(stdout, `Its own annotation cryptobroker.io/inject: "true" has no effect: it belongs to the template.`) {
+		t.Errorf("exit code %d, found %s%s", code, stdout, stderr)
+	}
+}
