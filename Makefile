@@ -127,7 +127,7 @@ test-e2e: ## Run the end-to-end tests on a real cluster of their own.
 	go test -tags e2e -count=1 -timeout 45m -v ./test/e2e/...
 
 .PHONY: cover
-cover: ## Run all tests with coverage; print it for each package, and what nothing reaches (about 20 minutes).
+cover: ## Run all tests with coverage; print it for each package, and what nothing reaches (about 15 minutes).
 	hack/cover/cover
 
 .PHONY: bench
