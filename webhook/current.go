@@ -11,10 +11,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// Stamp is what pods that are injected from the template bear in the annotation
-// cryptobroker.io/injected: "<version>/<12 hex digits>".
-func (t Template) Stamp() string { return t.stamp() }
-
 // Outdated tells whether the broker of an injected pod is another than a new pod
 // would get: its image is, or its stamp names another template. The version in
 // the stamp does not count, since another version may make the same brokers, nor

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // unknownAnnotation is the sentence about an annotation of this project that
@@ -30,41 +31,16 @@ func unknownAnnotation(name string) string {
 // none is near. A name in front of a dot is compared alone, for those that end
 // with the name of a container.
 func nearest(found string, known []string) string {
-	found, container, single := strings.Cut(strings.ToLower(strings.ReplaceAll(found, "_", "-")), ".")
-	best, least := "", 4
+	found, container, single := strings.Cut(strings.ReplaceAll(found, "_", "-"), ".")
+	var names []string
 	for _, candidate := range known {
-		name, _, ofContainer := strings.Cut(candidate, ".")
-		if single != ofContainer {
-			continue
-		}
-		if d := distance(found, name); d < least && 2*d <= len(name) {
-			best, least = candidate, d
+		if name, _, ofContainer := strings.Cut(candidate, "."); single == ofContainer {
+			names = append(names, name)
 		}
 	}
+	best := profile.Nearest(found, names)
 	if best != "" && single {
-		best = strings.TrimSuffix(best, "<container>") + container
+		best += "." + container
 	}
 	return best
-}
-
-// distance is the number of letters that are added, left out or replaced between
-// two words (Levenshtein). A name has at most 63 letters.
-func distance(a, b string) int {
-	previous := make([]int, len(b)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := range len(a) {
-		current := make([]int, len(b)+1)
-		current[0] = i + 1
-		for j := range len(b) {
-			changed := previous[j]
-			if a[i] != b[j] {
-				changed++
-			}
-			current[j+1] = min(changed, previous[j+1]+1, current[j]+1)
-		}
-		previous = current
-	}
-	return previous[len(b)]
 }
