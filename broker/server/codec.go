@@ -38,6 +38,9 @@ type envelope struct {
 // frees it.
 type keptMessage struct{ buffer mem.Buffer }
 
+// partedMessage is the same, in the parts that it came in.
+type partedMessage struct{ parts mem.BufferSlice }
+
 // wireMessage is a message of a stream as it will be on the wire.
 type wireMessage mem.BufferSlice
 
@@ -66,8 +69,13 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	e, ok := v.(*envelope)
 	if !ok {
-		if kept, ok := v.(*keptMessage); ok {
-			kept.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+		switch message := v.(type) {
+		case *keptMessage:
+			message.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
+			return nil
+		case *partedMessage:
+			data.Ref()
+			message.parts = data
 			return nil
 		}
 		return c.CodecV2.Unmarshal(data, v)

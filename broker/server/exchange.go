@@ -65,9 +65,9 @@ func (h *holding) add(more holding) {
 //
 // Its messages are read by one goroutine, which serves quick calls by itself,
 // gives the others to the workers, and sends replies. Where it is busy with that,
-// another one sends the replies of the workers. The goroutine of gRPC watches
-// over them, since a call of gRPC that waits for the client only ends when that
-// one returns.
+// or finds the next message waiting, another one sends them, as many as there are
+// when it gets to run. The goroutine of gRPC watches over them, since a call of
+// gRPC that waits for the client only ends when that one returns.
 type exchange struct {
 	server *Server
 	stream grpc.ServerStream
@@ -93,7 +93,7 @@ type exchange struct {
 	reason error
 	quiet  chan struct{} // closed once ended and not active
 
-	// wake tells that workers have replies; writing, that somebody listens.
+	// wake tells that there are replies for write to send; writing, that it listens.
 	wake    chan struct{}
 	writing bool // the reader's own
 
@@ -102,6 +102,12 @@ type exchange struct {
 	local  replies
 	quick  call
 	broken error
+	// served is when the last message was served, left how many were since replies
+	// were last sent by the reader, and made how many replies there are to the one
+	// that it is busy with. All are its own.
+	served time.Time
+	left   int
+	made   int
 }
 
 // exchange serves Exchange.
@@ -150,8 +156,8 @@ func (x *exchange) read() {
 			x.fail(cause)
 		}
 	}()
+	var message keptMessage // the same for all, since what gRPC fills is allocated
 	for {
-		var message keptMessage
 		switch err := x.stream.RecvMsg(&message); {
 		case errors.Is(err, io.EOF):
 			x.end(nil)
@@ -164,18 +170,41 @@ func (x *exchange) read() {
 			message.buffer.Free()
 			return
 		}
-		err := x.serve(message.buffer)
+		began := time.Now()
+		err := x.serve(message.buffer, began)
 		message.buffer.Free()
-		x.mu.Lock()
-		x.submitLocal()
-		x.flush()
-		x.leave()
-		x.mu.Unlock()
+		x.deliver(began)
 		if err != nil {
 			x.end(err)
 			return
 		}
 	}
+}
+
+// deliver has the replies to a message sent, which began to be served then. It
+// waits while there are many that the client has not read.
+func (x *exchange) deliver(began time.Time) {
+	// A message that was there when the one before it was served is seldom the last.
+	// Replies to many calls are worth a message of their own.
+	more := began.Sub(x.served) < promptly && x.left < maxLeft && x.made < manyReplies
+	x.made = 0
+	if more && !x.writing {
+		x.writing = true
+		go x.write()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.submitLocal()
+	if more {
+		x.left++
+		x.nudge()
+	} else {
+		x.left = 0
+		x.flush()
+	}
+	x.drain()
+	x.leave()
+	x.served = time.Now()
 }
 
 // fail ends the stream because of a defect outside of any operation.
@@ -262,7 +291,18 @@ func (x *exchange) close() {
 	x.changed.Broadcast()
 }
 
-// write sends the replies of workers while the reader does not.
+// nudge has write send what waits. The caller has the lock.
+func (x *exchange) nudge() {
+	if !x.unsent.closed {
+		select {
+		case x.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// write sends replies while the reader does not: those of workers, and those that
+// the reader has left.
 func (x *exchange) write() {
 	for range x.wake {
 		x.mu.Lock()

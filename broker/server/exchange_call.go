@@ -62,8 +62,7 @@ func (s *Server) parseCall(wire []byte) (call exchangeCall, err error) {
 
 // serve serves the calls of one message. An error ends the stream: what cannot be
 // read has no id to reply to.
-func (x *exchange) serve(message mem.Buffer) error {
-	now := time.Now()
+func (x *exchange) serve(message mem.Buffer, now time.Time) error {
 	wire := message.ReadOnlyData()
 	whole := len(wire)
 	for len(wire) > 0 {
@@ -98,6 +97,7 @@ func (x *exchange) serve(message mem.Buffer) error {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.quick:
+			x.server.exchanges.workers.quickCall(now)
 			now = x.serveNow(method, &call, now)
 		default:
 			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
@@ -205,6 +205,7 @@ func (x *exchange) reply(r encodedReply) {
 		x.local.room(r.whole)
 	}
 	*x.local.buffer = r.append(*x.local.buffer)
+	x.made++
 }
 
 // submitLocal queues the reader's own replies. The caller has the lock.
@@ -222,10 +223,6 @@ func (x *exchange) sendLocal() error {
 	defer x.mu.Unlock()
 	x.submitLocal()
 	x.flush()
-	for x.unsent.bytes > maxUnsent && x.gone() == nil {
-		if x.flush(); x.unsent.sending {
-			x.changed.Wait()
-		}
-	}
+	x.drain()
 	return x.gone()
 }

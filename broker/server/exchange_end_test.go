@@ -131,6 +131,36 @@ func TestAClientThatDoesNotReadIsLetGo(t *testing.T) {
 	<-blocked
 }
 
+func TestAClientThatReadsNoSignaturesIsNotHashedForWithoutEnd(t *testing.T) {
+	g := newGate()
+	b := startWith(t, exchangeProfiles, nil, server.WithKeys(g), server.WithIdleTime(time.Second))
+	e := exchange(t, connect(t, b.socket("")))
+	const signatures, enough = 3, 20_000
+	for id := range uint64(signatures) {
+		// Each reply is more than may be on its way.
+		e.send(callOf(id, theSign, append(gated(), message{}.bytes(signMetadata, message{}.text(20, strings.Repeat("x", 900<<10)))...)))
+	}
+	e.send(hashCall(signatures, "P", "abc"))
+	e.take(1)
+	close(g.open)
+	awaitMetrics(t, b, `crypto_broker_requests_total{code="OK",operation="SignData",profile="Ed"} 3`)
+	sent := 0
+	blocked := make(chan struct{})
+	go func() {
+		defer close(blocked)
+		for sent < enough && e.stream.SendMsg([]byte(hashCall(signatures, "P", "abc"))) == nil {
+			sent++
+		}
+	}()
+	awaitStreams(t, 0)
+	if _, err := e.ends(); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v, want that its replies were not read", err)
+	}
+	if <-blocked; sent == enough {
+		t.Errorf("the broker took %d calls behind replies that nobody read, want fewer", sent)
+	}
+}
+
 func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
 	const streams, calls, size = 4, 8, 1 << 20
 	// Room for two of them at a time.

@@ -184,12 +184,7 @@ func (j *job) run() {
 	x.handed.Add(-1)
 	x.put(made)
 	x.leave()
-	if !x.unsent.closed {
-		select {
-		case x.wake <- struct{}{}:
-		default:
-		}
-	}
+	x.nudge()
 }
 
 func (j *job) serve(c *call) (proto.Message, error) {

@@ -27,6 +27,13 @@ const (
 	// maxUnsent is how many bytes of replies may wait before the next call is
 	// served.
 	maxUnsent = 256 << 10
+	// promptly is how soon after a message was served the next one comes where it
+	// was there already, and maxLeft how many messages in a row the reader leaves
+	// the replies to, so that the client gets the first of them before the last is
+	// served. manyReplies is how many are not left.
+	promptly    = 10 * time.Microsecond
+	maxLeft     = 16
+	manyReplies = 4
 )
 
 // replies is a buffer of whole replies.
@@ -167,6 +174,16 @@ func (x *exchange) send(message wireMessage) error {
 	x.unsent.sending = false
 	x.changed.Broadcast()
 	return err
+}
+
+// drain sends while more waits than may, and waits for whoever else sends. The
+// caller has the lock.
+func (x *exchange) drain() {
+	for x.unsent.bytes > maxUnsent && x.gone() == nil {
+		if x.flush(); x.unsent.sending {
+			x.changed.Wait()
+		}
+	}
 }
 
 // settle sends what waits and returns once nothing does.

@@ -93,7 +93,7 @@ func TestACallWaitsForItsTurnUntilItsDeadline(t *testing.T) {
 func TestAClientThatKeepsTheMemoryLosesItsConnection(t *testing.T) {
 	for sentence, hold := range slow {
 		t.Run(sentence, func(t *testing.T) {
-			b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(100*time.Millisecond))
+			b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(500*time.Millisecond))
 			hold(t, connect(t, b.socket("")))
 			conn := connect(t, b.socket(""))
 			for range 3 {
@@ -138,9 +138,9 @@ func TestAllMemoryIsGivenBackHoweverCallsEnd(t *testing.T) {
 func TestManyConnectionsWithLargeCallsAllGetTheirTurn(t *testing.T) {
 	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
 	var all sync.WaitGroup
-	for range 64 {
+	for range 32 {
 		conn := connect(t, b.socket(""))
-		for range 4 {
+		for range 2 {
 			all.Go(func() {
 				reply, err := call(t, conn, methodEncrypt, largeEncryption())
 				if err != nil || len(reply) < 1<<20 {

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -23,6 +24,8 @@ import (
 const (
 	hashStreamStart, hashStreamChunk              protowire.Number = 1, 2
 	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
+
+	tagHashStreamChunk = byte(hashStreamChunk)<<3 | byte(protowire.BytesType)
 )
 
 // hashStream serves HashStream: HashData of an input that comes in chunks, of
@@ -91,7 +94,7 @@ func (h *hashing) serve() (err error) {
 		}
 	}()
 	for {
-		var message keptMessage
+		var message partedMessage
 		switch err := h.stream.RecvMsg(&message); {
 		case errors.Is(err, io.EOF):
 			return h.reply()
@@ -99,15 +102,32 @@ func (h *hashing) serve() (err error) {
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
-		err := h.take(message.buffer.ReadOnlyData())
-		message.buffer.Free()
+		err := h.receive(message.parts)
+		message.parts.Free()
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// take takes one message.
+// receive takes one message, without a copy of what is a chunk and nothing else.
+func (h *hashing) receive(message mem.BufferSlice) error {
+	r := partReader{data: message}
+	tag, size, ok := r.field()
+	whole := size + uint64(1+protowire.SizeVarint(size))
+	if !ok || tag != tagHashStreamChunk || h.start == nil || size > maxInputSize || whole != uint64(message.Len()) {
+		joined := message.MaterializeToBuffer(mem.DefaultBufferPool())
+		defer joined.Free()
+		return h.take(joined.ReadOnlyData())
+	}
+	// It is shorter than it says where its size was written with more bytes than needed.
+	if !r.take(int(size), h.digest.Add) {
+		return h.unreadable(io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+// take takes one message that is in one piece.
 func (h *hashing) take(wire []byte) error {
 	number, part, err := h.part(wire)
 	switch {

@@ -80,11 +80,21 @@ func TestAStreamOfChunksHasTheDigestOfTheWhole(t *testing.T) {
 	descriptor := string(message{}.text(1, "P").text(2, "HashData").text(3, "sha-256"))
 	metadata := message{}.text(metadataID, "id").bytes(metadataTrace, message{}.text(traceCorrelationID, "order 4711")).text(99, "later")
 	begin := startOf(message{}.text(requestProfile, "P"))
+	largest := strings.Repeat("0123456789abcdef", 1<<20/16)
+	sum := sha256.Sum256([]byte(largest + "abc"))
 	conn := connect(t, start(t, sha256Profile).socket(""))
 	for sentence, test := range map[string]struct {
 		messages []message
 		want     []field
 	}{
+		"a chunk in many frames": {
+			[]message{begin, chunk(largest), chunk("abc")},
+			[]field{{2, hex.EncodeToString(sum[:])}, {4, descriptor}},
+		},
+		"a chunk in many frames, with a field that is not known": {
+			[]message{begin, chunk(largest).number(10, 1), chunk("abc")},
+			[]field{{2, hex.EncodeToString(sum[:])}, {4, descriptor}},
+		},
 		"one chunk": {
 			[]message{begin, chunk("abc")},
 			[]field{{2, abc}, {4, descriptor}},
@@ -176,6 +186,13 @@ func TestAStreamOfChunksIsRefusedWithASentence(t *testing.T) {
 		_, err := hashStream(t, conn, startOf(message{}.text(requestProfile, "R")))
 		if status.Code(err) != codes.PermissionDenied {
 			t.Errorf("got %v, want PermissionDenied", err)
+		}
+	})
+	t.Run("a chunk that is cut off, with a size in more bytes than needed", func(t *testing.T) {
+		_, err := hashStream(t, conn, begin, message{partChunk<<3 | 2, 0x85, 0x00, 'a', 'b', 'c', 'd'})
+		const want = "HashData: a message is not a cryptobroker.stream.v1.HashStreamRequest: unexpected EOF"
+		if got := status.Convert(err); got.Code() != codes.InvalidArgument || got.Message() != want {
+			t.Errorf("got %v, want InvalidArgument %q", err, want)
 		}
 	})
 	t.Run("bytes that are no message", func(t *testing.T) {
