@@ -187,7 +187,7 @@ type SignData struct {
 	// Example: ecdsa, or for signingMode hybrid ecdsa+ml-dsa-65.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^((rsa|rsa-pss|ecdsa|ed25519)(\+ml-dsa-(44|65|87))?|ml-dsa-(44|65|87))$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^((rsa|rsa-pss|ecdsa|ed25519)([+]ml-dsa-(44|65|87))?|ml-dsa-(44|65|87))$')",message="expected rsa, rsa-pss, ecdsa or ed25519; with signingMode post-quantum ml-dsa-44, ml-dsa-65 or ml-dsa-87; with hybrid one of each, such as ecdsa+ml-dsa-65"
 	SignAlg string `json:"signAlg"`
 
 	// hashAlg is the digest algorithm of the signature: sha-256, sha-384, sha-512,

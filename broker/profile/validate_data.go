@@ -95,21 +95,39 @@ func (v validator) usableKeys(at place, s *SignData) {
 // signAlgorithm checks that the algorithm fits the mode: a classical one, a
 // post-quantum one, or for a hybrid one of each joined by "+".
 func (v validator) signAlgorithm(at, around place, mode, found string) {
-	switch mode {
-	case signingLegacy:
+	want := map[string]string{
+		signingLegacy:      "one of " + list(classicalSignAlgorithms),
+		signingPostQuantum: "one of " + list(postQuantumSignAlgorithms),
+		signingHybrid:      "one of " + list(classicalSignAlgorithms) + " and one of " + list(postQuantumSignAlgorithms) + ", joined by +, such as \"ecdsa+ml-dsa-65\"",
+	}[mode]
+	fits := modeOf(strings.ToLower(found))
+	switch {
+	case want == "" || fits == mode: // of an unknown mode that is said elsewhere
+	case fits != "":
+		v.add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", excerpt(found), mode, want, excerpt(found), fits)
+	case mode == signingLegacy:
 		v.enum(at, around, found, classicalSignAlgorithms)
-	case signingPostQuantum:
+	case mode == signingPostQuantum:
 		v.enum(at, around, found, postQuantumSignAlgorithms)
-	case signingHybrid:
-		const want = "a classical and a post-quantum algorithm such as \"ecdsa+ml-dsa-65\""
-		if found == "" {
-			v.required(at, around, want)
-			return
-		}
-		classical, postQuantum, joined := strings.Cut(strings.ToLower(found), "+")
-		if !joined || !slices.Contains(classicalSignAlgorithms, classical) || !slices.Contains(postQuantumSignAlgorithms, postQuantum) {
-			v.add(at, around, "found %s in mode \"hybrid\", expected %s", excerpt(found), want)
-		}
+	case found == "":
+		v.required(at, around, want)
+	default:
+		v.add(at, around, "found %s in mode %q, expected %s", excerpt(found), mode, want)
+	}
+}
+
+// modeOf is the mode that an algorithm is for, empty if there is no such one.
+func modeOf(algorithm string) string {
+	classical, postQuantum, joined := strings.Cut(algorithm, "+")
+	switch {
+	case joined && slices.Contains(classicalSignAlgorithms, classical) && slices.Contains(postQuantumSignAlgorithms, postQuantum):
+		return signingHybrid
+	case slices.Contains(classicalSignAlgorithms, algorithm):
+		return signingLegacy
+	case slices.Contains(postQuantumSignAlgorithms, algorithm):
+		return signingPostQuantum
+	default:
+		return ""
 	}
 }
 

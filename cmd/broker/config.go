@@ -129,6 +129,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	if err := c.readTraces(); err != nil {
 		return err
 	}
+	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {
+		return usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, and there are none: expected --callers or CRYPTO_BROKER_CALLERS as well")
+	}
 	sockets := c.sockets()
 	if err := sockets.Validate(); err != nil {
 		return usagef("%v", err)

@@ -92,6 +92,10 @@ func TestWhatCommandsPrint(t *testing.T) {
 }
 
 func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
+	const (
+		signed    = "what was signed and the signature; the first may be - for standard input, or --file in its place"
+		seeVerify = " (see crypto-broker verify-data --help)"
+	)
 	for sentence, c := range map[string]struct {
 		args []string
 		want string
@@ -114,7 +118,11 @@ func TestAWrongCommandLineIsNamedInOneSentence(t *testing.T) {
 		"two keys":                   {[]string{"sign-data", "a", "--keyId", "k", "--key", "f"}, "crypto-broker sign-data: found --keyId and --key, expected one of them (see crypto-broker sign-data --help)"},
 		"a nonce of other digits":    {[]string{"encrypt-data", "a", "--keyId", "k", "--nonce", "xyz"}, "crypto-broker encrypt-data: --nonce is no even number of hexadecimal digits (see crypto-broker encrypt-data --help)"},
 		"standard input twice":       {[]string{"sign-data", "-", "--key", "-"}, "crypto-broker sign-data: standard input is asked for twice, for what to sign and for the key (see crypto-broker sign-data --help)"},
-		"no signature":               {[]string{"verify-data"}, "crypto-broker verify-data: found 0 arguments, expected what was signed, - for standard input, or none and --file, and the signature (see crypto-broker verify-data --help)"},
+		"no signature":               {[]string{"verify-data"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
+		"no signature of a file":     {[]string{"verify-data", "--file", "a"}, "crypto-broker verify-data: found no signature, expected " + signed + seeVerify},
+		"data or a signature":        {[]string{"verify-data", "a"}, "crypto-broker verify-data: found 1 argument, expected 2: " + signed + seeVerify},
+		"two things that are signed": {[]string{"verify-data", "a", "00", "--file", "b"}, "crypto-broker verify-data: found 2 arguments and --file, expected the signature alone with --file" + seeVerify},
+		"an empty signature":         {[]string{"verify-data", "a", "", "--keyId", "k"}, "crypto-broker verify-data: the signature is empty, expected its hexadecimal digits" + seeVerify},
 		"no time":                    {[]string{"profiles", "show", "--timeout", "0s"}, "crypto-broker profiles show: --timeout is 0s, expected more than 0 (see crypto-broker profiles show --help)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -61,6 +61,24 @@ of a profile. The signature is printed in hexadecimal digits.`,
 	return cmd
 }
 
+// signedArguments checks that there is a signature, and what it is of.
+func signedArguments(cmd *cobra.Command, args []string) error {
+	const want = "what was signed and the signature; the first may be - for standard input, or --file in its place"
+	switch file := cmd.Flags().Changed("file"); {
+	case len(args) == 0:
+		return usagef("found no signature, expected %s", want)
+	case len(args) == 1 && !file:
+		return usagef("found 1 argument, expected 2: %s", want)
+	case len(args) == 2 && file:
+		return usagef("found 2 arguments and --file, expected the signature alone with --file")
+	case len(args) > 2:
+		return usagef("found %d arguments, expected 2: %s", len(args), want)
+	case args[len(args)-1] == "":
+		return usagef("the signature is empty, expected its hexadecimal digits")
+	}
+	return nil
+}
+
 func newVerifyData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify-data [INPUT|-] SIGNATURE",
@@ -70,7 +88,7 @@ standard input (-) or of a file. The exit code is 5 if it is not; what is no
 signature of this format at all is refused, with exit code 3.`,
 		Example: `  crypto-broker verify-data "We agree." 3045… --profile Contracts --keyId contracts
   crypto-broker verify-data --file contract.txt 3045… --key public.pem --signature-format der`,
-		Args:              arguments(1, 2, dataArgument("what was signed")+", and the signature"),
+		Args:              signedArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file, key := profileFlag(cmd), dataFlag(cmd, "what was signed"), signingKeyFlags(cmd, "the public key or the certificate")
