@@ -188,6 +188,7 @@ must_fail_with "takes no arguments" on "$first" up high
 must_fail_with "there is no cluster \"$first\"" on "$first" status
 must_fail_with "no running cluster" on "$first" kubeconfig
 must_fail_with "at least one image" on "$first" load
+must_fail_with "snapshot needs one file" on "$first" snapshot
 must_fail_with "needs root" setpriv --reuid=65534 --regid=65534 --clear-groups bash "$here/cluster" --name "$first" up
 
 before="$(host_state)"
@@ -223,6 +224,22 @@ must_fail_with "unreachable" kubectl exec app -c app -- /probe get http://198.51
 
 it "the API server reaches a webhook behind a service"
 eventually "the webhook refuses" webhook_refuses
+
+it "a snapshot that is restored brings back what was there, and pods run on"
+kubectl create configmap before >/dev/null
+on "$first" snapshot "$cache/etcd.snapshot"
+kubectl delete configmap before >/dev/null
+kubectl create configmap after >/dev/null
+newest="$(kubectl get configmap after -o 'jsonpath={.metadata.resourceVersion}')"
+tasks="$(on "$first" exec -- ctr -n k8s.io tasks list | sort)"
+must_fail_with "there is no snapshot" on "$first" restore "$cache/nowhere"
+must_fail_with "restoring the snapshot ended with status" on "$first" restore "$cache/tls.crt"
+on "$first" restore "$cache/etcd.snapshot"
+kubectl get configmap before >/dev/null
+must_fail_with "NotFound" kubectl get configmap after
+[[ $(on "$first" exec -- ctr -n k8s.io tasks list | sort) == "$tasks" ]] || broken "containers have changed since: $tasks"
+[[ $(kubectl get --raw "/api/v1/configmaps?watch=1&timeoutSeconds=5&resourceVersion=$newest") == *"too old resource version"* ]] ||
+	broken "who watches from before the restoration is not told that the past has changed"
 
 it "up on a healthy cluster does nothing"
 record="$(cat "$states/$first/init")"

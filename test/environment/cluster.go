@@ -93,6 +93,19 @@ func (c *Cluster) Load(ctx context.Context, progress io.Writer, archives ...stri
 	return err
 }
 
+// Snapshot writes what the cluster's etcd holds into a file, while the cluster runs.
+func (c *Cluster) Snapshot(ctx context.Context, progress io.Writer, file string) error {
+	_, err := c.run(ctx, progress, "snapshot", file)
+	return err
+}
+
+// Restore gives the running cluster the etcd of a snapshot. Pods run on meanwhile, and the API server is away for some
+// seconds.
+func (c *Cluster) Restore(ctx context.Context, progress io.Writer, file string) error {
+	_, err := c.run(ctx, progress, "restore", file)
+	return err
+}
+
 // Exec runs a program inside the cluster's node and returns its output.
 func (c *Cluster) Exec(ctx context.Context, arguments ...string) (string, error) {
 	return c.run(ctx, nil, "exec", append([]string{"--"}, arguments...)...)

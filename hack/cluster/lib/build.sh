@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Compiles the cluster's programs from the Go modules that kubernetes/go.mod and coredns/go.mod pin.
+# Compiles the cluster's programs from the Go modules that kubernetes/go.mod, containerd/go.mod and coredns/go.mod pin.
 
 # name, folder of the module, package, and how long it takes on two processors with nothing compiled yet
 readonly programs=(
 	"kube-apiserver kubernetes k8s.io/kubernetes/cmd/kube-apiserver 4 minutes"
 	"etcd kubernetes go.etcd.io/etcd/server/v3 30 seconds"
+	"etcdctl kubernetes go.etcd.io/etcd/etcdctl/v3 10 seconds"
+	"etcdutl kubernetes go.etcd.io/etcd/etcdutl/v3 10 seconds"
 	"kubectl kubernetes k8s.io/kubernetes/cmd/kubectl 1 minute"
 	"kube-controller-manager kubernetes k8s.io/kubernetes/cmd/kube-controller-manager 1 minute"
 	"kube-scheduler kubernetes k8s.io/kubernetes/cmd/kube-scheduler 15 seconds"
 	"kubelet kubernetes k8s.io/kubernetes/cmd/kubelet 1 minute"
 	"kube-proxy kubernetes k8s.io/kubernetes/cmd/kube-proxy 15 seconds"
+	"containerd containerd github.com/containerd/containerd/v2/cmd/containerd 1 minute"
+	"containerd-shim-runc-v2 containerd github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 10 seconds"
+	"ctr containerd github.com/containerd/containerd/v2/cmd/ctr 15 seconds"
+	"runc containerd github.com/opencontainers/runc 30 seconds"
 	"coredns coredns . 1 minute"
 )
 
@@ -47,6 +53,7 @@ build_all() {
 	take_lock "$bin"
 	flags="$(linker_flags)"
 	fingerprints[kubernetes]="$(fingerprint kubernetes "$flags")"
+	fingerprints[containerd]="$(fingerprint containerd "$flags")"
 	fingerprints[coredns]="$(fingerprint coredns "$flags")"
 	for line in "${programs[@]}"; do
 		read -r name folder package duration <<<"$line"
@@ -63,8 +70,16 @@ build_all() {
 
 # build NAME FOLDER PACKAGE FLAGS compiles a static program.
 build() {
-	run_with_heartbeat "building $1" "$build_logs/$1.log" env CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly nice \
-		go build -C "$2" -p 2 -trimpath -buildvcs=false -ldflags "$4" -o "$bin/.$1.new" "$3"
+	local cgo=0 tags= flags="$4"
+	case "$1" in
+	containerd) tags=no_devmapper,no_zfs ;; # what the node has no use for
+	runc)                                   # it is in part of C, and filters system calls by libseccomp
+		cgo=1 tags=seccomp,netgo,osusergo
+		flags+=" -linkmode external -extldflags -static"
+		;;
+	esac
+	run_with_heartbeat "building $1" "$build_logs/$1.log" env CGO_ENABLED="$cgo" GOWORK=off GOFLAGS=-mod=readonly nice \
+		go build -C "$2" -p 2 -trimpath -buildvcs=false -tags="$tags" -ldflags "$flags" -o "$bin/.$1.new" "$3"
 	mv "$bin/.$1.new" "$bin/$1"
 }
 

@@ -49,36 +49,39 @@ write_containerd_configuration() {
 		specification='base_runtime_spec = "/run/cluster/state/etc/container.json"'
 	fi
 	# The "opt" plugin would make a folder on the host, AppArmor profiles would stay in the kernel. The lower bound of
-	# oom_score_adj matters where root lacks CAP_SYS_RESOURCE.
+	# oom_score_adj matters where root lacks CAP_SYS_RESOURCE. NRI would run plugins that are on the host.
 	cat <<EOT
-version = 2
+version = 4
 root = "/var/lib/containerd"
 state = "/run/containerd"
-disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.aufs",
-  "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.blockfile",
+  "io.containerd.snapshotter.v1.erofs"]
 
-[grpc]
-address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
 
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "$pause_image"
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "overlayfs"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "$pause_image"
+
+[plugins."io.containerd.cri.v1.runtime"]
 restrict_oom_score_adj = true
 disable_apparmor = true
-tolerate_missing_hugetlb_controller = true
 
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "/usr/lib/cni"
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["/usr/lib/cni"]
 conf_dir = "/run/cluster/state/etc/cni"
 
-[plugins."io.containerd.grpc.v1.cri".containerd]
-snapshotter = "overlayfs"
+[plugins."io.containerd.cri.v1.runtime".containerd]
 default_runtime_name = "runc"
 
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 $specification
 
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 SystemdCgroup = false
 EOT
 }

@@ -3,12 +3,13 @@
 #
 # What the machine must offer, and the Debian packages.
 
-# A file or program that is looked for, and the Debian package to install when it is not there. A containerd that came
-# from elsewhere is used as it is.
+# A file or program that is looked for, and the Debian package to install when it is not there. The first four are to
+# compile runc, which is in part of C.
 readonly needed=(
-	"containerd containerd"
-	"ctr containerd"
-	"runc runc"
+	"cc gcc"
+	"/usr/include/stdlib.h libc6-dev"
+	"/usr/include/seccomp.h libseccomp-dev"
+	"pkg-config pkg-config"
 	"/usr/lib/cni/ptp containernetworking-plugins"
 	"iptables iptables"
 	"conntrack conntrack"

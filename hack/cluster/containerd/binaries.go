@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build binaries
+
+// Package containerd pins the programs with which a test cluster's node runs containers. It is never compiled: the
+// imports, which Go would refuse in a program because they name main packages, only make go.mod and go.sum complete.
+package containerd
+
+import (
+	_ "github.com/containerd/containerd/v2/cmd/containerd"
+	_ "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"
+	_ "github.com/containerd/containerd/v2/cmd/ctr"
+	_ "github.com/opencontainers/runc"
+)
