@@ -54,7 +54,7 @@ func (p propagator) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	case s.Partial > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s, %d of these without some of its profiles: the broker's log says which and why.", served, s.Partial)
 	case s.Unverified > 0:
-		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, p.statusPort, p.operatorNamespace)
+		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to that of their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, p.statusPort, v1alpha1.MetricsPortAnnotation, p.operatorNamespace)
 	case s.Pods == 0:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonNoPods, "No pod with a broker is running.")
 	default:

@@ -58,7 +58,7 @@ func TestTheConditionPropagated(t *testing.T) {
 		},
 		"some can't be asked": {
 			summary: distribute.Summary{Pods: 4, Updated: 3, Unverified: 1},
-			status:  "Unknown Unverified", says: `3 of 4 brokers serve it; 1 could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port 9470 of these pods from namespace "operators"; pods on the host's network have no such port and stay unverified.`,
+			status:  "Unknown Unverified", says: `3 of 4 brokers serve it; 1 could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to that of their annotation cryptobroker.io/metrics-port, from namespace "operators"; pods on the host's network have no such port and stay unverified.`,
 		},
 		"a profile that is not accepted": {
 			summary: distribute.Summary{Pods: 4, Updated: 4}, notAccepted: true,

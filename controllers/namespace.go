@@ -43,6 +43,9 @@ type namespaceReconciler struct {
 	operatorNamespace string
 	distributor       *distribute.Distributor
 	board             *board
+	// restored is an error once this process must write nothing more, since what it
+	// remembers is of another past than the cluster's.
+	restored func() error
 	// weakened is told of changes that are weaker and were allowed, once they are
 	// written.
 	weakened func(ctx context.Context, namespace string, changes []downgrade.Change)
@@ -178,6 +181,9 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 	}
 	if pause := writePause - time.Since(r.target(name).Written); pause > 0 {
 		return distribute.Target{}, pause, nil
+	}
+	if err := r.restored(); err != nil {
+		return r.inPlace(ctx, namespace, found), 0, err
 	}
 	if err := r.configMaps.write(ctx, name, found, data, seal.signature, set.annotations); err != nil {
 		return r.inPlace(ctx, namespace, found), 0, err

@@ -179,7 +179,7 @@ func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
 	hidden := runPod(t, ns, silent)
 	onHost := runPod(t, ns, func(p *pod) { p.object.Spec.HostNetwork = true })
 	off := runPod(t, ns, func(p *pod) { p.object.Spec.InitContainers[0].Args = nil })
-	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods from namespace "crypto-broker-system"`})
+	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to that of their annotation cryptobroker.io/metrics-port, from namespace "crypto-broker-system"`})
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectServed(t, fileOf("orders", "sha-512"), reached, hidden, onHost, off)
 	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3})

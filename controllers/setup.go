@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -81,6 +82,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		statuses        = queue.New("profile-status")
 		clusterStatuses = queue.New("cluster-profile-status")
 		board           = newBoard()
+		restoration     = newRestoration()
 		report          = func(namespace string) { statuses.AddAfter(requestFor("", namespace), reportPause) }
 		propagator      = propagator{options.OperatorNamespace, options.StatusPort, options.Annotate, newAssessments()}
 		announcer       = &announcer{
@@ -113,6 +115,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := guard.register(options.Metrics); err != nil {
 		return err
 	}
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return restoration.watch(ctx, mgr.GetCache()) }))
+	if err != nil {
+		return err
+	}
 	options.Keys.OnChange(func(context.Context) { namespaces.Add(requestFor("", everyNamespace)) })
 
 	work := queue.Options(namespaces, namespaceWorkers)
@@ -130,6 +136,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), own: newVersions()},
 			renderings:        newRenderings(),
 			guard:             guard,
+			restored:          restoration.err,
 			sealer:            newSealer(mgr.GetClient(), options.Keys, distributor.Revision),
 			weakened:          announcer.weakened,
 			again:             func(namespace string) { namespaces.Add(requestFor("", namespace)) },

@@ -90,7 +90,7 @@ func prepare(ctx context.Context, config *rest.Config) (err error) {
 	if port, err = freePort(); err != nil {
 		return err
 	}
-	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml"} {
+	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml", "policies/named-containers.yaml"} {
 		if err := apply(ctx, filepath.Join("..", "config", file)); err != nil {
 			return fmt.Errorf("config/%s: %w", file, err)
 		}
@@ -178,6 +178,12 @@ func certificateOptions() certificates.Options {
 // startOperator serves the webhooks until the test ends or stop is called.
 func startOperator(t *testing.T) *operator {
 	t.Helper()
+	return startOperatorWith(t, testTemplate())
+}
+
+// startOperatorWith does so with a template.
+func startOperatorWith(t *testing.T, template Template) *operator {
+	t.Helper()
 	account := rest.CopyConfig(access)
 	account.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + operatorNamespace + ":crypto-broker-operator",
@@ -198,7 +204,7 @@ func startOperator(t *testing.T) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Register(mgr, Options{Template: testTemplate(), OperatorNamespace: operatorNamespace}); err != nil {
+	if err := Register(mgr, Options{Template: template, OperatorNamespace: operatorNamespace}); err != nil {
 		t.Fatal(err)
 	}
 	if err := mgr.Add(certs); err != nil {

@@ -22,8 +22,8 @@ import (
 //     imagePullPolicy has a default if the template has none,
 //   - mounts are added, of the service account's token for example, and are
 //     harmless where they do not cover the broker's own files,
-//   - environment variables are added, and are harmless unless the broker or
-//     Go's runtime reads them,
+//   - environment variables are added, and are harmless unless they are the
+//     broker's own, or the broker or Go's runtime reads them,
 //   - user and group are assigned where the template leaves that to the
 //     platform,
 //   - HTTP probes are redirected to a mesh's proxy.
@@ -40,7 +40,7 @@ func differences(found, want corev1.Container) (fields []string) {
 	found.VolumeMounts = slices.DeleteFunc(found.VolumeMounts, func(mount corev1.VolumeMount) bool {
 		return !isReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath)
 	})
-	found.Env = slices.DeleteFunc(found.Env, func(variable corev1.EnvVar) bool { return isHarmlessVariable(variable.Name) })
+	found.Env = withoutHarmless(found.Env, want.Env)
 	if want.SecurityContext.RunAsUser == nil && found.SecurityContext != nil {
 		found.SecurityContext.RunAsUser, found.SecurityContext.RunAsGroup = nil, nil
 	}
@@ -71,9 +71,10 @@ func isHarmlessMount(mountPath string) bool {
 }
 
 // isHarmlessVariable says whether neither the broker nor Go's runtime reads an
-// environment variable in a way that changes what the broker does.
+// environment variable in a way that changes what the broker does. Those of
+// OpenTelemetry say where its spans go, and whether there are any.
 func isHarmlessVariable(name string) bool {
-	return name != "GODEBUG" && !strings.HasPrefix(name, "CRYPTO_BROKER_")
+	return name != "GODEBUG" && !strings.HasPrefix(name, "CRYPTO_BROKER_") && !strings.HasPrefix(name, "OTEL_")
 }
 
 // isRedirected says whether a probe asks by HTTP as often and as long as it
@@ -90,4 +91,12 @@ func isRedirected(found, want *corev1.Probe) bool {
 	elsewhere.ProbeHandler = want.ProbeHandler
 	elsewhere.TimeoutSeconds = want.TimeoutSeconds
 	return equality.Semantic.DeepEqual(elsewhere, want)
+}
+
+// withoutHarmless leaves of a broker's environment variables those that it has to
+// have and those that it must not have.
+func withoutHarmless(found, want []corev1.EnvVar) []corev1.EnvVar {
+	return slices.DeleteFunc(found, func(variable corev1.EnvVar) bool {
+		return isHarmlessVariable(variable.Name) && !slices.ContainsFunc(want, func(own corev1.EnvVar) bool { return own.Name == variable.Name })
+	})
 }

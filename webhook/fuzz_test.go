@@ -226,6 +226,9 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 	}
 	pod.Spec.EphemeralContainers = nil // a new pod has none
 	choose(random, pod)
+	if named, found := pod.Annotations[v1alpha1.ContainersAnnotation]; found && random.Intn(3) == 0 {
+		pod.Annotations[v1alpha1.ContainersAnnotation] = "later," + named
+	}
 	if random.Intn(4) != 0 {
 		pod.Spec.OS = nil
 	}

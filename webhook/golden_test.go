@@ -48,6 +48,11 @@ func testTemplate() Template {
 	}
 }
 
+// testTraces are the values of a chart that has brokers export spans.
+func testTraces() Traces {
+	return Traces{Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01"}
+}
+
 // goldenPod is a file of testdata/pods and what Inject is given besides it.
 type goldenPod struct {
 	sentence string
@@ -82,6 +87,8 @@ func goldenPods(t *testing.T) []goldenPod {
 			golden.profiles = bytes.Repeat([]byte("#"), maxSnapshotSize+1)
 		case "a-pod-of-a-namespace-that-assigns-user-ids", "a-root-pod-of-a-namespace-that-assigns-user-ids":
 			golden.template.NamespaceUserIDs = true
+		case "a-pod-whose-broker-exports-spans":
+			golden.template.Traces = testTraces()
 		}
 		pods = append(pods, golden)
 	}

@@ -17,10 +17,11 @@ import (
 // Equal arguments give equal results, and nothing else is looked at.
 //
 // Every container of the pod gets a socket, unless its annotations name those
-// that do. Inject can be called again with
-// its own result, also after others changed the pod in between: then the
-// broker stays where it is, a container that was added since gets no socket,
-// and the snapshot follows the profiles. With equal profiles the second call
+// that do. One that they name and that the pod does not have is awaited: whoever
+// calls Inject has to refuse the pod if it never comes. Inject can be called again
+// with its own result, also after others changed the pod in between: then the
+// broker stays where it is, a container that was added since gets a socket only if
+// it is named, and the snapshot follows the profiles. With equal profiles the second call
 // changes nothing. Whether the broker is there already is decided by rendering
 // and comparing; the stamp is not read. What others may have done to the
 // broker's container without it counting as another: set resources, pull
@@ -74,6 +75,10 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, name := range wishes.awaited {
+		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: the pod has no container %q now and is refused unless another injector adds it",
+			v1alpha1.ContainersAnnotation, name))
+	}
 	if profiles == nil {
 		warnings = append(warnings, fmt.Sprintf(
 			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
@@ -109,6 +114,7 @@ func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
 			r.addVariable(container)
 		}
 	})
+	r.callers = append(r.callers, r.wishes.awaited...)
 	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
 	socket, profiles := r.volumes()
 	pod.Spec.Volumes = append(pod.Spec.Volumes, socket, profiles)

@@ -16,16 +16,19 @@ import (
 // keep checks that the broker in a pod, init container number broker, is what
 // add made, and brings up to date what may have changed since: the snapshot's
 // place in the volume of the profiles, a startup probe that a mesh has
-// redirected, and the variable of the socket.
+// redirected, the sockets of containers that were awaited, and the variable of the
+// socket.
 func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err error) {
 	problems := reservedContainers(pod)
-	holders, misplaced := r.holders(pod, broker)
-	problems = append(problems, misplaced...)
-
 	found := &pod.Spec.InitContainers[broker]
 	place := fmt.Sprintf("spec.initContainers[%d]", broker)
 	r.callers = callersOf(found)
-	if !sameNames(r.callers, holders) {
+	problems = append(problems, r.addLate(pod, place)...)
+	holders, misplaced := r.holders(pod, place)
+	problems = append(problems, misplaced...)
+
+	awaited := slices.DeleteFunc(slices.Clone(r.wishes.awaited), func(name string) bool { return !slices.Contains(r.callers, name) })
+	if !sameNames(r.callers, append(awaited, holders...)) {
 		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the containers that mount the volume %s are %s; %s",
 			place, found.Name, list(r.callers), v1alpha1.SocketVolume, list(holders), wayOut))
 	}
@@ -55,10 +58,35 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 	return nil, nil
 }
 
+// addLate gives their sockets to containers that were awaited when the broker was
+// added. brokerPlace is where it is.
+func (r *rendering) addLate(pod *corev1.Pod, brokerPlace string) (problems []string) {
+	passed := false
+	each(pod, func(place string, container *corev1.Container) {
+		isNamed := slices.Contains(r.wishes.containers, container.Name) && slices.Contains(r.callers, container.Name)
+		hasMount := slices.ContainsFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return mount.Name == v1alpha1.SocketVolume })
+		switch {
+		case place == brokerPlace:
+			passed = true
+		case !isNamed || hasMount:
+		case !passed:
+			problems = append(problems, fmt.Sprintf("%s: found the container %q, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
+				place, container.Name, v1alpha1.ContainersAnnotation, v1alpha1.BrokerContainer))
+		default:
+			conflicts := socketConflicts(pod, place, container, r.wishes.socketDir)
+			if problems = append(problems, conflicts...); len(conflicts) == 0 {
+				container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
+			}
+		}
+	})
+	return problems
+}
+
 // holders returns the containers that mount their socket, and problems with
-// those that mount a volume of the broker in another way.
-func (r *rendering) holders(pod *corev1.Pod, broker int) (names []string, problems []string) {
-	brokerPlace, passed := fmt.Sprintf("spec.initContainers[%d]", broker), false
+// those that mount a volume of the broker in another way. brokerPlace is where the
+// broker is.
+func (r *rendering) holders(pod *corev1.Pod, brokerPlace string) (names []string, problems []string) {
+	passed := false
 	each(pod, func(place string, container *corev1.Container) {
 		if place == brokerPlace {
 			passed = true

@@ -5,18 +5,11 @@
 package webhook
 
 import (
-	"context"
-	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -29,8 +22,13 @@ import (
 // comes back has the golden pod's broker, and with all the API server's defaults
 // it is still one that a further call does not change.
 func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
-	startOperator(t)
+	operator := startOperator(t)
+	traces := Traces{}
 	for _, golden := range goldenPods(t) {
+		if golden.template.Traces != traces {
+			operator.stop()
+			operator, traces = startOperatorWith(t, golden.template), golden.template.Traces
+		}
 		t.Run(golden.sentence, func(t *testing.T) {
 			if golden.sentence == "a-mirror-pod" {
 				// Only a kubelet may create one; its node has to exist.
@@ -188,56 +186,9 @@ func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 // variable to every container, and the broker's webhook is called again.
 func TestAnotherInjectorInBetween(t *testing.T) {
 	startOperator(t)
-	other := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		review := admissionv1.AdmissionReview{}
-		pod := &corev1.Pod{}
-		body, err := io.ReadAll(r.Body)
-		if err == nil {
-			err = json.Unmarshal(body, &review)
-		}
-		if err == nil {
-			err = json.Unmarshal(review.Request.Object.Raw, pod)
-		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == "proxy" }) {
-			operations := `[{"op": "add", "path": "/spec/initContainers/0", "value": {"name": "proxy", "image": "example.com/proxy:1", "restartPolicy": "Always"}},
-				{"op": "add", "path": "/spec/initContainers/1/env", "value": [{"name": "MESH", "value": "on"}]},
-				{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "MESH", "value": "on"}]}]`
-			review.Response.Patch, review.Response.PatchType = []byte(operations), ptr.To(admissionv1.PatchTypeJSONPatch)
-		}
-		if err := json.NewEncoder(w).Encode(review); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
-	}))
-	defer other.Close()
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "other-injector"}}
-	namespace := newNamespace(t, map[string]string{"other-injector": "enabled"}, nil)
-	configuration.Webhooks = []admissionregistrationv1.MutatingWebhook{{
-		Name: "other.example.com",
-		ClientConfig: admissionregistrationv1.WebhookClientConfig{
-			URL: ptr.To(other.URL), CABundle: pemOf(other.Certificate()),
-		},
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"other-injector": "enabled"}},
-		Rules: []admissionregistrationv1.RuleWithOperations{{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
-		}},
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		AdmissionReviewVersions: []string{"v1"},
-		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
-	}}
-	if err := admin.Create(t.Context(), configuration); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // the test's own context has ended by then
-		if err := admin.Delete(context.Background(), configuration); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
-	})
+	namespace := startOtherInjector(t, "proxy", `[{"op": "add", "path": "/spec/initContainers/0", "value": {"name": "proxy", "image": "example.com/proxy:1", "restartPolicy": "Always"}},
+		{"op": "add", "path": "/spec/initContainers/1/env", "value": [{"name": "MESH", "value": "on"}]},
+		{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "MESH", "value": "on"}]}]`)
 	before := count(t, resultInjected)
 	var pod *corev1.Pod
 	eventually(t, "the other injector is called", func() (err error) {

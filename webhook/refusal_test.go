@@ -240,6 +240,12 @@ func TestInjectRefuses(t *testing.T) {
 			})),
 			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose env differs from what the operator makes; ` + reserved},
 		},
+		"a broker that exports its spans where the pod says": {
+			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
+				c.Env = []corev1.EnvVar{{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://elsewhere:4317"}}
+			})),
+			want: []string{`spec.initContainers[0]: found a container "crypto-broker" whose env differs from what the operator makes; ` + reserved},
+		},
 		"a broker whose environment comes from elsewhere": {
 			pod: injectedPodWith(t, inBroker(func(c *corev1.Container) {
 				c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}}

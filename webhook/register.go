@@ -48,6 +48,10 @@ type Options struct {
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
 	MinimumStrength int
+
+	// Leaving is closed some seconds before the webhooks' server ends, and sends
+	// the API server to other replicas. Without, the server leaves unannounced.
+	Leaving <-chan struct{}
 }
 
 // Register adds the three webhooks to the manager's webhook server. The
@@ -80,11 +84,11 @@ func Register(mgr manager.Manager, options Options) error {
 		CryptoProfilePath:        counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)),
 		ClusterCryptoProfilePath: counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)),
 	} {
-		mgr.GetWebhookServer().Register(path, &bounded{
+		mgr.GetWebhookServer().Register(path, leaving(options.Leaving, &bounded{
 			next:  &admission.Webhook{Handler: handler},
 			bytes: bytes,
 			wait:  maxWait,
-		})
+		}))
 	}
 	return nil
 }

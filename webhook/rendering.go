@@ -101,6 +101,7 @@ func (r rendering) container() corev1.Container {
 			callersFlag+strings.Join(r.callers, ","),
 			"--socket-group="+strconv.FormatInt(r.template.SocketGroup, 10),
 		), r.template.Seal.here()...),
+		Env:           r.template.Traces.environment(),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: v1alpha1.SocketVolume, MountPath: brokerSocketDir},

@@ -51,6 +51,9 @@ type Template struct {
 	// and refuse to start without the validated cryptographic module.
 	RequireFIPS bool
 
+	// Traces say where brokers export the spans of their calls.
+	Traces Traces
+
 	// Seal says whose signature profiles need. It does not count for the stamp: what
 	// is in here changes while the broker stays the same.
 	Seal Seal
@@ -86,6 +89,9 @@ func (t Template) validate() error {
 	default:
 		problems = append(problems, fmt.Errorf("the field PullPolicy is %q, expected Always, IfNotPresent or Never", t.PullPolicy))
 	}
+	t.Traces.Check(func(field, found, expected string) {
+		problems = append(problems, fmt.Errorf("the field Traces.%s is %q, expected %s", field, found, expected))
+	})
 	if t.Version == "" {
 		problems = append(problems, errors.New("the field Version is empty, expected the operator's version"))
 	}

@@ -21,6 +21,8 @@ func TestTheStampChangesWithEverythingThatGoesIntoPods(t *testing.T) {
 		},
 		"the log level": func(t *Template) { t.LogLevel = "debug" },
 		"FIPS 140-3":    func(t *Template) { t.RequireFIPS = true },
+		"the traces":    func(t *Template) { t.Traces = testTraces() },
+		"the sampler":   func(t *Template) { t.Traces = testTraces(); t.Traces.Sampler = "always_on" },
 	}
 	stamps := map[string]string{"nothing": testTemplate().stamp()}
 	for name, change := range changes {

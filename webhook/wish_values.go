@@ -30,10 +30,12 @@ const (
 	maxSocketPath = 107
 )
 
-// minMemory is the least memory for a broker, as a request and as a limit. Idle
-// it takes half of that; the rest is for requests, of which the largest takes
-// 4 MiB.
-var minMemory = resource.MustParse("32Mi")
+// MinMemory is the least memory that a broker may be limited to, and that a pod may
+// request for it. Idle it takes half of that; the rest is for requests, of which the
+// largest takes 4 MiB.
+const MinMemory = "32Mi"
+
+var minMemory = resource.MustParse(MinMemory)
 
 // items splits a list. Spaces around items do not count.
 func items(value, what string) ([]string, error) {

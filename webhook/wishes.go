@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
@@ -16,8 +17,9 @@ import (
 // wishes are what the annotations of one pod ask for. What is zero was not asked
 // for.
 type wishes struct {
-	// containers are those that get a socket, nil for all.
-	containers []string
+	// containers are those that get a socket, nil for all. Of these the pod does not
+	// have those that are awaited: another injector may add them later.
+	containers, awaited []string
 
 	// socketDir is where containers find the directory with their socket.
 	socketDir string
@@ -138,10 +140,10 @@ func wishesOf(pod *corev1.Pod, template Template) (w wishes, problems []string) 
 			}
 		}
 	}
-	if len(problems) > 0 {
-		return w, problems
+	if len(problems) == 0 {
+		problems = w.fit(pod, template)
 	}
-	return w, w.fit(pod, template)
+	return w, problems
 }
 
 // unexpected is the sentence about the value of an annotation.
@@ -159,7 +161,8 @@ func excerpt(value string) string {
 	return fmt.Sprintf("%q… (%d bytes)", value[:longestExcerpt], len(value))
 }
 
-// fit says what of the wishes this pod cannot have.
+// fit says what of the wishes this pod cannot have, and finds the containers that
+// are awaited.
 func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
 	problem := func(name, expected string, args ...any) {
 		problems = append(problems, unexpected(name, pod.Annotations[name], expected, args...))
@@ -172,15 +175,20 @@ func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
 	})
 	all := list(slices.Sorted(maps.Keys(names)))
 	for _, name := range w.containers {
-		if !names[name] {
+		switch {
+		case names[name]:
+		case name == v1alpha1.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
 			problem(v1alpha1.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %q", all, name)
+		default:
+			w.awaited = append(w.awaited, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.by)) {
 		key := v1alpha1.ContainerProfilesPrefix + name
 		switch {
-		case !names[name]:
-			problem(key, "no such annotation: the pod has no container %q, its containers are %s", name, all)
+		case !names[name] && !slices.Contains(w.awaited, name):
+			problem(key, "no such annotation: the pod has no container %q, its containers are %s; one that another injector adds later is named in %s, too",
+				name, all, v1alpha1.ContainersAnnotation)
 			continue
 		case !w.wants(name):
 			problem(key, "no such annotation: %s does not list the container %q, which so gets no socket", v1alpha1.ContainersAnnotation, name)

@@ -58,6 +58,7 @@ type config struct {
 	brokerLogLevel      string
 	minimumStrength     int
 	brokerRequireFIPS   bool
+	brokerTraces        webhook.Traces
 	socketGroup         int64
 
 	signing signingConfig
@@ -106,6 +107,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory that a broker may use, as a `quantity`; 0 leaves it out")
 	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse what FIPS 140-3 does not approve")
 	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "`level` from which brokers log: debug, info, warn or error")
+	c.traceFlags(f)
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
 
 	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
@@ -210,6 +212,7 @@ func (c *config) check() error {
 		}
 		oneOf("broker-image-pull-policy", c.brokerPullPolicy, string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever))
 		oneOf("broker-log-level", c.brokerLogLevel, "debug", "info", "warn", "error")
+		c.checkTraces(problem)
 		if c.socketGroup < 1 || c.socketGroup > 65535 {
 			problem("socket-group", strconv.FormatInt(c.socketGroup, 10), "a group id from 1 to 65535")
 		}
@@ -227,6 +230,9 @@ func (c *config) check() error {
 		quantity("broker-memory-request", c.brokerMemoryRequest, c.brokerResources.Requests, corev1.ResourceMemory)
 		quantity("broker-memory-limit", c.brokerMemoryLimit, c.brokerResources.Limits, corev1.ResourceMemory)
 		request, limit := c.brokerResources.Requests.Memory(), c.brokerResources.Limits.Memory()
+		if !limit.IsZero() && limit.Cmp(resource.MustParse(webhook.MinMemory)) < 0 {
+			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+webhook.MinMemory+", or 0 for none: a broker takes half of that idle, and requests need room beside")
+		}
 		if !limit.IsZero() && request.Cmp(*limit) > 0 {
 			problem("broker-memory-request", c.brokerMemoryRequest, fmt.Sprintf("at most --broker-memory-limit, which is %q", c.brokerMemoryLimit))
 		}

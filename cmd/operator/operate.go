@@ -32,7 +32,13 @@ import (
 // shutdownTimeout is how long what runs may take to end.
 const shutdownTimeout = 20 * time.Second
 
-// operate runs the operator until the context ends.
+// leaveTime is how long the webhooks are served after the process was asked to
+// end: what nodes and API servers take to hear that the replica is out of the
+// Service's endpoints, and to make their next connection elsewhere.
+const leaveTime = 5 * time.Second
+
+// operate runs the operator until the context ends, and its webhooks for
+// leaveTime after that.
 func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	setLogger(c, logTo)
 	kubernetes, err := ctrl.GetConfig()
@@ -70,7 +76,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, c, certs, keys); err != nil {
+	if err := addWebhooks(mgr, c, certs, keys, ctx.Done()); err != nil {
 		return err
 	}
 	if c.injectionTemplate != "" {
@@ -79,7 +85,25 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 		}
 	}
 	log.Log.Info("starting", "version", programVersion(), "namespace", c.namespace)
-	return mgr.Start(ctx)
+	if certs == nil {
+		return mgr.Start(ctx)
+	}
+	serving, end := outlasting(ctx, leaveTime)
+	defer end()
+	return mgr.Start(serving)
+}
+
+// outlasting returns a context that ends as long after ctx as extra says.
+func outlasting(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
+	outlasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		log.Log.Info("leaving", "endsIn", extra.String())
+		time.AfterFunc(extra, end)
+	})
+	return outlasting, func() {
+		stop()
+		end()
+	}
 }
 
 // prepare makes the client fit for an operator that acts within a second:
@@ -128,7 +152,7 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 
 // addWebhooks serves the webhooks on every replica. A replica is ready when the
 // API server would accept its certificate, so that it is called no sooner.
-func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates, keys webhook.Keys) error {
+func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates, keys webhook.Keys, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -137,6 +161,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
 		Keys:              keys,
+		Leaving:           leaving,
 	})
 	if err != nil {
 		return err

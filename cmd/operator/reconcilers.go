@@ -75,6 +75,7 @@ func (c *config) template() webhook.Template {
 		Resources:     c.brokerResources,
 		LogLevel:      c.brokerLogLevel,
 		RequireFIPS:   c.brokerRequireFIPS,
+		Traces:        c.brokerTraces,
 		Version:       programVersion(),
 	}
 }

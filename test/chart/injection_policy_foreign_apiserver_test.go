@@ -34,6 +34,7 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 		container = `found a container "crypto-broker" that is not the one that is added`
 		covered   = `found mounts of the container "crypto-broker" that cover its own files`
 		volume    = "found a volume whose name begins with"
+		callers   = `found "app,web", expected the same names as in --callers of the container "crypto-broker", which are app;`
 	)
 	starting := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/broker", "--profiles-dir=/mine", "--socket-dir=/run/broker"}}}
 	mounting := func(mount corev1.VolumeMount) func(*corev1.Pod, *corev1.Container) {
@@ -109,6 +110,16 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 				}
 			}
 		}, covered},
+		"the annotation that names what its broker serves": {func(pod *corev1.Pod, _ *corev1.Container) {
+			pod.Annotations[v1alpha1.ContainersAnnotation] = "app"
+		}, ""},
+		"the annotation that names a container which its broker does not serve": {func(pod *corev1.Pod, _ *corev1.Container) {
+			pod.Annotations[v1alpha1.ContainersAnnotation] = "app,web"
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "web", Image: "example.com/web:1"})
+		}, callers},
+		"a container that the broker does not serve, and no annotation": {func(pod *corev1.Pod, _ *corev1.Container) {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "web", Image: "example.com/web:1"})
+		}, ""},
 		"profiles under other names": {func(pod *corev1.Pod, _ *corev1.Container) {
 			for i := range pod.Spec.Volumes {
 				if pod.Spec.Volumes[i].Name == v1alpha1.ProfilesVolume {

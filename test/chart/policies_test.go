@@ -18,7 +18,7 @@ import (
 // oldest is the oldest Kubernetes that the chart is for.
 var oldest = version.MajorMinor(1, 30)
 
-var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
+var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-named-containers", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
 
 // hintNames are those that warn and refuse nothing.
 var hintNames = []string{release + "-hints-pods", release + "-hints-workloads", release + "-hints-jobs", release + "-hints-cronjobs"}
@@ -124,7 +124,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
-				if policy == release+"-broker-exec" {
+				if policy == release+"-broker-exec" || policy == release+"-named-containers" {
 					continue // it trusts nobody
 				}
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))

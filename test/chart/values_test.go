@@ -44,12 +44,23 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 		"a socket group of 65536":            {[]string{"--set", "broker.socketGroup=65536"}, "at '/broker/socketGroup'"},
 		"a privileged status port":           {[]string{"--set", "broker.statusPort=80"}, "at '/broker/statusPort'"},
 		"a memory limit that is no quantity": {[]string{"--set", "broker.resources.limits.memory=much"}, "at '/broker/resources/limits/memory'"},
+		"a memory limit below 32Mi":          {[]string{"--set", "broker.resources.limits.memory=31.9Mi"}, "broker.resources.limits.memory is 31.9Mi, expected at least 32Mi, or 0 for no limit"},
+		"a memory limit of thousandths":      {[]string{"--set", "broker.resources.limits.memory=1000000000m"}, "broker.resources.limits.memory is 1000000000m, expected at least 32Mi"},
+		"a memory limit of few bytes":        {[]string{"--set", "broker.resources.limits.memory=33554431"}, "broker.resources.limits.memory is 33554431, expected at least 32Mi"},
 		"a CPU limit of the broker":          {[]string{"--set", "broker.resources.limits.cpu=1"}, "additional properties 'cpu' not allowed"},
 		"a tag that is no tag":               {[]string{"--set", "image.tag=a b"}, "at '/image/tag'"},
 		"a digest that is no digest":         {[]string{"--set", "image.digest=sha256:1"}, "at '/image/digest'"},
 		"a pull policy that is none":         {[]string{"--set", "image.pullPolicy=Sometimes"}, "at '/image/pullPolicy'"},
 		"a propagation that is none":         {[]string{"--set", "propagation=pigeon"}, "at '/propagation'"},
 		"a log level that is none":           {[]string{"--set", "logLevel=loud"}, "at '/logLevel'"},
+		"a protocol of traces that is none":  {[]string{"--set", "broker.traces.protocol=thrift"}, "at '/broker/traces/protocol'"},
+		"a sampler that is none":             {[]string{"--set", "broker.traces.sampler=jaeger_remote"}, "at '/broker/traces/sampler'"},
+		"a part that is above the whole":     {[]string{"--set", "broker.traces.samplerArgument=1.5"}, "at '/broker/traces/samplerArgument'"},
+		"a collector behind TLS":             {[]string{"--set", "broker.traces.endpoint=https://c:4317"}, `broker.traces.endpoint is "https://c:4317", expected one that begins with http://`},
+		"a collector that is no URL":         {[]string{"--set", "broker.traces.endpoint=c:4317"}, `broker.traces.endpoint is "c:4317", expected a URL such as`},
+		"a collector at a port of none":      {[]string{"--set", "broker.traces.endpoint=http://c:65536"}, `broker.traces.endpoint is "http://c:65536", expected a URL such as`},
+		"a collector with a password":        {[]string{"--set", "broker.traces.endpoint=http://a:b@c:4317"}, `broker.traces.endpoint is "http://a:b@c:4317", expected a URL such as`},
+		"a path for gRPC":                    {[]string{"--set", "broker.traces.endpoint=http://c:4317/v1/traces"}, `broker.traces.endpoint is "http://c:4317/v1/traces", expected one without a path`},
 		"the kubelet's port on the host":     {[]string{"--set", "hostNetwork=true"}, "webhook.port is 10250, which the kubelet holds on every node"},
 		"no account and no name of one":      {[]string{"--set", "serviceAccount.create=false"}, "serviceAccount.name is empty"},
 		"a Kubernetes that is too old":       {[]string{"--kube-version", "1.29.9"}, "incompatible with Kubernetes v1.29.9"},
@@ -99,6 +110,11 @@ func TestAValueReachesTheOperator(t *testing.T) {
 		"the status port":                 {"broker.statusPort=9999", argument("--broker-status-port=9999")},
 		"brokers that require FIPS 140-3": {"broker.requireFIPS=true", argument("--broker-require-fips")},
 		"the broker's log level":          {"broker.logLevel=debug", argument("--broker-log-level=debug")},
+		"the collector of traces":         {"broker.traces.endpoint=http://c:4317", argument("--broker-traces-endpoint=http://c:4317")},
+		"the protocol of traces":          {"broker.traces.endpoint=http://c:4318/otlp,broker.traces.protocol=http/json", argument("--broker-traces-protocol=http/json")},
+		"the sampler of traces":           {"broker.traces.endpoint=http://c,broker.traces.sampler=always_off", argument("--broker-traces-sampler=always_off")},
+		"the part of traces":              {"broker.traces.endpoint=http://c,broker.traces.samplerArgument=0.01", argument("--broker-traces-sampler-argument=0.01")},
+		"all traces":                      {"broker.traces.endpoint=http://c", argument("--broker-traces-sampler-argument=1")},
 		"the broker's CPU request":        {"broker.resources.requests.cpu=100m", argument("--broker-cpu-request=100m")},
 		"the broker's memory request":     {"broker.resources.requests.memory=1Gi", argument("--broker-memory-request=1Gi")},
 		"the broker's memory limit":       {"broker.resources.limits.memory=2Gi", argument("--broker-memory-limit=2Gi")},
@@ -106,6 +122,7 @@ func TestAValueReachesTheOperator(t *testing.T) {
 		"the log level":                   {"logLevel=debug", argument("--log-level=debug")},
 		"the log format":                  {"logFormat=text", argument("--log-format=text")},
 		"a memory limit in bytes":         {"broker.resources.limits.memory=134217728", argument("--broker-memory-limit=134217728")},
+		"the least memory limit":          {"broker.resources.limits.memory=32Mi", argument("--broker-memory-limit=32Mi")},
 		"no memory limit":                 {"broker.resources.limits.memory=0", argument("--broker-memory-limit=0")},
 		"the webhook's port":              {"webhook.port=9443", argument("--webhook-port=9443")},
 		"the port of the metrics":         {"metrics.port=9090", argument("--metrics-bind-address=:9090")},
@@ -190,7 +207,7 @@ func TestTheOperatorKnowsEveryArgument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	arguments := find[appsv1.Deployment](t, renderChart(t), "Deployment", release).Spec.Template.Spec.Containers[0].Args
+	arguments := find[appsv1.Deployment](t, renderChart(t, everySwitchOn()...), "Deployment", release).Spec.Template.Spec.Containers[0].Args
 	if len(arguments) == 0 {
 		t.Error("found no arguments of the operator")
 	}

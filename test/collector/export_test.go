@@ -112,31 +112,51 @@ func TestSpansGoToAllExporters(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsNotThereDisturbsNobody(t *testing.T) {
-	for sentence, variables := range map[string][]string{
-		"over gRPC": {"OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
-		"over HTTP": {"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"},
+func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
+	for place, test := range map[string]struct {
+		address func(*testing.T) string
+		full    bool // more spans wait than may
+	}{
+		"and is not there":  {reserve, false},
+		"and never answers": {silent, true},
 	} {
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			b := startBroker(t, append(variables, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+reserve(t),
-				"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5", "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=3000"))
-			const calls = 500
-			b.hash(calls)
-			b.says(&b.stderr, "spans could not be exported")
-			b.measures(fmt.Sprintf(`crypto_broker_requests_total{code="OK",operation="HashData",profile="Default"} %d`, calls))
-			b.measures(`crypto_broker_spans_exported_total{exporter="otlp"} 0`)
-			if strings.Contains(b.metrics(), `crypto_broker_spans_dropped_total{exporter="otlp",reason="queue_full"} 0`) {
-				t.Error("no span was counted as dropped because too many waited")
-			}
-			if took := b.stop(); took > 5*time.Second {
-				t.Errorf("it took %s to end", took)
-			}
-			if n := strings.Count(b.stderr.String(), `"msg":"spans could not be exported`); n != 1 {
-				t.Errorf("it said %d times that spans could not be exported, want once", n)
-			}
-		})
+		for _, protocol := range []string{"grpc", "http/protobuf"} {
+			t.Run(place+", over "+protocol, func(t *testing.T) {
+				t.Parallel()
+				b := startBroker(t, []string{"OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol, "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + test.address(t),
+					"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5", "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=1000"})
+				const calls = 500
+				b.hash(calls)
+				b.says(&b.stderr, "spans could not be exported")
+				b.measures(fmt.Sprintf(`crypto_broker_requests_total{code="OK",operation="HashData",profile="Default"} %d`, calls))
+				b.measures(`crypto_broker_spans_exported_total{exporter="otlp"} 0`)
+				if test.full && strings.Contains(b.metrics(), `crypto_broker_spans_dropped_total{exporter="otlp",reason="queue_full"} 0`) {
+					t.Error("no span was counted as dropped because too many waited")
+				}
+				if took := b.stop(); took > 5*time.Second {
+					t.Errorf("it took %s to end", took)
+				}
+				if n := strings.Count(b.stderr.String(), `"msg":"spans could not be exported`); n != 1 {
+					t.Errorf("it said %d times that spans could not be exported, want once", n)
+				}
+			})
+		}
 	}
+}
+
+// silent is an address where connections are taken and nothing is ever said.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
 }
 
 func TestACollectorThatComesBackGetsSpansAgain(t *testing.T) {

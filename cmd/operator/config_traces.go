@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "github.com/spf13/pflag"
+
+// tracesFlag is what the flags about brokers' traces begin with.
+const tracesFlag = "broker-traces-"
+
+func (c *config) traceFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.brokerTraces.Endpoint, tracesFlag+"endpoint", "", "`url` of the OpenTelemetry collector that brokers export spans to, which begins with http://; they export none if empty")
+	f.StringVar(&c.brokerTraces.Protocol, tracesFlag+"protocol", "grpc", "`protocol` of that: grpc, http/protobuf or http/json")
+	f.StringVar(&c.brokerTraces.Sampler, tracesFlag+"sampler", "parentbased_always_on", "which calls have a span, as a `sampler` of OpenTelemetry: always_on, always_off, traceidratio, or each with parentbased_ before it")
+	f.StringVar(&c.brokerTraces.SamplerArgument, tracesFlag+"sampler-argument", "1", "the `part` of the traces that traceidratio takes, from 0 to 1")
+}
+
+// tracesFlags are the flags by the fields of webhook.Traces.
+var tracesFlags = map[string]string{
+	"Endpoint": tracesFlag + "endpoint", "Protocol": tracesFlag + "protocol",
+	"Sampler": tracesFlag + "sampler", "SamplerArgument": tracesFlag + "sampler-argument",
+}
+
+func (c *config) checkTraces(problem func(flag, found, expected string)) {
+	c.brokerTraces.Check(func(field, found, expected string) { problem(tracesFlags[field], found, expected) })
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// exportingSpans is the golden pod that is made with a template of its own.
+const exportingSpans = "a-pod-whose-broker-exports-spans"
+
+// setTemplate changes the InjectionTemplate as an operator with other settings would.
+func setTemplate(t *testing.T, admin client.Client, template webhook.Template, cluster string) {
+	t.Helper()
+	parameters, err := webhook.Parameters(template, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Patch(t.Context(), &v1alpha1.InjectionTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "InjectionTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Name: release},
+		Spec:       parameters,
+	}, client.Merge); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exportSpans changes the InjectionTemplate as an operator with traces would, and
+// returns once the policies have it.
+func exportSpans(t *testing.T, admin client.Client) {
+	t.Helper()
+	template := policyTemplate()
+	template.Traces = webhook.Traces{
+		Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01",
+	}
+	setTemplate(t, admin, template, "")
+	eventually(t, "the policy with the new template", func(ctx context.Context) error {
+		pod := plainPod("default", "await")
+		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(pod.Spec.InitContainers[0].Env) == 0 {
+			return errors.New("found a broker without variables")
+		}
+		return nil
+	})
+}
+
+func TestThePolicyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T) {
+	admin := startPolicyServer(t)
+	exportSpans(t, admin)
+	expectGoldenPod(t, admin, exportingSpans)
+}
+
+func TestThePolicyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T) {
+	admin := startPolicyServer(t)
+	exportSpans(t, admin)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	create(t, admin, namespace)
+	injected := plainPod(namespace.Name, "pod")
+	injected.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	if err := admin.Create(t.Context(), injected, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	injected.ResourceVersion, injected.UID = "", ""
+	for sentence, test := range map[string]struct {
+		change  func(*corev1.Container)
+		refused bool
+	}{
+		"as it is":                       {func(*corev1.Container) {}, false},
+		"a variable of another injector": {func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "arn"}) }, false},
+		"a variable of another injector among ours": {func(c *corev1.Container) {
+			c.Env = slices.Insert(c.Env, 2, corev1.EnvVar{Name: "AWS_ROLE_ARN", Value: "arn"})
+		}, false},
+		"the attributes in front of the variables that they refer to": {func(c *corev1.Container) {
+			attributes := c.Env[4]
+			c.Env = slices.Insert(slices.Delete(c.Env, 4, 5), 0, attributes)
+		}, true},
+		"the same variable twice": {func(c *corev1.Container) { c.Env = append(c.Env, c.Env[1]) }, true},
+		"another collector":       {func(c *corev1.Container) { c.Env[5].Value = "http://elsewhere:4317" }, true},
+		"another collector behind ours": {func(c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: "http://elsewhere:4317"})
+		}, true},
+		"another collector by a variable that comes before ours": {func(c *corev1.Container) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Value: "http://elsewhere:4317"})
+		}, true},
+		"the name of another pod": {func(c *corev1.Container) { c.Env[1] = corev1.EnvVar{Name: c.Env[1].Name, Value: "other"} }, true},
+		"no variables":            {func(c *corev1.Container) { c.Env = nil }, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pod := injected.DeepCopy()
+			test.change(&pod.Spec.InitContainers[0])
+			err := admin.Create(t.Context(), pod, client.DryRunAll)
+			if test.refused && (err == nil || !strings.Contains(err.Error(), `found a container "crypto-broker" that is not the one that is added`)) {
+				t.Errorf("found %v, expected a refusal of the container", err)
+			}
+			if !test.refused && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
