@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -26,14 +27,22 @@ func (c *cluster) flags(cmd *cobra.Command, many bool) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`file` with clusters, users and contexts, in the place of KUBECONFIG and ~/.kube/config")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("namespace", c.complete(namespaceNames)))
+	cobra.CheckErr(cmd.MarkFlagFilename("kubeconfig"))
 	if many {
 		flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces in the place of one")
 	}
 }
 
 // connect returns a client and the namespace: that of -n, else that of the
-// context; empty for all.
+// context; empty for all. Warnings of the API server are about what is tried
+// here, and of no use.
 func (c *cluster) connect() (kubernetes.Interface, string, error) {
+	return c.connectWith(rest.NoWarnings{})
+}
+
+// connectWith is connect for who listens to warnings.
+func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interface, string, error) {
 	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	settings, err := config.ClientConfig()
 	if err != nil {
@@ -43,6 +52,7 @@ func (c *cluster) connect() (kubernetes.Interface, string, error) {
 		return nil, "", fmt.Errorf("no cluster to ask: %w", err)
 	}
 	settings.QPS = -1 // the API server's fairness bounds what one person asks
+	settings.WarningHandler = warnings
 	settings.UserAgent = "kubectl-crypto_broker/" + programVersion()
 	namespace, _, err := config.Namespace()
 	if err != nil {

@@ -11,10 +11,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -26,12 +24,16 @@ func newExplain(cluster *cluster) *cobra.Command {
 		Use:   "explain (POD | -f FILE...)",
 		Short: "Explain why a pod has a broker or has none",
 		Long: `Explains why a pod has a broker or has none: what its annotation and its namespace say, whether it is of a kind
-that gets none, whether the operator is called for its namespace, and whether it was created before that; and what a broker waits for
-that has not started. Then it says what to do. Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
+that gets none, whether the operator is called for its namespace or the API server injects there by a policy,
+whether webhook, policy, binding and template are whole, and whether the pod was created before that; and what a
+broker waits for that has not started. Then it says what to do.
+
+Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
 		Example: `  ` + name + ` explain orders-5d8f7c9b4-x2x7k -n shop
   ` + name + ` explain -f deployment.yaml`,
 	}
 	cluster.flags(cmd, false)
+	cmd.ValidArgsFunction = cluster.complete(podNames)
 	o := offline{files: filesFlag(cmd), template: defaultTemplate()}
 	o.labelledFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -71,17 +73,20 @@ func (e *explanation) add(about, format string, args ...any) {
 // explain looks at everything that decides, in the order in which it decides.
 func explain(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, out io.Writer) error {
 	var e explanation
-	labels, byDefault, err := explainNamespace(ctx, client, pod.Namespace, &e)
-	if err != nil {
-		return err
-	}
-	decision, refusal := explainPod(pod, byDefault, &e)
-	calls := explainWebhook(ctx, client, pod.Namespace, labels, &e)
+	labels, labelsKnown := explainNamespace(ctx, client, pod.Namespace, &e)
+	decision, refusal := explainPod(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, labelsKnown, &e)
+	calls := explainInjection(ctx, client, pod.Namespace, labels, &e)
 	owner, err := newOwners(client).of(ctx, pod)
 	if err != nil {
 		return err
 	}
 	verdict, advice := conclude(pod, decision, refusal, calls, owner)
+	if _, asked := pod.Annotations[v1alpha1.InjectAnnotation]; !asked && !labelsKnown && !decision.Inject && refusal == nil {
+		verdict, advice = "has no broker, and whether it should have one is not known.", ""
+		if brokerOf(pod) != nil {
+			verdict = "has a broker, and whether a new one would get one is not known."
+		}
+	}
 	if broker := brokerOf(pod); broker != nil {
 		e.add("broker", "image %s, injected by %s", broker.Image, orNone(pod.Annotations[v1alpha1.InjectedAnnotation], "nobody who left a stamp"))
 		if !started(pod) && !ended(pod) {
@@ -110,27 +115,30 @@ func orNone(text, none string) string {
 	return text
 }
 
-// explainNamespace tells what the namespace says.
-func explainNamespace(ctx context.Context, client kubernetes.Interface, name string, e *explanation) (labels map[string]string, byDefault bool, err error) {
+// explainNamespace tells what the namespace says. Where it may not be read, its
+// labels are those that every namespace has.
+func explainNamespace(ctx context.Context, client kubernetes.Interface, name string, e *explanation) (labels map[string]string, known bool) {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return nil, false, err
-	}
-	byDefault = isLabelled(namespace)
 	switch {
 	case excluded(name):
 		e.add("namespace", "%s is never injected into", name)
-	case byDefault:
+	case err != nil:
+		e.add("namespace", "whether %s has the label %s=%s is not known: %s", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled, oneLine(plain(err)))
+	case isLabelled(namespace):
 		e.add("namespace", "%s has the label %s=%s: its pods get a broker unless they decline", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled)
 	default:
 		e.add("namespace", "%s has no label %s=%s: a pod gets a broker only if it asks", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled)
 	}
-	return namespace.Labels, byDefault, nil
+	if err != nil {
+		return map[string]string{corev1.LabelMetadataName: name}, excluded(name)
+	}
+	return namespace.Labels, true
 }
 
 // explainPod tells what the pod says.
-func explainPod(pod *corev1.Pod, byDefault bool, e *explanation) (webhook.Decision, error) {
-	if value, asked := pod.Annotations[v1alpha1.InjectAnnotation]; asked {
+func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (webhook.Decision, error) {
+	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	if asked {
 		e.add("annotation", "%s is %q", v1alpha1.InjectAnnotation, value)
 	} else {
 		e.add("annotation", "there is no %s", v1alpha1.InjectAnnotation)
@@ -142,66 +150,14 @@ func explainPod(pod *corev1.Pod, byDefault bool, e *explanation) (webhook.Decisi
 	switch {
 	case refusal != nil:
 		e.add("pod", "would be refused: %v", refusal)
+	case !known && !asked:
+		e.add("pod", "gets a broker when it is created if its namespace has the label")
 	case decision.Inject:
 		e.add("pod", "gets a broker when it is created")
 	default:
 		e.add("pod", "gets no broker when it is created: %s", decision.Reason)
 	}
 	return decision, refusal
-}
-
-// calling is what is known of the way to the operator.
-type calling struct {
-	known bool
-	// covers is whether the operator is called for the namespace.
-	covers bool
-	since  metav1.Time
-}
-
-// explainWebhook tells whether the API server calls the operator.
-func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
-	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		e.add("webhook", "whether the operator is called is not known: %s", oneLine(err.Error()))
-		return calling{}
-	}
-	found := false
-	for i := range configurations.Items {
-		configuration := &configurations.Items[i]
-		for j := range configuration.Webhooks {
-			w := &configuration.Webhooks[j]
-			if !strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) {
-				continue
-			}
-			found = true
-			if !selects(w.NamespaceSelector, namespaceLabels) {
-				continue
-			}
-			policy := admissionregistrationv1.Fail
-			if w.FailurePolicy != nil {
-				policy = *w.FailurePolicy
-			}
-			e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)", w.Name, configuration.Name, configuration.CreationTimestamp.UTC().Format(timeFormat), policy)
-			if len(w.ClientConfig.CABundle) == 0 {
-				e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
-			}
-			return calling{known: true, covers: true, since: configuration.CreationTimestamp}
-		}
-	}
-	if found {
-		e.add("webhook", "the operator's webhook leaves out namespace %s", namespace)
-	} else {
-		e.add("webhook", "there is no webhook of the operator; where it injects by a policy, see kubectl get mutatingadmissionpolicies")
-	}
-	return calling{known: found}
-}
-
-// timeFormat is that of moments in explanations.
-const timeFormat = "2006-01-02 15:04:05 MST"
-
-func selects(selector *metav1.LabelSelector, set map[string]string) bool {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return selector == nil || err == nil && parsed.Matches(labels.Set(set))
 }
 
 // conclude says what is so and what to do.
@@ -224,12 +180,17 @@ func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls c
 		return "has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart
 	case !decision.Inject:
 		return "has no broker, as it should.", wish(decision.Reason)
+	case calls.known && !calls.installed:
+		return "has no broker, though it asks for one.", "The operator is not installed: there is neither its webhook nor its policies."
 	case calls.known && !calls.covers:
-		return "has no broker, though it asks for one.", "The operator is not called for this namespace: see webhook.excludedNamespaces of the chart."
+		return "has no broker, though it asks for one.", "The operator does not inject into this namespace: see webhook.excludedNamespaces of the chart."
+	case calls.broken != "":
+		return "has no broker, though it should have one.", "A restart would not bring it now: " + calls.broken
 	case calls.known && pod.CreationTimestamp.Before(&calls.since):
 		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, before the operator was installed. %s", pod.CreationTimestamp.UTC().Format(timeFormat), restart)
 	default:
-		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, while the operator could not be called, or before the annotation or the label was there. %s", pod.CreationTimestamp.UTC().Format(timeFormat), restart)
+		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, while %s, or before the annotation or the label was there. %s",
+			pod.CreationTimestamp.UTC().Format(timeFormat), calls.without(), restart)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // explain tells of each pod in manifests whether it would get a broker.
 func (o *offline) explain(cmd *cobra.Command) error {
-	documents, err := readDocuments(*o.files, cmd.InOrStdin())
+	documents, err := readObjects(*o.files, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (o *offline) explain(cmd *cobra.Command) error {
 		for _, item := range d.items() {
 			p, err := item.template(o.namespace)
 			if err != nil {
-				return err
+				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
 			}
 			if p == nil {
 				continue
@@ -35,8 +35,8 @@ func (o *offline) explain(cmd *cobra.Command) error {
 				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
 			}
 			refused = refused || bad
-			if value := item.text("metadata", "annotations", v1alpha1.InjectAnnotation); value != "" && item.text("kind") != "Pod" {
-				said += fmt.Sprintf(" Its own annotation %s: %q has no effect: it belongs to the template.", v1alpha1.InjectAnnotation, value)
+			if misplaced := item.misplaced(); misplaced != "" {
+				said += " Its " + misplaced + "."
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
 		}
@@ -48,6 +48,15 @@ func (o *offline) explain(cmd *cobra.Command) error {
 		return errFound
 	}
 	return nil
+}
+
+// misplaced says of an annotation that it is in the wrong place, empty if none is.
+func (d document) misplaced() string {
+	value := d.text("metadata", "annotations", v1alpha1.InjectAnnotation)
+	if value == "" || d.text("kind") == "Pod" {
+		return ""
+	}
+	return fmt.Sprintf("own annotation %s: %q has no effect: it belongs to the template", v1alpha1.InjectAnnotation, value)
 }
 
 // verdict says what would become of a pod; bad if it would be refused.

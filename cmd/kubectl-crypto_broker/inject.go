@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
@@ -30,7 +31,6 @@ func (o *offline) flags(cmd *cobra.Command) {
 	o.files = filesFlag(cmd)
 	o.labelledFlag(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&o.namespace, "namespace", "n", "default", "`namespace` of objects that name none")
 	o.template = defaultTemplate()
 	flags.StringVar(&o.template.Image, "broker-image", o.template.Image, "`image` of brokers, as the operator has it")
 	flags.StringSliceVar(&o.template.AllowedImages, "allowed-broker-images", nil, "further `images` that pods may choose")
@@ -38,6 +38,15 @@ func (o *offline) flags(cmd *cobra.Command) {
 	flags.Int64Var(&o.template.SocketGroup, "socket-group", o.template.SocketGroup, "`id` of the group that owns the sockets")
 	flags.StringVar(&o.template.LogLevel, "broker-log-level", o.template.LogLevel, "log `level` of brokers")
 	flags.BoolVar(&o.template.RequireFIPS, "broker-require-fips", false, "brokers that refuse what FIPS 140-3 does not approve")
+}
+
+// ofNoCluster are the flags that mean nothing where a cluster is asked.
+var ofNoCluster = []string{
+	"broker-image", "allowed-broker-images", "broker-status-port", "socket-group", "broker-log-level", "broker-require-fips", "namespace-labelled",
+}
+
+func (o *offline) namespaceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", metav1.NamespaceDefault, "`namespace` of objects that name none")
 }
 
 func (o *offline) labelledFlag(cmd *cobra.Command) {
@@ -77,71 +86,117 @@ func (o *offline) wants(p *podTemplate, labelled map[string]bool) (webhook.Decis
 	return webhook.Decide(p.pod, o.labelled || labelled[p.namespace])
 }
 
-func newInject() *cobra.Command {
+func newInject(cluster *cluster) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject -f FILE...",
-		Short: "Print manifests with brokers in their pods, without a cluster",
+		Short: "Print manifests with brokers in their pods: a preview, or what a cluster makes of them",
 		Long: `Prints manifests as they are given, with a broker in each pod that would get one. It is for looking at, and for
-testing policies against: apply the original, since in the cluster the operator adds what only it knows, such as
-the keys that sets of profiles are signed with.
+testing policies against: apply the original.
+
+Without a cluster it is a preview by the settings that an operator has by default, or that the flags say: the
+keys that sets of profiles are signed with and the lowest revision are the operator's, and are not in it. With
+--from-cluster each pod is created as a dry run, and what admission makes of it is put into the manifest: the
+operator's own word, by webhook or by policy. That needs the right to create pods, and namespace and service
+account in the cluster.
 
 It reads Pods and everything that makes pods (Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs,
 PodTemplates, ReplicationControllers), also in Lists. Documents without such a pod are printed as they are, letter
 by letter. The same input gives the same output. Warnings and reasons go to standard error.`,
 		Example: `  ` + name + ` inject -f deployment.yaml | less
+  ` + name + ` inject -f deployment.yaml --from-cluster -n shop | diff -u deployment.yaml -
   kustomize build overlays/production | ` + name + ` inject -f - --broker-image registry.example/broker:1.0.0`,
-		Args: noArguments,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cluster.flags(cmd, false)
 	var o offline
 	o.flags(cmd)
+	fromCluster := cmd.Flags().Bool("from-cluster", false, "ask the cluster what it makes of each pod, by creating it as a dry run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		documents, err := readDocuments(*o.files, cmd.InOrStdin())
+		documents, err := readObjects(*o.files, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
-		labelled := labelledNamespaces(documents)
-		var out bytes.Buffer
-		refused := false
-		for i, d := range documents {
-			changed := false
-			for _, item := range d.items() {
-				p, err := item.template(o.namespace)
-				if err != nil {
-					return err
+		if *fromCluster {
+			for _, flag := range ofNoCluster {
+				if cmd.Flags().Changed(flag) {
+					return usagef("--%s is for a preview without a cluster, and --from-cluster asks one: give one of them", flag)
 				}
-				if p == nil {
-					continue
-				}
-				said, injected, err := o.inject(p, labelled)
-				var refusal *webhook.Refusal
-				switch {
-				case errors.As(err, &refusal):
-					refused = true
-					for _, problem := range refusal.Problems {
-						fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", item.place, item.name(), problem)
-					}
-				case err != nil:
-					return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
-				}
-				for _, line := range said {
-					fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.place, item.name(), line)
-				}
-				changed = changed || injected
 			}
-			if i > 0 {
-				out.WriteString("---\n")
-			}
-			if err := d.write(&out, changed); err != nil {
+			warnings := &collected{}
+			client, namespace, err := cluster.connectWith(warnings)
+			if err != nil {
 				return err
 			}
+			try := trial{client: client, warnings: warnings}
+			return inject(cmd, documents, namespace, commentAdmitted, func(p *podTemplate) ([]string, bool, error) { return try.inject(cmd.Context(), p) })
 		}
-		if refused {
-			return errFound // and nothing is printed that would not be admitted
+		if o.namespace = cluster.overrides.Context.Namespace; o.namespace == "" {
+			o.namespace = metav1.NamespaceDefault
 		}
-		_, err = cmd.OutOrStdout().Write(out.Bytes())
-		return err
+		labelled := labelledNamespaces(documents)
+		return inject(cmd, documents, o.namespace, commentPreview, func(p *podTemplate) ([]string, bool, error) { return o.inject(p, labelled) })
 	}
 	return cmd
+}
+
+// What is written above a document that was changed.
+const (
+	commentPreview  = "made without a cluster, so without the keys and the revision that only the operator knows: apply the original"
+	commentAdmitted = "with what admission of the cluster makes of its pods: apply the original"
+)
+
+// inject prints documents with what is put into their pods, and nothing where one
+// is refused.
+func inject(cmd *cobra.Command, documents []document, namespace, comment string, into func(*podTemplate) (said []string, injected bool, err error)) error {
+	var out bytes.Buffer
+	refused, any := false, false
+	for i, d := range documents {
+		changed := false
+		for _, item := range d.items() {
+			p, err := item.template(namespace)
+			if p == nil && err == nil {
+				continue
+			}
+			var said []string
+			injected := false
+			if err == nil {
+				said, injected, err = into(p)
+			}
+			var refusal *webhook.Refusal
+			switch {
+			case errors.As(err, &refusal):
+				refused = true
+				for _, problem := range refusal.Problems {
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", item.place, item.name(), problem)
+				}
+			case err != nil:
+				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+			}
+			for _, line := range said {
+				fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.place, item.name(), line)
+			}
+			changed = changed || injected
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		if changed {
+			any = true
+			fmt.Fprintf(&out, "# %s inject: %s\n", name, comment)
+		}
+		if err := d.write(&out, changed); err != nil {
+			return err
+		}
+	}
+	if refused {
+		return errFound // and nothing is printed that would not be admitted
+	}
+	if any {
+		fmt.Fprintln(cmd.ErrOrStderr(), noteMark+comment)
+	}
+	_, err := cmd.OutOrStdout().Write(out.Bytes())
+	return err
 }
 
 // noProfiles begins a warning that says nothing where there is no cluster.

@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
 		return exitUsage
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
+		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), plain(err))
 		return exitFailed
 	}
 }
@@ -89,7 +89,7 @@ Exit codes:
 	cluster := &cluster{}
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
-		newInject(), newValidate(), newVersion(),
+		newInject(cluster), newValidate(), newVersion(),
 	)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -3,53 +3,48 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // maxManifest is the size in bytes up to which a file is read.
 const maxManifest = 64 << 20
 
-// document is one of a stream of YAML documents.
-type document struct {
-	// place says where it is, for messages: "app.yaml, document 2".
-	place string
-	// raw is the document as it was written, with its comments.
-	raw []byte
-	// object is nil for a document that has nothing in it.
-	object map[string]any
-}
-
-func (d document) text(path ...string) string {
-	value := any(d.object)
-	for _, key := range path {
-		fields, ok := value.(map[string]any)
-		if !ok {
-			return ""
-		}
-		value = fields[key]
-	}
-	text, _ := value.(string) // a value of another type is no text
-	return text
-}
-
 // filesFlag adds -f.
 func filesFlag(cmd *cobra.Command) *[]string {
-	return cmd.Flags().StringSliceP("filename", "f", nil, "`file` or directory with manifests in YAML or JSON, - for standard input; can be given several times")
+	files := cmd.Flags().StringSliceP("filename", "f", nil, "`file` or directory with manifests in YAML or JSON, - for standard input; can be given several times")
+	cobra.CheckErr(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
+	return files
+}
+
+// readObjects reads all documents of files, each of which has to be an object or
+// nothing.
+func readObjects(files []string, stdin io.Reader) ([]document, error) {
+	all, err := readDocuments(files, stdin)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
+		switch {
+		case d.bad != "":
+			return nil, fmt.Errorf("%s: %s", d.place, d.bad)
+		case d.set:
+			return nil, fmt.Errorf("%s is a file of profiles, as a broker reads it, expected manifests of Kubernetes: %s validate checks such a file", d.place, name)
+		}
+	}
+	return all, nil
 }
 
 // readDocuments reads all documents of files; of a directory those of its files
-// that end in .yaml, .yml or .json, in the order of their names.
+// that end in .yaml, .yml or .json, in the order of their names. Without any
+// object in them it fails: nothing was found wrong where nothing was.
 func readDocuments(files []string, stdin io.Reader) ([]document, error) {
 	if len(files) == 0 {
 		return nil, usagef("no manifest given: expected -f FILE, or -f - for standard input")
@@ -58,41 +53,59 @@ func readDocuments(files []string, stdin io.Reader) ([]document, error) {
 	for _, file := range files {
 		paths := []string{file}
 		if info, err := os.Stat(file); file != "-" && err == nil && info.IsDir() {
-			entries, err := os.ReadDir(file)
-			if err != nil {
+			if paths, err = manifestsIn(file); err != nil {
 				return nil, err
 			}
-			paths = nil
-			for _, entry := range entries {
-				if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) && !entry.IsDir() {
-					paths = append(paths, filepath.Join(file, entry.Name()))
-				}
-			}
-			if len(paths) == 0 {
-				return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json", file)
-			}
 		}
+		something := false
 		for _, path := range paths {
 			documents, err := readFile(path, stdin)
 			if err != nil {
 				return nil, err
 			}
+			something = something || slices.ContainsFunc(documents, func(d document) bool { return d.object != nil || d.set || d.bad != "" })
 			all = append(all, documents...)
+		}
+		if !something {
+			return nil, fmt.Errorf("%s has no object in it, expected manifests of Kubernetes", placeOf(file))
 		}
 	}
 	return all, nil
 }
 
-func readFile(path string, stdin io.Reader) ([]document, error) {
-	name, in := path, stdin
+// manifestsIn are the manifests of a directory.
+func manifestsIn(directory string) (paths []string, err error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) && !entry.IsDir() {
+			paths = append(paths, filepath.Join(directory, entry.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json; directories in it are not looked into", directory)
+	}
+	return paths, nil
+}
+
+// placeOf is how messages name a file.
+func placeOf(path string) string {
 	if path == "-" {
-		name = "standard input"
-	} else {
+		return "standard input"
+	}
+	return path
+}
+
+func readFile(path string, stdin io.Reader) ([]document, error) {
+	name, in := placeOf(path), stdin
+	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
@@ -100,42 +113,36 @@ func readFile(path string, stdin io.Reader) ([]document, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(data) > maxManifest {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, maxManifest)
+		return nil, fmt.Errorf("%s has more than %d MiB, expected manifests", name, maxManifest>>20)
 	}
-	var all []document
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for n := 1; ; n++ {
-		raw, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		d := document{place: fmt.Sprintf("%s, document %d", name, n), raw: raw}
-		if err := yaml.UnmarshalStrict(raw, &d.object); err != nil {
-			return nil, fmt.Errorf("%s: %w", d.place, err)
-		}
-		all = append(all, d)
+	if data, err = text(data); err != nil {
+		return nil, fmt.Errorf("%s %w", name, err)
 	}
-	if len(all) == 1 {
-		all[0].place = name
-	}
-	return all, nil
+	return documentsOf(name, data), nil
 }
 
-// items are the objects in a document: those of a List, or the one it is.
-func (d document) items() []document {
-	list, is := d.object["items"].([]any)
-	if !is || d.text("kind") != "List" {
-		return []document{d}
+// The byte order marks with which text of Windows begins.
+var (
+	markUTF8    = []byte("\xef\xbb\xbf")
+	markUTF16LE = []byte("\xff\xfe")
+	markUTF16BE = []byte("\xfe\xff")
+)
+
+// text is data without its byte order mark; the error ends a sentence about it.
+func text(data []byte) ([]byte, error) {
+	if bytes.HasPrefix(data, markUTF16LE) || bytes.HasPrefix(data, markUTF16BE) {
+		return nil, fmt.Errorf("is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8")
 	}
-	var all []document
-	for i, item := range list {
-		object, _ := item.(map[string]any) // what is no object is left out and stays as it is
-		if object != nil {
-			all = append(all, document{place: fmt.Sprintf("%s, items[%d]", d.place, i), object: object})
+	data = bytes.TrimPrefix(data, markUTF8)
+	if at := bytes.IndexByte(data, 0); at >= 0 {
+		return nil, fmt.Errorf("is no text: found a zero byte at offset %d, expected YAML or JSON", at)
+	}
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		if r == utf8.RuneError && size == 1 {
+			return nil, fmt.Errorf("is no text in UTF-8: found the byte %#02x at offset %d, expected YAML or JSON", data[at], at)
 		}
+		at += size
 	}
-	return all
+	return data, nil
 }

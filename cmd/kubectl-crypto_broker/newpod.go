@@ -41,7 +41,10 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 		},
 	}
 	pod, err := client.CoreV1().Pods(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
+	switch {
+	case lacksRight(err):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("a pod that was created as a dry run in namespace %q was not admitted: %w", namespace, err)
 	}
 	if brokerOf(pod) == nil {

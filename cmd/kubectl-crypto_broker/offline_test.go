@@ -159,6 +159,8 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 		"no manifest":                    {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
 		"a manifest that there is not":   {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
 		"neither a pod nor a manifest":   {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or -f FILE"},
+		"a cluster and its settings":     {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, exitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
+		"no cluster to inject from":      {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
 		"no cluster":                     {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
 		"an argument that means nothing": {[]string{"missing", "x"}, exitUsage, `unexpected argument "x"`},
 	}
@@ -174,15 +176,17 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 
 func TestAManifestThatCannotBeReadIsToldByItsPlace(t *testing.T) {
 	tests := map[string]struct{ stdin, says string }{
-		"no YAML":               {"a: [b", "standard input, document 1: "},
-		"a field that is twice": {"a: 1\n---\nb: 1\nb: 2\n", "standard input, document 2: "},
-		"no template":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n", `Deployment "a" has no spec.template, expected the template of a pod there`},
-		"no pod in it":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", `the pod in Pod "a" cannot be read`},
+		"no YAML":               {"a: [b", "standard input: not readable as YAML: line 1"},
+		"a field that is twice": {"a: 1\n---\nb: 1\nb: 2\n", `standard input, document 2: not readable as YAML: line 4: key "b" already set in map`},
+		"no template":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n", `standard input: Deployment "a": there is no spec.template, expected the template of a pod there`},
+		"no pod in it":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", `standard input: Pod "a": spec.containers: found a value of the type number, expected a list`},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			if code, _, stderr := call(t, test.stdin, "validate", "-f", "-"); code != exitFailed || !strings.Contains(stderr, test.says) {
-				t.Errorf("exit code %d, found %q", code, stderr)
+			for _, command := range []string{"inject", "explain"} {
+				if code, _, stderr := call(t, test.stdin, command, "-f", "-"); code != exitFailed || !strings.Contains(stderr, test.says) {
+					t.Errorf("%s: exit code %d, found %q", command, code, stderr)
+				}
 			}
 		})
 	}

@@ -111,7 +111,7 @@ func TestAPodIsExplained(t *testing.T) {
 		"early":    {ns, "has no broker, though it should have one."},
 		"silent":   {ns, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
 		"fine":     {ns, "has a broker, as it should, which has not started yet."},
-		"left-out": {left, "The operator is not called for this namespace"},
+		"left-out": {left, "The operator does not inject into this namespace"},
 	} {
 		t.Run(pod, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", pod, "-n", test.namespace)
@@ -224,7 +224,7 @@ func TestARestartEndsAtTheFirstThatDoesNotComeUp(t *testing.T) {
 	rollOut(t, ns, "a")
 	code, stdout, stderr := plugin(t, "restart", "deploy/a", "deployment/b", "-n", ns, "--yes", "--timeout", "2s")
 	if code != exitFailed || !strings.Contains(stderr, "deployment/a in namespace "+ns+": it did not come up within 2s") ||
-		!strings.Contains(stderr, "the other 1 were not restarted") || !strings.Contains(stdout, "of 1 new pods are available") {
+		!strings.Contains(stderr, "the other one was not restarted") || !strings.Contains(stdout, "of 1 new pods are available") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	expect(t, restarted(t, ns), "a")

@@ -67,6 +67,10 @@ What a new pod would get is found out by creating one as a dry run, which needs 
 // listCommand makes a command that lists pods, those of one kind or all.
 func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *cobra.Command {
 	cluster.flags(cmd, true)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	if all {
+		cmd.ValidArgsFunction = cluster.complete(podNames)
+	}
 	output := outputFlag(cmd)
 	selector := cmd.Flags().StringP("selector", "l", "", "label `selector` of pods, such as app=orders")
 	var withNone *bool
@@ -81,7 +85,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 		if err != nil {
 			return err
 		}
-		survey := survey{client: client, ask: only != brokerMissing, all: withNone != nil && *withNone}
+		survey := survey{client: client, ask: only != brokerMissing, judge: only != brokerMissing, all: withNone != nil && *withNone}
 		rows, notes, err := survey.rows(cmd.Context(), namespace, *selector)
 		if err != nil {
 			return err
@@ -97,8 +101,8 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 				return err
 			}
 		}
-		if only == brokerOutdated && len(rows) == 0 && len(notes) > 0 {
-			return errFound // said in the notes
+		if only != "" && len(rows) == 0 && len(notes) > 0 {
+			return errFound // that it is not known, as the notes say
 		}
 		return output.write(cmd.OutOrStdout(), cmd.ErrOrStderr(), rows, cluster.allNamespaces)
 	}
@@ -107,6 +111,10 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 
 // named are the rows of the pods with these names.
 func named(rows []row, names []string) ([]row, error) {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], "pod/")
+	}
 	var unknown []string
 	for _, name := range names {
 		if !slices.ContainsFunc(rows, func(r row) bool { return r.Pod == name }) {

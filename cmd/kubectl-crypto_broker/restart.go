@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
@@ -29,7 +31,13 @@ func newRestart(cluster *cluster) *cobra.Command {
 		Use:   "restart [KIND/NAME...]",
 		Short: "Restart workloads one at a time, as kubectl rollout restart does",
 		Long: `Restarts workloads one at a time: the next one begins when all pods of the one before are new and available.
-If one does not come up, the command ends there and leaves the others as they are.
+If one does not come up within --timeout, the command says why as far as the cluster tells, ends there with exit
+code 1 and leaves the others as they are. So it does when it is interrupted; a rollout that has begun goes on by
+itself, and kubectl rollout undo takes it back.
+
+A rollout that is stuck, also one that exceeded its progress deadline, is no reason not to restart: the restart
+begins a new one. One that is paused, and pods that are renewed only when they are deleted (OnDelete), are told
+before anything is restarted.
 
 Workloads are deployments, statefulsets and daemonsets, named here or found by --missing and --outdated. What
 cannot be restarted, such as a pod of its own or a job, is told and left alone.`,
@@ -38,6 +46,7 @@ cannot be restarted, such as a pod of its own or a job, is told and left alone.`
   ` + name + ` restart --outdated -n shop --dry-run`,
 	}
 	cluster.flags(cmd, true)
+	cmd.ValidArgsFunction = cluster.complete(workloadNames)
 	flags := cmd.Flags()
 	missing := flags.Bool("missing", false, "restart what has pods that miss their broker")
 	outdated := flags.Bool("outdated", false, "restart what has pods with an outdated broker")
@@ -117,7 +126,7 @@ type restarter struct {
 
 // find lists the workloads whose pods miss their broker or have an old one.
 func (r restarter) find(ctx context.Context, namespace string, missing, outdated bool) (all []workload, err error) {
-	rows, notes, err := survey{client: r.client}.rows(ctx, namespace, "")
+	rows, notes, err := survey{client: r.client, judge: outdated}.rows(ctx, namespace, "")
 	if err != nil {
 		return nil, err
 	}
@@ -145,15 +154,28 @@ func (r restarter) find(ctx context.Context, namespace string, missing, outdated
 	return all, nil
 }
 
-// check looks before anything is restarted whether everything can be.
+// check looks before anything is restarted whether everything can be: by what the
+// workload says, and by a restart as a dry run, which tells of missing rights.
 func (r restarter) check(ctx context.Context, all []workload) error {
+	patch, err := restartPatch()
+	if err != nil {
+		return err
+	}
 	var problems []error
 	for _, w := range all {
 		p, err := w.read(ctx, r.client)
-		if err != nil {
+		switch {
+		case err != nil:
 			problems = append(problems, err)
-		} else if p.stuck != "" {
-			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %s", w, w.namespace, p.stuck))
+			continue
+		case p.barred != "":
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %s", w, w.namespace, p.barred))
+			continue
+		case p.exceeded:
+			fmt.Fprintf(r.errs, noteMark+"%s in namespace %s exceeded its progress deadline: the restart begins a new rollout\n", w, w.namespace)
+		}
+		if err := w.patch(ctx, r.client, patch, metav1.DryRunAll); err != nil {
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.namespace, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -196,7 +218,11 @@ func (r restarter) restart(ctx context.Context, all []workload) error {
 		begin := time.Now()
 		if err := r.one(ctx, w); err != nil {
 			left := ""
-			if rest := len(all) - i - 1; rest > 0 {
+			switch rest := len(all) - i - 1; rest {
+			case 0:
+			case 1:
+				left = "; the other one was not restarted"
+			default:
 				left = fmt.Sprintf("; the other %d were not restarted", rest)
 			}
 			return fmt.Errorf("%s in namespace %s: %w%s", w, w.namespace, err, left)
@@ -206,11 +232,17 @@ func (r restarter) restart(ctx context.Context, all []workload) error {
 	return nil
 }
 
-// one restarts a workload and waits for its pods.
-func (r restarter) one(ctx context.Context, w workload) error {
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
+// restartPatch is what kubectl rollout restart changes.
+func restartPatch() ([]byte, error) {
+	return json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)}},
 	}}})
+}
+
+// one restarts a workload and waits for its pods. That the API server is away
+// meanwhile does not end it.
+func (r restarter) one(ctx context.Context, w workload) error {
+	patch, err := restartPatch()
 	if err != nil {
 		return err
 	}
@@ -220,23 +252,34 @@ func (r restarter) one(ctx context.Context, w workload) error {
 	said := ""
 	err = wait.PollUntilContextTimeout(ctx, pollPause, r.timeout, true, func(ctx context.Context) (bool, error) {
 		p, err := w.read(ctx, r.client)
-		if err != nil {
+		away := false
+		switch {
+		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
 			return false, err
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case err != nil:
+			p.text, away = oneLine(plain(err)), true
 		}
 		if p.text != said {
 			said = p.text
 			fmt.Fprintf(r.out, "    %s\n", said)
 		}
-		if p.stuck != "" {
-			return false, errors.New(p.stuck)
+		switch {
+		case away:
+			return false, nil
+		case p.barred != "":
+			return false, errors.New(p.barred)
+		case p.exceeded:
+			return false, fmt.Errorf("it exceeded its progress deadline (%s)%s", said, w.reason(ctx, r.client))
 		}
 		return p.done, nil
 	})
-	if wait.Interrupted(err) {
-		if ctx.Err() != nil {
-			return fmt.Errorf("interrupted while it was being restarted (%s)", said)
-		}
-		return fmt.Errorf("it did not come up within %s (%s): kubectl describe pods -n %s says more", r.timeout, said, w.namespace)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted while it was being restarted (%s), which goes on by itself", said)
+	case wait.Interrupted(err):
+		return fmt.Errorf("it did not come up within %s (%s)%s", r.timeout, said, w.reason(ctx, r.client))
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -69,6 +70,8 @@ type survey struct {
 	client kubernetes.Interface
 	// ask is whether brokers are asked what they serve.
 	ask bool
+	// judge is whether current brokers are told from outdated ones.
+	judge bool
 	// all is whether pods that want no broker are told, too.
 	all bool
 }
@@ -76,12 +79,18 @@ type survey struct {
 // rows are the pods, by namespace and name, and what could not be found out.
 func (s survey) rows(ctx context.Context, namespace, selector string) (rows []row, notes []string, err error) {
 	pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing pods: %w", err)
+	switch {
+	case lacksRight(err) && namespace == "":
+		return nil, nil, fmt.Errorf("%w: name one namespace with -n", err)
+	case err != nil:
+		return nil, nil, err
 	}
 	labelled, err := s.labelled(ctx, namespace)
-	if err != nil {
-		notes = append(notes, fmt.Sprintf("which namespaces ask for brokers by label is not known: %v", err))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil, fmt.Errorf("there is no namespace %q", namespace)
+	case err != nil:
+		notes = append(notes, "which namespaces ask for brokers by label is not known, so pods may be missing here: "+oneLine(plain(err)))
 	}
 	owners := newOwners(s.client)
 	sets := newSets(s.client)
@@ -106,7 +115,9 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 		rows = append(rows, r)
 		live = append(live, pod)
 	}
-	notes = append(notes, s.judgeTemplates(ctx, rows, live)...)
+	if s.judge {
+		notes = append(notes, s.judgeTemplates(ctx, rows, live)...)
+	}
 	var group errgroup.Group
 	group.SetLimit(askers)
 	for _, i := range asked {
@@ -149,16 +160,30 @@ func isLabelled(ns *corev1.Namespace) bool {
 	return ns.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled
 }
 
+// tries is in how many namespaces a new pod is asked for, of which the user may
+// create none in some.
+const tries = 5
+
 // judgeTemplates tells current brokers from outdated ones, by what a new pod
-// would get.
+// would get. That is the same in all namespaces.
 func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.Pod) (notes []string) {
-	i := slices.IndexFunc(rows, func(r row) bool { return r.Broker == brokerPresent })
-	if i < 0 {
-		return nil
+	var asked []string
+	var now *corev1.Pod
+	var err error
+	for _, r := range rows {
+		if r.Broker != brokerPresent || slices.Contains(asked, r.Namespace) {
+			continue
+		}
+		asked = append(asked, r.Namespace)
+		if now, err = newPod(ctx, s.client, r.Namespace); err == nil || len(asked) == tries {
+			break
+		}
 	}
-	now, err := newPod(ctx, s.client, rows[i].Namespace)
-	if err != nil {
-		return []string{fmt.Sprintf("which brokers are outdated is not known: %v", err)}
+	switch {
+	case err != nil:
+		return []string{"which brokers are outdated is not known: " + oneLine(plain(err))}
+	case now == nil:
+		return nil
 	}
 	for i := range rows {
 		if rows[i].Broker != brokerPresent {

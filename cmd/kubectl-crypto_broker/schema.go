@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/config/crd"
 )
 
@@ -74,6 +77,9 @@ func readSchemas() (schemas, error) {
 	return all, nil
 }
 
+// kinds are those that there is a definition of.
+func (s schemas) kinds() []string { return slices.Sorted(maps.Keys(s)) }
+
 // check takes the steps of the API server: it finds unknown fields, fills in
 // defaults and validates by the schema and its rules. The problems begin with
 // the path of the field. filled is the object with its defaults as JSON.
@@ -91,7 +97,7 @@ func (s schemas) check(ctx context.Context, kind string, object map[string]any) 
 		return nil, nil, err
 	}
 	for _, path := range pruning.PruneWithOptions(typed, d.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		problems = append(problems, path+": there is no such field")
+		problems = append(problems, path+": there is no such field"+nearField(d.structural, path))
 	}
 	defaulting.Default(typed, d.structural)
 	errs := validation.ValidateCustomResource(nil, typed, d.openapi)
@@ -108,5 +114,41 @@ func (s schemas) check(ctx context.Context, kind string, object map[string]any) 
 	return filled, problems, err
 }
 
-// sentence is an error as the API server words it.
-func sentence(err *field.Error) string { return err.Field + ": " + err.ErrorBody() }
+// sentence is an error as the API server words it, but for patterns, which are in
+// words.
+func sentence(err *field.Error) string {
+	if _, pattern, is := strings.Cut(err.Detail, " in body should match '"); is {
+		if want, known := patterns[strings.TrimSuffix(pattern, "'")]; known {
+			return fmt.Sprintf("%s: found %q, expected %s", err.Field, err.BadValue, want)
+		}
+	}
+	return err.Field + ": " + err.ErrorBody()
+}
+
+// patterns say in words what the patterns of the definitions ask for.
+var patterns = map[string]string{
+	`^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$`: "a name without control characters, and without white space at its begin and end",
+	`^[!-~]+$`:                           "printable ASCII characters without spaces",
+	`^[0-9a-f]{64}$`:                     "64 hexadecimal digits in lower case",
+	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:    "lower-case letters, digits and inner hyphens",
+}
+
+// nearField says which field was likely meant by one that does not exist.
+func nearField(s *schema.Structural, path string) string {
+	parts := strings.Split(path, ".")
+	for _, part := range parts[:len(parts)-1] {
+		part, _, indexed := strings.Cut(part, "[")
+		next, is := s.Properties[part]
+		if !is {
+			return ""
+		}
+		s = &next
+		if indexed && s.Items != nil {
+			s = s.Items
+		}
+	}
+	if near := profile.Nearest(parts[len(parts)-1], slices.Sorted(maps.Keys(s.Properties))); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}

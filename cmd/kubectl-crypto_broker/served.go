@@ -67,7 +67,7 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	target, err := sets.of(ctx, pod.Namespace)
 	switch {
 	case err != nil:
-		r.Note = "the namespace's set is not known: " + oneLine(err.Error())
+		r.Note = "the namespace's set is not known: " + oneLine(plain(err))
 	case answer.Digest == target && answer.Reason == string(profile.ProfilesRejected):
 		r.Set = setPartial
 	case answer.Digest == target:

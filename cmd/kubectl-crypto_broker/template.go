@@ -4,11 +4,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	diff "gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
@@ -35,7 +40,8 @@ type podTemplate struct {
 	namespace string
 }
 
-// template finds the pod in a document; nil if its kind has none.
+// template finds the pod in a document; nil if its kind has none. The error is a
+// *webhook.Refusal: no API server takes the object.
 func (d document) template(namespace string) (*podTemplate, error) {
 	path, known := podPaths[d.text("apiVersion")+" "+d.text("kind")]
 	if !known {
@@ -45,7 +51,7 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	for i, key := range path {
 		next, ok := fields[key].(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s: %s has no %s, expected the template of a pod there", d.place, d.name(), joined(path[:i+1]))
+			return nil, &webhook.Refusal{Problems: []string{fmt.Sprintf("there is no %s, expected the template of a pod there", joined(path[:i+1]))}}
 		}
 		fields = next
 	}
@@ -58,9 +64,28 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	}
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(data, pod); err != nil {
-		return nil, fmt.Errorf("%s: the pod in %s cannot be read: %w", d.place, d.name(), err)
+		return nil, &webhook.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
 	}
 	return &podTemplate{fields, pod, namespace}, nil
+}
+
+// unreadable says what of a pod has another type than it should, with its path.
+func unreadable(path string, err error) string {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		want := map[reflect.Kind]string{
+			reflect.Slice: "a list", reflect.Struct: "an object", reflect.Map: "an object", reflect.String: "a text", reflect.Bool: "true or false",
+		}[wrong.Type.Kind()]
+		if want == "" {
+			want = "a number"
+		}
+		return fmt.Sprintf("%s%s: found a value of the type %s, expected %s", path, wrong.Field, wrong.Value, want)
+	case strings.Contains(err.Error(), resource.ErrFormatWrong.Error()):
+		return path + "spec: found a quantity that is none, expected one such as 100m or 64Mi"
+	default:
+		return fmt.Sprintf("%s: its pod cannot be read: %v", strings.TrimSuffix(path, "."), err)
+	}
 }
 
 // name is how the object is called in messages: Deployment "orders".
@@ -72,13 +97,8 @@ func (d document) name() string {
 	return fmt.Sprintf("%s %q", d.text("kind"), name)
 }
 
-func joined(path []string) string {
-	text := path[0]
-	for _, key := range path[1:] {
-		text += "." + key
-	}
-	return text
-}
+// joined is a path as people write it.
+func joined(path []string) string { return strings.Join(path, ".") }
 
 // inject puts a broker into the pod, as the webhook would. What the webhook does
 // not touch stays as it was written, be it known to this program or not.

@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -23,44 +26,45 @@ func newValidate() *cobra.Command {
 		Long: `Checks CryptoProfiles and ClusterCryptoProfiles by their schema, as the API server does, and by the compiler of
 the broker; and pods that would get a broker by the code of the operator that puts it in. What passes here is what
 a cluster of this version takes. All problems are told at once, each with file, object and field. Other objects
-are not looked at.
+are not looked at, and counted. A file of profiles, as brokers read it, is checked as one.
 
 What depends on the cluster is left out: conflicts of names between profiles, changes that make a profile weaker,
-and whether Secrets and images exist.`,
+and whether Secrets and images exist. Containers that a pod names and does not have are told and no problem, since
+another injector may add them; where none does, the cluster refuses the pod.`,
 		Example: `  ` + name + ` validate -f profiles/ -f deployment.yaml
   helm template . | ` + name + ` validate -f -`,
-		Args: noArguments,
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var o offline
 	o.flags(cmd)
+	o.namespaceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		documents, err := readDocuments(*o.files, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
-		schemas, err := readSchemas()
-		if err != nil {
+		c := checker{offline: &o, labelled: labelledNamespaces(documents)}
+		if c.schemas, err = readSchemas(); err != nil {
 			return err
 		}
-		labelled := labelledNamespaces(documents)
-		profiles, pods, bad := 0, 0, 0
 		for _, d := range documents {
 			for _, item := range d.items() {
-				problems, warnings, err := o.validate(cmd.Context(), schemas, item, labelled, &profiles, &pods)
+				f, err := c.check(cmd.Context(), item)
 				if err != nil {
 					return err
 				}
-				for _, problem := range problems {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: %s\n", item.place, item.name(), problem)
+				for _, problem := range f.problems {
+					fmt.Fprintln(cmd.OutOrStdout(), f.about+problem)
 				}
-				for _, warning := range warnings {
-					fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.place, item.name(), warning)
+				for _, warning := range f.warnings {
+					fmt.Fprintln(cmd.ErrOrStderr(), noteMark+f.about+warning)
 				}
-				bad += len(problems)
+				c.problems += len(f.problems)
 			}
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s and %s checked, %s\n", count(profiles, "profile"), count(pods, "pod with a broker", "pods with a broker"), count(bad, "problem"))
-		if bad > 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), c.summary())
+		if c.problems > 0 {
 			return errFound
 		}
 		return nil
@@ -68,36 +72,139 @@ and whether Secrets and images exist.`,
 	return cmd
 }
 
-// validate checks one object.
-func (o *offline) validate(ctx context.Context, schemas schemas, d document, labelled map[string]bool, profiles, pods *int) (problems, warnings []string, err error) {
-	if version := d.text("apiVersion"); version == v1alpha1.GroupVersion.String() {
-		switch d.text("kind") {
-		case "CryptoProfile":
-			*profiles++
-			var p v1alpha1.CryptoProfile
-			return d.profile(ctx, schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
-		case "ClusterCryptoProfile":
-			*profiles++
-			var p v1alpha1.ClusterCryptoProfile
-			return d.profile(ctx, schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
-				if p.Spec.NamespaceSelector == nil {
-					return p.Name, &p.Spec.ProfileSpec, nil
-				}
-				return p.Name, &p.Spec.ProfileSpec, render.ValidateSelector(p.Spec.NamespaceSelector)
-			})
+// findings are what is to say of an object.
+type findings struct {
+	// about begins each line.
+	about              string
+	problems, warnings []string
+}
+
+// checker checks objects and counts them.
+type checker struct {
+	*offline
+	schemas  schemas
+	labelled map[string]bool
+
+	sets, profiles, templates, pods, without, problems int
+	// other are kinds that are not looked at.
+	other map[string]int
+}
+
+// check checks one object.
+func (c *checker) check(ctx context.Context, d document) (f findings, err error) {
+	f.about = d.place + ": "
+	kind, version := d.text("kind"), d.text("apiVersion")
+	switch {
+	case d.bad != "":
+		f.problems = []string{d.bad}
+		return f, nil
+	case d.set:
+		f.about = ""
+		c.sets++
+		set, problems := profile.Compile(d.place, d.raw)
+		for _, p := range problems {
+			f.problems = append(f.problems, p.String())
 		}
+		if set != nil {
+			for _, p := range set.Warnings() {
+				f.warnings = append(f.warnings, p.String())
+			}
+		}
+		return f, nil
+	case d.object == nil:
+		return f, nil
+	case kind == "" || version == "":
+		f.problems = []string{missingType(kind, version)}
+		return f, nil
 	}
-	p, err := d.template(o.namespace)
-	if err != nil || p == nil {
-		return nil, nil, err
+	f.about += d.name() + ": "
+	if group, _, _ := strings.Cut(version, "/"); group == v1alpha1.GroupVersion.Group {
+		f.problems, f.warnings, err = c.own(ctx, d, kind, version)
+	} else {
+		f.problems, f.warnings, err = c.pod(d)
 	}
-	decision, err := o.wants(p, labelled)
-	if err == nil && decision.Inject {
-		*pods++
-		_, warnings, err = webhook.Inject(p.pod, p.namespace, []byte{}, o.template)
+	return f, err
+}
+
+// missingType says what an object lacks that nothing can be made of.
+func missingType(kind, version string) string {
+	var missing []string
+	if version == "" {
+		missing = append(missing, "apiVersion")
 	}
+	if kind == "" {
+		missing = append(missing, "kind")
+	}
+	return "found an object without " + strings.Join(missing, " and ") + ", expected a manifest of Kubernetes, or a file of profiles, which is a list or has the key Profiles"
+}
+
+// own checks an object of this project.
+func (c *checker) own(ctx context.Context, d document, kind, version string) (problems, warnings []string, err error) {
+	if want := v1alpha1.GroupVersion.String(); version != want {
+		return []string{fmt.Sprintf("apiVersion: found %q, expected %q", version, want)}, nil, nil
+	}
+	switch kind {
+	case "CryptoProfile":
+		c.profiles++
+		var p v1alpha1.CryptoProfile
+		return d.profile(ctx, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
+	case "ClusterCryptoProfile":
+		c.profiles++
+		var p v1alpha1.ClusterCryptoProfile
+		return d.profile(ctx, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
+			if p.Spec.NamespaceSelector == nil {
+				return p.Name, &p.Spec.ProfileSpec, nil
+			}
+			return p.Name, &p.Spec.ProfileSpec, render.ValidateSelector(p.Spec.NamespaceSelector)
+		})
+	case "InjectionTemplate":
+		c.templates++
+		_, problems, err = c.schemas.check(ctx, kind, d.object)
+		return problems, []string{"the operator writes InjectionTemplates, and puts back what others change: set the values of its chart instead"}, err
+	}
+	known := c.schemas.kinds()
+	problem := fmt.Sprintf("kind: found %q, expected %s or %s", kind, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+	if near := profile.Nearest(kind, known); near != "" {
+		problem += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return []string{problem}, nil, nil
+}
+
+// pod checks what makes pods, and counts what makes none.
+func (c *checker) pod(d document) (problems, warnings []string, err error) {
+	p, err := d.template(c.namespace)
 	var refusal *webhook.Refusal
-	if errors.As(err, &refusal) {
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Problems, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case p == nil && d.text("apiVersion") == "v1" && d.text("kind") == "Namespace":
+		return nil, nil, nil // its label was read
+	case p == nil:
+		if c.other == nil {
+			c.other = map[string]int{}
+		}
+		c.other[d.text("kind")]++
+		return nil, nil, nil
+	}
+	if misplaced := d.misplaced(); misplaced != "" {
+		warnings = append(warnings, misplaced)
+	}
+	decision, err := c.wants(p, c.labelled)
+	if err == nil && decision.Inject {
+		var said []string
+		_, said, err = webhook.Inject(p.pod, p.namespace, []byte{}, c.template)
+		warnings = append(warnings, said...)
+	}
+	refused := errors.As(err, &refusal)
+	switch {
+	case decision.Inject:
+		c.pods++
+	case !refused:
+		c.without++
+	}
+	if refused {
 		return refusal.Problems, nil, nil
 	}
 	return nil, warnings, err
@@ -121,6 +228,33 @@ func (d document) profile(ctx context.Context, schemas schemas, into any, parts 
 		warnings = render.Warnings(name, spec)
 	}
 	return problems, warnings, nil
+}
+
+// summary says what was checked, and what was not.
+func (c *checker) summary() string {
+	var checked []string
+	if c.sets > 0 {
+		checked = append(checked, count(c.sets, "file of profiles", "files of profiles"))
+	}
+	if c.templates > 0 {
+		checked = append(checked, count(c.templates, "InjectionTemplate"))
+	}
+	if len(checked) == 0 || c.profiles+c.pods > 0 {
+		checked = append(checked, count(c.profiles, "profile")+" and "+count(c.pods, "pod with a broker", "pods with a broker"))
+	}
+	said := fmt.Sprintf("%s checked, %s", strings.Join(checked, ", "), count(c.problems, "problem"))
+	if c.without > 0 {
+		said += fmt.Sprintf("; %s no broker", count(c.without, "pod gets", "pods get"))
+	}
+	if len(c.other) > 0 {
+		var kinds []string
+		for kind, n := range c.other {
+			kinds = append(kinds, fmt.Sprintf("%s (%d)", kind, n))
+		}
+		slices.Sort(kinds)
+		said += "; not looked at: " + strings.Join(kinds, ", ")
+	}
+	return said
 }
 
 // count counts in words: "1 profile", "2 profiles".

@@ -53,8 +53,11 @@ func (o owner) workload() (workload, bool) {
 type progress struct {
 	done bool
 	text string
-	// stuck says why it will not go on by itself, empty while it may.
-	stuck string
+	// barred says why a restart makes no new pods, empty if it does.
+	barred string
+	// exceeded is whether a Deployment was given up by its progress deadline. A
+	// restart begins anew.
+	exceeded bool
 }
 
 // read returns how far the workload is, and why it can't be restarted, if so.
@@ -91,11 +94,11 @@ func deploymentProgress(d *appsv1.Deployment) progress {
 	s := d.Status
 	p := progress{text: fmt.Sprintf("%d of %d new pods are available, %d old ones are left", min(s.AvailableReplicas, s.UpdatedReplicas), want, s.Replicas-s.UpdatedReplicas)}
 	if d.Spec.Paused {
-		p.stuck = "its rollout is paused: kubectl rollout resume deployment/" + d.Name
+		p.barred = "its rollout is paused: kubectl rollout resume deployment/" + d.Name
 	}
 	for _, c := range s.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Reason == "ProgressDeadlineExceeded" && s.ObservedGeneration >= d.Generation {
-			p.stuck = "it exceeded its progress deadline"
+			p.exceeded = true
 		}
 	}
 	p.done = s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= want && s.Replicas <= s.UpdatedReplicas && s.AvailableReplicas >= s.UpdatedReplicas
@@ -109,7 +112,7 @@ func statefulSetProgress(s *appsv1.StatefulSet) progress {
 	}
 	p := progress{text: fmt.Sprintf("%d of %d pods are new, %d are ready", s.Status.UpdatedReplicas, want, s.Status.ReadyReplicas)}
 	if s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
-		p.stuck = onDelete
+		p.barred = onDelete
 	}
 	renewed := want
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
@@ -123,15 +126,15 @@ func daemonSetProgress(d *appsv1.DaemonSet) progress {
 	s := d.Status
 	p := progress{text: fmt.Sprintf("%d of %d pods are new, %d are available", s.UpdatedNumberScheduled, s.DesiredNumberScheduled, s.NumberAvailable)}
 	if d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
-		p.stuck = onDelete
+		p.barred = onDelete
 	}
 	p.done = s.ObservedGeneration >= d.Generation && s.UpdatedNumberScheduled >= s.DesiredNumberScheduled && s.NumberAvailable >= s.DesiredNumberScheduled
 	return p
 }
 
 // patch changes the pods' template as `kubectl rollout restart` does.
-func (w workload) patch(ctx context.Context, client kubernetes.Interface, patch []byte) (err error) {
-	options := metav1.PatchOptions{FieldManager: "kubectl-crypto_broker"}
+func (w workload) patch(ctx context.Context, client kubernetes.Interface, patch []byte, dryRun ...string) (err error) {
+	options := metav1.PatchOptions{FieldManager: "kubectl-crypto_broker", DryRun: dryRun}
 	switch w.kind {
 	case kindDeployment:
 		_, err = client.AppsV1().Deployments(w.namespace).Patch(ctx, w.name, types.StrategicMergePatchType, patch, options)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// completionTimeout bounds how long a shell waits for names.
+const completionTimeout = 3 * time.Second
+
+// complete completes by what a cluster has; where none can be asked, by nothing.
+func (c *cluster) complete(list func(context.Context, kubernetes.Interface, string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		client, namespace, err := c.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+		defer cancel()
+		return list(ctx, client, namespace), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func podNames(ctx context.Context, client kubernetes.Interface, namespace string) (names []string) {
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+	}
+	return names
+}
+
+func namespaceNames(ctx context.Context, client kubernetes.Interface, _ string) (names []string) {
+	namespaces, err := client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	for i := range namespaces.Items {
+		names = append(names, namespaces.Items[i].Name)
+	}
+	return names
+}
+
+// workloadNames are those that can be restarted, of the kinds that may be listed.
+func workloadNames(ctx context.Context, client kubernetes.Interface, namespace string) (names []string) {
+	if deployments, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range deployments.Items {
+			names = append(names, kindDeployment+"/"+deployments.Items[i].Name)
+		}
+	}
+	if sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range sets.Items {
+			names = append(names, kindStatefulSet+"/"+sets.Items[i].Name)
+		}
+	}
+	if sets, err := client.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{}); err == nil {
+		for i := range sets.Items {
+			names = append(names, kindDaemonSet+"/"+sets.Items[i].Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// document is one of a stream of YAML documents.
+type document struct {
+	// place says where it is, for messages: "app.yaml, document 2".
+	place string
+	// raw is the document as it was written, with its comments.
+	raw []byte
+	// object is nil for a document that has nothing in it.
+	object map[string]any
+	// bad says why there is no object, where something else is in it.
+	bad string
+	// set is whether it is a file of profiles, as brokers read it.
+	set bool
+}
+
+func (d document) text(path ...string) string {
+	value := any(d.object)
+	for _, key := range path {
+		fields, ok := value.(map[string]any)
+		if !ok {
+			return ""
+		}
+		value = fields[key]
+	}
+	text, _ := value.(string) // a value of another type is no text
+	return text
+}
+
+// documentsOf are the documents of a file.
+func documentsOf(name string, data []byte) (all []document) {
+	parts := split(data)
+	for n, p := range parts {
+		d := document{place: name, raw: p.raw}
+		if len(parts) > 1 {
+			d.place = fmt.Sprintf("%s, document %d", name, n+1)
+		}
+		var value any
+		if err := yaml.UnmarshalStrict(p.raw, &value); err != nil {
+			d.bad = syntax(err, p)
+		}
+		switch value := value.(type) {
+		case nil:
+		case map[string]any:
+			d.object = value
+		default:
+			d.bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(value))
+		}
+		if n == 0 && isSet(value) {
+			return []document{{place: name, raw: data, set: true}}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// isSet tells a file of profiles from manifests: it is a list, or a map with the
+// key Profiles.
+func isSet(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		for _, item := range value {
+			if fields, _ := item.(map[string]any); fields["apiVersion"] != nil || fields["kind"] != nil {
+				return false
+			}
+		}
+		return true
+	case map[string]any:
+		_, is := value["Profiles"]
+		return is && value["kind"] == nil
+	default:
+		return false
+	}
+}
+
+// whatIs names what was found in the place of an object.
+func whatIs(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "nothing"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the text %q", shortened(value))
+	default:
+		return fmt.Sprintf("the value %v", value)
+	}
+}
+
+func shortened(text string) string {
+	const longest = 40
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return text
+}
+
+// part is a document with the number of its first line in the file, less one.
+type part struct {
+	raw  []byte
+	line int
+}
+
+// split takes a file apart: objects of JSON one after the other, or documents of
+// YAML, which --- begins and ... ends.
+func split(data []byte) (parts []part) {
+	if parts, ok := splitJSON(data); ok {
+		return parts
+	}
+	var buffer []byte
+	begin, n := 0, 0
+	end := func() {
+		if len(buffer) > 0 {
+			parts = append(parts, part{buffer, begin})
+		}
+		buffer = nil
+	}
+	for line := range bytes.Lines(data) {
+		rest, separates := separator(line)
+		if separates {
+			end()
+		}
+		if len(buffer) == 0 {
+			begin = n
+		}
+		buffer = append(buffer, rest...)
+		n++
+	}
+	end()
+	return parts
+}
+
+// separator tells whether a line separates documents, and what of it belongs to
+// the one that begins.
+func separator(line []byte) (rest []byte, separates bool) {
+	if bytes.Equal(bytes.TrimRight(line, " \t\r\n"), []byte("...")) {
+		return nil, true
+	}
+	rest, marked := bytes.CutPrefix(line, []byte("---"))
+	if !marked || len(rest) > 0 && !bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0])) {
+		return line, false
+	}
+	if len(bytes.TrimSpace(rest)) == 0 {
+		return nil, true
+	}
+	return rest, true
+}
+
+// splitJSON takes apart what is JSON from the first byte to the last, and more
+// than one value of it.
+func splitJSON(data []byte) (parts []part, ok bool) {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return nil, false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return parts, len(parts) > 1
+		}
+		if err != nil {
+			return nil, false
+		}
+		begin := int(decoder.InputOffset()) - len(raw)
+		parts = append(parts, part{append(raw, '\n'), bytes.Count(data[:begin], []byte("\n"))})
+	}
+}
+
+var (
+	// syntaxPrefixes are what libraries say before they come to the point.
+	syntaxPrefixes = regexp.MustCompile(`^(error converting YAML to JSON: |yaml: |unmarshal errors: )+`)
+	syntaxLine     = regexp.MustCompile(`\bline (\d+)`)
+	// countsFromZero are messages of the library's parser, which counts lines
+	// from 0; its scanner counts from 1.
+	countsFromZero = regexp.MustCompile(`^line \d+: did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
+)
+
+// syntax says why a document is no YAML; the lines in it are those of the file.
+func syntax(err error, p part) string {
+	said := syntaxPrefixes.ReplaceAllString(oneLine(err.Error()), "")
+	shift, last := p.line, p.line+bytes.Count(bytes.TrimSuffix(p.raw, []byte("\n")), []byte("\n"))+1
+	if countsFromZero.MatchString(said) {
+		shift++
+	}
+	said = syntaxLine.ReplaceAllStringFunc(said, func(found string) string {
+		line, _ := strconv.Atoi(strings.TrimPrefix(found, "line ")) // digits by the expression
+		return fmt.Sprintf("line %d", min(line+shift, last))
+	})
+	return "not readable as YAML: " + said
+}
+
+// items are the objects in a document: those of a List, or the one it is.
+func (d document) items() []document {
+	list, is := d.object["items"].([]any)
+	if !is || d.text("kind") != "List" && !isTypedList(d.text("kind"), list) {
+		return []document{d}
+	}
+	var all []document
+	for i, item := range list {
+		of := document{place: fmt.Sprintf("%s, items[%d]", d.place, i)}
+		if of.object, is = item.(map[string]any); !is {
+			of.bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(item))
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// isTypedList tells a list of one kind, such as a CryptoProfileList, from an
+// object that has a field of this name.
+func isTypedList(kind string, items []any) bool {
+	if !strings.HasSuffix(kind, "List") || len(items) == 0 {
+		return false
+	}
+	for _, item := range items {
+		if fields, _ := item.(map[string]any); fields["kind"] == nil || fields["metadata"] == nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// timeFormat is that of moments in explanations.
+const timeFormat = "2006-01-02 15:04:05 MST"
+
+// calling is what is known of how brokers come into the pods of a namespace.
+type calling struct {
+	// known is whether all that could put one in could be read.
+	known bool
+	// installed is whether there is something that does, anywhere.
+	installed bool
+	// covers is whether it does in the namespace.
+	covers bool
+	since  metav1.Time
+	// policy is whether the API server does it by a policy.
+	policy bool
+	// broken says why none comes into a new pod, or why that is refused; empty
+	// if nothing of the kind was found.
+	broken string
+}
+
+// without says when pods were created without a broker that ask for one.
+func (c calling) without() string {
+	if c.policy {
+		return "the policies were not whole"
+	}
+	return "the operator could not be called"
+}
+
+// explainInjection tells how a pod of the namespace gets its broker: by the
+// webhook of the operator, or by policies in the API server.
+func explainInjection(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
+	webhook := explainWebhook(ctx, client, namespace, namespaceLabels, e)
+	if webhook.covers {
+		return webhook
+	}
+	policies := explainPolicies(ctx, client, namespace, namespaceLabels, webhook.installed, e)
+	if policies.installed {
+		return policies
+	}
+	known := webhook.known && policies.known
+	if known && !webhook.installed {
+		e.add("operator", "it is not installed: there is neither a webhook nor a policy of it")
+	}
+	return calling{known: known, installed: webhook.installed}
+}
+
+// explainWebhook tells whether the API server calls the operator.
+func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
+	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		e.add("webhook", "whether the operator is called is not known: %s", oneLine(plain(err)))
+		return calling{}
+	}
+	c := calling{known: true}
+	for i := range configurations.Items {
+		configuration := &configurations.Items[i]
+		for j := range configuration.Webhooks {
+			w := &configuration.Webhooks[j]
+			if !strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) {
+				continue
+			}
+			c.installed = true
+			if !selects(w.NamespaceSelector, namespaceLabels) {
+				continue
+			}
+			c.covers, c.since = true, configuration.CreationTimestamp
+			e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
+				w.Name, configuration.Name, configuration.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
+			if len(w.ClientConfig.CABundle) == 0 {
+				e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
+				c.broken = "the operator has not started yet, and " + until(failure(w.FailurePolicy))
+			}
+			return c
+		}
+	}
+	if c.installed {
+		e.add("webhook", "the operator's webhook leaves out namespace %s", namespace)
+	}
+	return c
+}
+
+func failure(policy *admissionregistrationv1.FailurePolicyType) admissionregistrationv1.FailurePolicyType {
+	if policy == nil {
+		return admissionregistrationv1.Fail
+	}
+	return *policy
+}
+
+// until says what becomes of pods that ask for a broker while none can be put in.
+func until(policy admissionregistrationv1.FailurePolicyType) string {
+	if policy == admissionregistrationv1.Ignore {
+		return "new pods that ask for a broker get none until then."
+	}
+	return "new pods that ask for a broker are refused until then."
+}
+
+func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return selector == nil || err == nil && parsed.Matches(labels.Set(set))
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// explainPolicies tells whether the API server puts brokers in by a policy, of
+// which the chart has two: what takes an InjectionTemplate as its parameter is
+// one. besides is whether there is a webhook, too, so that it goes without saying
+// that there is no policy.
+func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, besides bool, e *explanation) calling {
+	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if !besides {
+			e.add("policy", "this Kubernetes has no MutatingAdmissionPolicies, which come with 1.36")
+		}
+		return calling{known: true}
+	case err != nil:
+		e.add("policy", "whether the API server injects by a policy is not known: %s", oneLine(plain(err)))
+		return calling{}
+	}
+	c := calling{known: true, policy: true}
+	for i := range policies.Items {
+		policy := &policies.Items[i]
+		if !injects(policy) {
+			continue
+		}
+		c.installed = true
+		if constraints := policy.Spec.MatchConstraints; constraints != nil && !selects(constraints.NamespaceSelector, namespaceLabels) {
+			continue
+		}
+		c.covers, c.since = true, policy.CreationTimestamp
+		e.add("policy", "%s covers the namespace since %s (failurePolicy %s)", policy.Name, policy.CreationTimestamp.UTC().Format(timeFormat), failure(policy.Spec.FailurePolicy))
+		explainBinding(ctx, client, policy, namespaceLabels, &c, e)
+		return c
+	}
+	if c.installed {
+		e.add("policy", "the operator's policies leave out namespace %s", namespace)
+	}
+	return c
+}
+
+// injects tells the policies that put brokers in.
+func injects(policy *admissionregistrationv1.MutatingAdmissionPolicy) bool {
+	kind := policy.Spec.ParamKind
+	return kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/")
+}
+
+// explainBinding tells whether the policy is in force, and with which template.
+func explainBinding(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, namespaceLabels map[string]string, c *calling, e *explanation) {
+	bindings, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		e.add("binding", "whether the policy is in force is not known: %s", oneLine(plain(err)))
+		return
+	}
+	for i := range bindings.Items {
+		binding := &bindings.Items[i]
+		if binding.Spec.PolicyName != policy.Name {
+			continue
+		}
+		if match := binding.Spec.MatchResources; match != nil && !selects(match.NamespaceSelector, namespaceLabels) {
+			continue
+		}
+		if c.since.Before(&binding.CreationTimestamp) {
+			c.since = binding.CreationTimestamp
+		}
+		explainParameter(ctx, client, policy, binding, c, e)
+		return
+	}
+	e.add("binding", "the policy has none for this namespace, and so does nothing")
+	c.broken = fmt.Sprintf("the policy %s has no binding, and so does nothing; the chart has one, which helm upgrade puts back.", policy.Name)
+}
+
+// explainParameter tells which template the policy takes brokers from.
+func explainParameter(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding, c *calling, e *explanation) {
+	ref := binding.Spec.ParamRef
+	if ref == nil || ref.Name == "" {
+		e.add("binding", "%s names no InjectionTemplate, as that of the chart does", binding.Name)
+		return
+	}
+	e.add("binding", "%s takes the InjectionTemplate %s", binding.Name, ref.Name)
+	// What becomes of pods without it: Deny is a failure, else the policy is left out.
+	fails := failure(policy.Spec.FailurePolicy)
+	if ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
+		fails = admissionregistrationv1.Ignore
+	}
+	image, stamp, err := readTemplate(ctx, client, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		e.add("template", "the InjectionTemplate %s is missing, which the operator writes", ref.Name)
+		c.broken = fmt.Sprintf("the InjectionTemplate %s is missing, which the operator writes as long as it runs, and its log says why it does not; %s", ref.Name, until(fails))
+	case err != nil:
+		e.add("template", "whether the InjectionTemplate is there is not known: %s", oneLine(plain(err)))
+	default:
+		e.add("template", "image %s, stamp %s", image, stamp)
+	}
+}
+
+// readTemplate reads what an InjectionTemplate has of a broker.
+func readTemplate(ctx context.Context, client kubernetes.Interface, name string) (image, stamp string, err error) {
+	result := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "injectiontemplates", name).Do(ctx)
+	if err := result.Error(); err != nil {
+		return "", "", err
+	}
+	data, err := result.Raw()
+	if err != nil {
+		return "", "", err
+	}
+	var template v1alpha1.InjectionTemplate
+	if err := json.Unmarshal(data, &template); err != nil {
+		return "", "", fmt.Errorf("the InjectionTemplate %s cannot be read: %w", name, err)
+	}
+	var broker corev1.Container
+	if err := json.Unmarshal(template.Spec.Container.Raw, &broker); err != nil {
+		return "", "", fmt.Errorf("the container in the InjectionTemplate %s cannot be read: %w", name, err)
+	}
+	return broker.Image, template.Spec.Stamp, nil
+}

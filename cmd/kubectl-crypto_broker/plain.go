@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// noRight matches what the API server says to who lacks a right.
+var noRight = regexp.MustCompile(`[a-z0-9.-]+(?: "[^"]*")? is forbidden: User "([^"]*)" cannot ([a-z]+) resource "([^"]*)" in API group "[^"]*"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
+
+// lacksRight tells an error of authorization from one of admission, which have
+// the same code.
+func lacksRight(err error) bool {
+	return apierrors.IsForbidden(err) && noRight.MatchString(err.Error())
+}
+
+// plain says on one line what an error of a cluster means: which right is
+// missing, that the credentials are not taken, or that nobody answers.
+func plain(err error) string {
+	var unreachable *url.Error
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "the cluster does not take the credentials: they are wrong, or no longer valid"
+	case errors.As(err, &unreachable):
+		server := unreachable.URL
+		if parsed, err := url.Parse(unreachable.URL); err == nil {
+			server = parsed.Scheme + "://" + parsed.Host
+		}
+		return fmt.Sprintf("the cluster at %s does not answer: %s", server, oneLine(unreachable.Err.Error()))
+	}
+	return noRight.ReplaceAllStringFunc(err.Error(), func(text string) string {
+		found := noRight.FindStringSubmatch(text)
+		user, verb, resource, namespace := found[1], found[2], found[3], found[4]
+		where := " in all namespaces"
+		switch {
+		case namespace != "":
+			where = " in namespace " + namespace
+		case clusterWide[resource]:
+			where = ""
+		}
+		return fmt.Sprintf("the right to %s %s%s is missing (user %s)", verb, resource, where, user)
+	})
+}
+
+// clusterWide are resources that are in no namespace.
+var clusterWide = map[string]bool{
+	"namespaces": true, "mutatingwebhookconfigurations": true, "mutatingadmissionpolicies": true, "mutatingadmissionpolicybindings": true, "injectiontemplates": true,
+}

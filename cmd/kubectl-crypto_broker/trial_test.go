@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// asStored does to a pod what every API server does: defaults, and a token of its
+// own in each container.
+func asStored(pod *corev1.Pod, suffix string) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Name = "crypto-broker-dry-run-" + suffix
+	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tokenVolume + suffix})
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			containers[i].TerminationMessagePath = corev1.TerminationMessagePathDefault
+			containers[i].VolumeMounts = append(containers[i].VolumeMounts, corev1.VolumeMount{Name: tokenVolume + suffix, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"})
+		}
+	}
+	return pod
+}
+
+func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
+	given, err := readDocuments([]string{"testdata/app.yaml", "testdata/kinds.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, d := range given {
+		for _, item := range d.items() {
+			p, err := item.template("shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p == nil || p.pod.Annotations[v1alpha1.InjectAnnotation] == "false" {
+				continue
+			}
+			want, _, err := webhook.Inject(p.pod, "shop", []byte{}, defaultTemplate())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if brokerOf(want) == nil {
+				continue
+			}
+			tried++
+			declines := p.pod.DeepCopy()
+			if declines.Annotations == nil {
+				declines.Annotations = map[string]string{}
+			}
+			declines.Annotations[v1alpha1.InjectAnnotation] = "false"
+			if err := p.patch(asStored(declines, "abcde"), asStored(want, "fghij")); err != nil {
+				t.Fatal(err)
+			}
+			after, err := item.template("shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			broker, wanted := brokerOf(after.pod), brokerOf(want)
+			if broker == nil {
+				t.Fatalf("%s has no broker", item.name())
+			}
+			wanted.TerminationMessagePath = corev1.TerminationMessagePathDefault // as the API server has it
+			if !equality.Semantic.DeepEqual(want, after.pod) {
+				t.Errorf("%s: found (+) other than expected (-):\n%s", item.name(), cmp.Diff(want, after.pod))
+			}
+		}
+	}
+	if tried < 3 {
+		t.Errorf("%d pods were tried, expected at least 3", tried)
+	}
+}
