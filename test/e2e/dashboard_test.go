@@ -15,6 +15,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
@@ -75,8 +82,8 @@ func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
 	}
 }
 
-// makeEverythingHappen has every series of the dashboard come into being: pods injected and refused, calls that succeed
-// and fail, profiles that change and that are refused.
+// makeEverythingHappen has every series of the dashboard come into being: pods injected, refused and without a broker,
+// calls that succeed and fail, profiles that change, that are refused and that are withheld.
 func makeEverythingHappen(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha3-512")
@@ -86,6 +93,46 @@ func makeEverythingHappen(t *testing.T) {
 	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("yes"), nil)), `"yes"`)
 	awaitAlgorithm(t, good, "sha-256", changeHash(t, profile, "sha-256"), resync)
 	awaitPropagated(t, profile, 2)
+	missABroker(t)
+	withholdAProfile(t)
+}
+
+// missABroker makes a pod in a namespace that asks for brokers only afterwards.
+func missABroker(t *testing.T) {
+	t.Helper()
+	namespace := newNamespace(t, nil)
+	must(t, shared.client.Create(t.Context(), appPod(namespace, nil, nil)))
+	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled))))
+}
+
+// withholdAProfile takes a profile of the cluster from a namespace, so that a weaker one of the namespace would count.
+func withholdAProfile(t *testing.T) {
+	t.Helper()
+	tier := map[string]string{"e2e-dashboard": fmt.Sprint(time.Now().UnixNano())}
+	namespace := newNamespace(t, tier)
+	strong := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-dashboard-"}}
+	strong.Spec.ProfileSpec = hashing("Default", "sha3-512")
+	strong.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: tier}
+	must(t, shared.client.Create(t.Context(), strong))
+	t.Cleanup(func() {
+		if err := shared.client.Delete(timeoutContext(t, time.Minute), strong); err != nil {
+			t.Errorf("removing the ClusterCryptoProfile %s: %v", strong.Name, err)
+		}
+	})
+	profilesConfigMap(t, namespace)
+	weak := createProfile(t, namespace, "sha-256")
+	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"e2e-dashboard":null}}}`))))
+	eventually(t, 30*time.Second, "the weaker profile is withheld", func() error {
+		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(weak), weak); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(weak.Status.Conditions, v1alpha1.ConditionDowngradeWithheld) {
+			return fmt.Errorf("found %+v", weak.Status.Conditions)
+		}
+		return nil
+	})
 }
 
 // expectVariables asks for the values of the dashboard's variables, as Grafana does, and returns a function that puts

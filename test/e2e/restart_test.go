@@ -67,17 +67,26 @@ func TestABrokerThatIsKilledServesAllItsContainersAgainWithoutARestartOfTheirs(t
 // killBroker ends the broker of a pod with signal 9.
 func killBroker(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
-	id := strings.TrimPrefix(brokerStatus(t, pod).ContainerID, "containerd://")
+	id, tasks := brokerStatus(t, pod).ContainerID, runningTasks(t)
+	if tasks[id] == "" {
+		t.Fatalf("the broker's container %s is not among the running tasks of containerd: %q", id, tasks)
+	}
+	_, err := shared.cluster.Exec(t.Context(), "kill", "-KILL", tasks[id])
+	must(t, err)
+}
+
+// runningTasks are the process ids in the node of all containers that run, by the ids that pods' statuses give them.
+func runningTasks(t testing.TB) map[string]string {
+	t.Helper()
 	output, err := shared.cluster.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "list")
 	must(t, err)
+	processes := map[string]string{}
 	for line := range strings.Lines(output) {
-		if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == id && fields[2] == "RUNNING" {
-			_, err := shared.cluster.Exec(t.Context(), "kill", "-KILL", fields[1])
-			must(t, err)
-			return
+		if fields := strings.Fields(line); len(fields) >= 3 && fields[2] == "RUNNING" {
+			processes["containerd://"+fields[0]] = fields[1]
 		}
 	}
-	t.Fatalf("the broker's container %s is not among the tasks of containerd:\n%s", id, output)
+	return processes
 }
 
 func brokerStatus(t testing.TB, pod *corev1.Pod) corev1.ContainerStatus {

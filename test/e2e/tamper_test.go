@@ -7,6 +7,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,31 +157,8 @@ func TestASigningKeyIsRotatedUnderRunningPods(t *testing.T) {
 	awaitPropagated(t, profile, 1)
 	before, err := brokerProfiles(t, old)
 	must(t, err)
-	secrets := shared.clientset.CoreV1().Secrets(environment.Namespace)
-	_, err = secrets.Patch(t.Context(), environment.Release+"-signing", "application/merge-patch+json",
-		[]byte(`{"metadata":{"annotations":{"cryptobroker.io/rotate-signing-key":"now"}}}`), metav1.PatchOptions{})
-	must(t, err)
-	trusted := func(pod *corev1.Pod) string {
-		for _, argument := range pod.Spec.InitContainers[0].Args {
-			if len(argument) > 15 && argument[:15] == "--trusted-keys=" {
-				return argument[15:]
-			}
-		}
-		t.Fatalf("the broker of %s trusts no keys: %q", pod.Name, pod.Spec.InitContainers[0].Args)
-		return ""
-	}
-	var fresh *corev1.Pod
-	eventually(t, 30*time.Second, "new pods trust another key", func() error {
-		fresh = appPod(namespace, inject("true"), nil)
-		if err := shared.client.Create(t.Context(), fresh, client.DryRunAll); err != nil {
-			return err
-		}
-		if trusted(fresh) == trusted(old) {
-			return fmt.Errorf("they trust %s", trusted(fresh))
-		}
-		return nil
-	})
-	fresh = createPod(t, appPod(namespace, inject("true"), nil))
+	rotateSigningKey(t, old)
+	fresh := createPod(t, appPod(namespace, inject("true"), nil))
 	awaitPropagated(t, profile, 2)
 	if found, err := brokerProfiles(t, old); err != nil || found.Revision != before.Revision || found.Since != before.Since {
 		t.Errorf("found that the broker of the old pod says %+v (%v), expected no change from %+v", found, err, before)
@@ -190,6 +168,42 @@ func TestASigningKeyIsRotatedUnderRunningPods(t *testing.T) {
 		awaitAlgorithm(t, pod, "sha3-512", changed, resync)
 	}
 	awaitPropagated(t, profile, 2)
+}
+
+// rotateSigningKey asks for another signing key and waits until new pods trust it, and not what an old pod does.
+func rotateSigningKey(t testing.TB, old *corev1.Pod) {
+	t.Helper()
+	_, err := shared.clientset.CoreV1().Secrets(environment.Namespace).Patch(t.Context(), environment.Release+"-signing",
+		"application/merge-patch+json", []byte(`{"metadata":{"annotations":{"cryptobroker.io/rotate-signing-key":"now"}}}`), metav1.PatchOptions{})
+	must(t, err)
+	awaitTrust(t, old.Namespace, "another key", func(keys string) bool { return keys != trustedKeys(t, old) })
+}
+
+// awaitTrust waits until new pods of a namespace trust the keys that are expected.
+func awaitTrust(t testing.TB, namespace, what string, expected func(keys string) bool) {
+	t.Helper()
+	eventually(t, 30*time.Second, "new pods trust "+what, func() error {
+		pod := appPod(namespace, inject("true"), nil)
+		if err := shared.client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if keys := trustedKeys(t, pod); !expected(keys) {
+			return fmt.Errorf("they trust %s", keys)
+		}
+		return nil
+	})
+}
+
+// trustedKeys are the keys that the broker of a pod takes signatures by.
+func trustedKeys(t testing.TB, pod *corev1.Pod) string {
+	t.Helper()
+	for _, argument := range pod.Spec.InitContainers[0].Args {
+		if keys, found := strings.CutPrefix(argument, "--trusted-keys="); found {
+			return keys
+		}
+	}
+	t.Fatalf("the broker of %s trusts no keys: %q", pod.Name, pod.Spec.InitContainers[0].Args)
+	return ""
 }
 
 func TestANamespaceAdministratorCannotReadOrMakeTheSigningKey(t *testing.T) {

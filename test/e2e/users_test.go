@@ -11,8 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What needs a newer container runtime than the one here is left to the API
-// server's tests: hostUsers: false, supplementalGroupsPolicy: Strict.
+// User namespaces and the policy for supplemental groups have tests of their own.
 func TestAContainerConnectsWhoeverItRunsAs(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t, nil)
