@@ -62,7 +62,7 @@ func measureFootprint(ctx context.Context, o options, p *programs) (f footprint,
 		return f, err
 	}
 	f.Busy = most[0]
-	bare, err := startFloor(o, p)
+	bare, err := startFloor(o, p, "grpc")
 	if err != nil {
 		return f, err
 	}

@@ -86,14 +86,15 @@ func (p *process) stop() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// startFloor runs the bare server and waits until it listens.
-func startFloor(o options, programs *programs) (*process, error) {
+// startFloor runs a server that the broker is compared with, and waits until it
+// listens. What it speaks is "grpc" or "framed".
+func startFloor(o options, programs *programs, speaks string) (*process, error) {
 	dir, err := os.MkdirTemp(programs.dir, "f")
 	if err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "s")
-	p, err := startProcess(o, dir, exec.Command(programs.floor, socket))
+	p, err := startProcess(o, dir, exec.Command(programs.floor, speaks, socket))
 	if err != nil {
 		return nil, err
 	}

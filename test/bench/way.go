@@ -18,16 +18,18 @@ import (
 // Names of the ways in which a call is made.
 const (
 	inProcess = "in-process"
+	plain     = "plain"
 	floor     = "floor"
 	unary     = "unary"
 	exchange  = "exchange"
 	library   = "library"
 )
 
-func wayNames() []string { return []string{inProcess, floor, unary, exchange, library} }
+func wayNames() []string { return []string{inProcess, plain, floor, unary, exchange, library} }
 
 var waysAbout = map[string]string{
 	inProcess: "operation in process",
+	plain:     "plain Unix socket",
 	floor:     "bare gRPC server",
 	unary:     "broker",
 	exchange:  "broker, `Exchange`",
@@ -61,7 +63,9 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 		w.call = l.inProcess
 		return w, nil
 	case floor:
-		w.server, err = startFloor(o, p)
+		w.server, err = startFloor(o, p, "grpc")
+	case plain:
+		w.server, err = startFloor(o, p, "framed")
 	default:
 		w.server, _, err = startBroker(ctx, o, p)
 	}
@@ -90,6 +94,11 @@ func connectTo(server *process, name string, l *load) (*way, error) {
 			return client.Close(ending)
 		}
 		return w, nil
+	}
+	if name == plain {
+		var err error
+		w.call, w.close, err = plainCall(server.socket, l)
+		return w, err
 	}
 	conn, err := dial(server.socket)
 	if err != nil {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command floor is a bare server of gRPC: the operations of the broker behind
-// nothing but the generated stubs, with the options that make the broker's own
-// server of gRPC fast. It tells about itself on standard output, a line for each
+// Command floor is what the broker is compared with. As "grpc" it is a bare server of
+// gRPC: the operations of the broker behind nothing but the generated stubs, with
+// the options that make the broker's own server of gRPC fast. As "framed" it serves
+// the same without gRPC, see the package framed. It tells about itself on standard output, a line for each
 // line of standard input, and ends when that does.
 package main
 
@@ -22,6 +23,7 @@ import (
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
@@ -33,31 +35,39 @@ func main() {
 }
 
 func run() error {
-	if len(os.Args) != 2 {
-		return errors.New("expected one argument, the path of the socket")
+	if len(os.Args) != 3 {
+		return errors.New("expected two arguments: grpc or framed, and the path of the socket")
 	}
 	service, err := operations.New()
 	if err != nil {
 		return err
 	}
 	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "unix", os.Args[1])
+	listener, err := config.Listen(context.Background(), "unix", os.Args[2])
 	if err != nil {
 		return err
 	}
 	tuning.EaseCollector(0)
-	bare := grpc.NewServer(tuning.ServerOptions()...)
-	v1.RegisterCryptoServiceServer(bare, service)
-	healthpb.RegisterHealthServer(bare, health.NewServer())
+	serve, stop := func() error { return framed.Serve(listener, service) }, func() { _ = listener.Close() } // which ends serve
+	switch os.Args[1] {
+	case "grpc":
+		bare := grpc.NewServer(tuning.ServerOptions()...)
+		v1.RegisterCryptoServiceServer(bare, service)
+		healthpb.RegisterHealthServer(bare, health.NewServer())
+		serve, stop = func() error { return bare.Serve(listener) }, bare.Stop
+	case "framed":
+	default:
+		return fmt.Errorf("found %q, expected grpc or framed", os.Args[1])
+	}
 	go func() {
-		defer bare.Stop()
+		defer stop()
 		input := bufio.NewScanner(os.Stdin)
 		for input.Scan() {
 			tell()
 		}
 	}()
 	tell()
-	return bare.Serve(listener)
+	return serve()
 }
 
 // tell writes how many objects were allocated and how many goroutines there are.

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package framed carries operations over a Unix socket with as little as there can be
+// around them: a kind, a length, the bytes. Neither HTTP/2 nor gRPC, no calls at the
+// same time on a connection, and for digests no protobuf. It tells what the socket
+// and Go's scheduler alone cost, which no protocol on top of them can save.
+package framed
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"google.golang.org/protobuf/proto"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+)
+
+// The kinds of messages. Digests are asked for with the input and answered with the
+// digest; the other two with the messages of cryptobroker.v1.CryptoService.
+const (
+	digestDefault byte = iota + 1
+	digestSHA256
+	certificate
+	encryption
+	failed // a reply: the text of an error
+)
+
+// headerSize is that of a message: its kind and its length.
+const headerSize = 5
+
+// maxSize is more than any message here has.
+const maxSize = 2 << 20
+
+// bufferSize is what the broker's own server reads at once.
+const bufferSize = 32 << 10
+
+// connection is one end of a socket. Its buffers are used again for each message.
+type connection struct {
+	net.Conn
+	reader  *bufio.Reader
+	in, out []byte
+}
+
+func newConnection(conn net.Conn) *connection {
+	return &connection{Conn: conn, reader: bufio.NewReaderSize(conn, bufferSize)}
+}
+
+// receive returns a message, which is valid until the next one.
+func (c *connection) receive() (kind byte, body []byte, err error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(c.reader, header[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.BigEndian.Uint32(header[1:])
+	if size > maxSize {
+		return 0, nil, fmt.Errorf("a message of %d bytes, expected at most %d", size, maxSize)
+	}
+	if cap(c.in) < int(size) {
+		c.in = make([]byte, size)
+	}
+	c.in = c.in[:size]
+	_, err = io.ReadFull(c.reader, c.in)
+	return header[0], c.in, err
+}
+
+// send sends a message: header and body by one system call.
+func (c *connection) send(kind byte, body []byte) error {
+	header := [headerSize]byte{kind}
+	binary.BigEndian.PutUint32(header[1:], uint32(len(body)))
+	if len(body) > bufferSize {
+		_, err := (&net.Buffers{header[:], body}).WriteTo(c.Conn)
+		return err
+	}
+	c.out = append(append(c.out[:0], header[:]...), body...)
+	_, err := c.Write(c.out)
+	return err
+}
+
+// Serve serves connections until the listener is closed.
+func Serve(listener net.Listener, service *operations.Operations) error {
+	for {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go func() {
+			serve(newConnection(conn), service)
+			_ = conn.Close() // the client has gone, or does not keep to the protocol
+		}()
+	}
+}
+
+// serve answers until the client closes or does not keep to the protocol.
+func serve(c *connection, service *operations.Operations) {
+	for {
+		kind, request, err := c.receive()
+		if err != nil {
+			return
+		}
+		reply, err := answer(service, kind, request)
+		if err != nil {
+			kind, reply = failed, []byte(err.Error())
+		}
+		if c.send(kind, reply) != nil {
+			return
+		}
+	}
+}
+
+func answer(service *operations.Operations, kind byte, request []byte) (reply []byte, err error) {
+	switch kind {
+	case digestDefault, digestSHA256:
+		profile := operations.Default
+		if kind == digestSHA256 {
+			profile = operations.SHA256
+		}
+		reply, _, err = service.Digest(make([]byte, 0, engine.MaxDigestSize), profile, request)
+		return reply, err
+	case certificate:
+		var message v1.SignCertificateRequest
+		if err := proto.Unmarshal(request, &message); err != nil {
+			return nil, err
+		}
+		return marshalled(service.SignCertificate(context.Background(), &message))
+	case encryption:
+		var message v1.EncryptDataRequest
+		if err := proto.Unmarshal(request, &message); err != nil {
+			return nil, err
+		}
+		return marshalled(service.EncryptData(context.Background(), &message))
+	}
+	return nil, fmt.Errorf("a message of the unknown kind %d", kind)
+}
+
+func marshalled(message proto.Message, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return proto.Marshal(message)
+}
