@@ -171,6 +171,9 @@ func makePod(t *testing.T, namespace, name, annotation string, owner metav1.Obje
 	if annotation != "" {
 		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: annotation}
 	}
+	if set, ok := owner.(*appsv1.ReplicaSet); ok {
+		pod.Labels = set.Spec.Template.Labels
+	}
 	if owner != nil {
 		if err := controllerutil.SetControllerReference(owner, pod, scheme.Scheme); err != nil {
 			t.Fatal(err)

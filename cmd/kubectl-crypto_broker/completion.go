@@ -49,6 +49,11 @@ func namespaceNames(ctx context.Context, client kubernetes.Interface, _ string) 
 	return names
 }
 
+// podAndWorkloadNames are what can be explained, jobs apart.
+func podAndWorkloadNames(ctx context.Context, client kubernetes.Interface, namespace string) []string {
+	return append(podNames(ctx, client, namespace), workloadNames(ctx, client, namespace)...)
+}
+
 // workloadNames are those that can be restarted, of the kinds that may be listed.
 func workloadNames(ctx context.Context, client kubernetes.Interface, namespace string) (names []string) {
 	if deployments, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{}); err == nil {

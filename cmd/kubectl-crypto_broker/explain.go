@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -21,40 +22,52 @@ import (
 
 func newExplain(cluster *cluster) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain (POD | -f FILE...)",
-		Short: "Explain why a pod has a broker or has none",
+		Use:   "explain (POD | KIND/NAME | -f FILE...)",
+		Short: "Explain why a pod has a broker or has none, or a workload no pods",
 		Long: `Explains why a pod has a broker or has none: what its annotation and its namespace say, whether it is of a kind
 that gets none, whether the operator is called for its namespace or the API server injects there by a policy,
 whether webhook, policy, binding and template are whole, and whether the pod was created before that; and what a
 broker waits for that has not started. Then it says what to do.
 
+Of a deployment, statefulset, daemonset, job or cronjob it tells what becomes of a new pod, which it tries by creating
+one of the template as a dry run, and which of its pods have no broker. A rollout whose pods are refused has none to ask.
+
 Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
 		Example: `  ` + name + ` explain orders-5d8f7c9b4-x2x7k -n shop
+  ` + name + ` explain deployment/orders -n shop
   ` + name + ` explain -f deployment.yaml`,
 	}
 	cluster.flags(cmd, false)
-	cmd.ValidArgsFunction = cluster.complete(podNames)
+	cmd.ValidArgsFunction = cluster.complete(podAndWorkloadNames)
 	o := offline{files: filesFlag(cmd), template: defaultTemplate()}
 	o.labelledFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch manifests := len(*o.files) > 0; {
 		case manifests && len(args) > 0 || !manifests && len(args) != 1:
-			return usagef("found %s, expected either the name of one pod or -f FILE", count(len(args), "argument"))
+			return usagef("found %s, expected either the name of one pod or workload, or -f FILE", count(len(args), "argument"))
 		case manifests:
 			if o.namespace = cluster.overrides.Context.Namespace; o.namespace == "" {
 				o.namespace = "default"
 			}
 			return o.explain(cmd)
 		}
-		client, namespace, err := cluster.connect()
+		warnings := &collected{}
+		client, namespace, err := cluster.connectWith(warnings)
 		if err != nil {
 			return err
 		}
-		podName := strings.TrimPrefix(args[0], "pod/")
-		if strings.Contains(podName, "/") {
-			return usagef("found %q, expected the name of a pod, as kubectl get pods -n %s has it; where a workload has no pods, kubectl get events -n %s says why", args[0], namespace, namespace)
+		if isWorkload(args[0]) {
+			w, err := parseAnyWorkload(args[0], namespace)
+			if err != nil {
+				return err
+			}
+			return explainWorkload(cmd.Context(), trial{client, warnings}, w, cmd.OutOrStdout())
 		}
+		podName := args[0][strings.Index(args[0], "/")+1:]
 		pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), podName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("%w in namespace %s; a workload is named with its kind, such as deployment/%s", err, namespace, podName)
+		}
 		if err != nil {
 			return err
 		}
@@ -93,8 +106,12 @@ func explain(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, 
 			e.add("broker", "has not started: %s", waiting(ctx, pod, newSets(client)))
 		}
 	}
+	return e.write(out, fmt.Sprintf("Pod %s in namespace %s %s", pod.Name, pod.Namespace, verdict), advice)
+}
 
-	fmt.Fprintf(out, "Pod %s in namespace %s %s\n\n", pod.Name, pod.Namespace, verdict)
+// write tells all of it, the verdict first.
+func (e *explanation) write(out io.Writer, verdict, advice string) error {
+	fmt.Fprintf(out, "%s\n\n", verdict)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, line := range e.lines {
 		fmt.Fprintf(table, "  %s\t%s\n", line[0], line[1])
@@ -137,16 +154,8 @@ func explainNamespace(ctx context.Context, client kubernetes.Interface, name str
 
 // explainPod tells what the pod says.
 func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (webhook.Decision, error) {
-	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
-	if asked {
-		e.add("annotation", "%s is %q", v1alpha1.InjectAnnotation, value)
-	} else {
-		e.add("annotation", "there is no %s", v1alpha1.InjectAnnotation)
-	}
-	decision, refusal := webhook.Decide(pod, byDefault)
-	if refusal == nil && excluded(pod.Namespace) {
-		decision = webhook.Decision{Reason: "excluded namespace"}
-	}
+	asked := explainAnnotation(pod, e)
+	decision, refusal := decide(pod, byDefault)
 	switch {
 	case refusal != nil:
 		e.add("pod", "would be refused: %v", refusal)
@@ -156,6 +165,26 @@ func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (webhook
 		e.add("pod", "gets a broker when it is created")
 	default:
 		e.add("pod", "gets no broker when it is created: %s", decision.Reason)
+	}
+	return decision, refusal
+}
+
+// explainAnnotation tells by which annotation a pod asks or declines.
+func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
+	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	if asked {
+		e.add("annotation", "%s is %q", v1alpha1.InjectAnnotation, value)
+	} else {
+		e.add("annotation", "there is no %s", v1alpha1.InjectAnnotation)
+	}
+	return asked
+}
+
+// decide is what the operator decides about a pod in its namespace.
+func decide(pod *corev1.Pod, byDefault bool) (webhook.Decision, error) {
+	decision, refusal := webhook.Decide(pod, byDefault)
+	if refusal == nil && excluded(pod.Namespace) {
+		decision = webhook.Decision{Reason: "excluded namespace"}
 	}
 	return decision, refusal
 }
@@ -180,12 +209,8 @@ func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls c
 		return "has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart
 	case !decision.Inject:
 		return "has no broker, as it should.", wish(decision.Reason)
-	case calls.known && !calls.installed:
-		return "has no broker, though it asks for one.", "The operator is not installed: there is neither its webhook nor its policies."
-	case calls.known && !calls.covers:
-		return "has no broker, though it asks for one.", "The operator does not inject into this namespace: see webhook.excludedNamespaces of the chart."
-	case calls.broken != "":
-		return "has no broker, though it should have one.", "A restart would not bring it now: " + calls.broken
+	case calls.hindrance() != "":
+		return "has no broker, though it should have one.", calls.hindrance()
 	case calls.known && pod.CreationTimestamp.Before(&calls.since):
 		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, before the operator was installed. %s", pod.CreationTimestamp.UTC().Format(timeFormat), restart)
 	default:

@@ -41,6 +41,21 @@ func (c calling) without() string {
 	return "the operator could not be called"
 }
 
+// hindrance says why a new pod gets no broker either, empty if nothing of the kind
+// was found.
+func (c calling) hindrance() string {
+	switch {
+	case c.known && !c.installed:
+		return "The operator is not installed: there is neither its webhook nor its policies."
+	case c.known && !c.covers:
+		return "The operator does not inject into this namespace: see webhook.excludedNamespaces of the chart."
+	case c.broken != "":
+		return "A restart would not bring it now: " + c.broken
+	default:
+		return ""
+	}
+}
+
 // explainInjection tells how a pod of the namespace gets its broker: by the
 // webhook of the operator, or by policies in the API server.
 func explainInjection(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {

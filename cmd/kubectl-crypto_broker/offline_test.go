@@ -56,6 +56,7 @@ func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
 		code int
 	}{
 		"help.txt":             {[]string{"--help"}, exitOK},
+		"help-explain.txt":     {[]string{"help", "explain"}, exitOK},
 		"help-inject.txt":      {[]string{"help", "inject"}, exitOK},
 		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, exitFailed},
 		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, exitOK},
@@ -158,7 +159,7 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 		"one workload in all":            {[]string{"restart", "deploy/a", "-A"}, exitUsage, "--all-namespaces is for --missing and --outdated"},
 		"no manifest":                    {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
 		"a manifest that there is not":   {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
-		"neither a pod nor a manifest":   {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or -f FILE"},
+		"neither a pod nor a manifest":   {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or workload, or -f FILE"},
 		"a cluster and its settings":     {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, exitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
 		"no cluster to inject from":      {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
 		"no cluster":                     {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},

@@ -129,10 +129,7 @@ func TestAPodIsExplained(t *testing.T) {
 			t.Errorf("%q is not in\n%s", says, stdout)
 		}
 	}
-	if code, _, stderr := plugin(t, "explain", "deployment/orders", "-n", ns); code != exitUsage || !strings.Contains(stderr, `found "deployment/orders", expected the name of a pod`) {
-		t.Errorf("exit code %d, found %q", code, stderr)
-	}
-	if code, _, stderr := plugin(t, "explain", "nobody", "-n", ns); code != exitFailed || !strings.Contains(stderr, `pods "nobody" not found`) {
+	if code, _, stderr := plugin(t, "explain", "nobody", "-n", ns); code != exitFailed || !strings.Contains(stderr, `pods "nobody" not found in namespace `+ns+`; a workload is named with its kind, such as deployment/nobody`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }

@@ -269,9 +269,9 @@ func TestNamesAreCompletedFromTheCluster(t *testing.T) {
 	set := makeDeployment(t, ns, "orders")
 	makePod(t, ns, "orders-1-x", "", set)
 	for want, args := range map[string][]string{
-		"orders-1-x\n":        {"__complete", "explain", "-n", ns, "--kubeconfig", kubeconfig, ""},
-		"deployment/orders\n": {"__complete", "restart", "-n", ns, "--kubeconfig", kubeconfig, ""},
-		ns + "\n":             {"__complete", "pods", "--kubeconfig", kubeconfig, "-n", ""},
+		"orders-1-x\ndeployment/orders\n": {"__complete", "explain", "-n", ns, "--kubeconfig", kubeconfig, ""},
+		"deployment/orders\n":             {"__complete", "restart", "-n", ns, "--kubeconfig", kubeconfig, ""},
+		ns + "\n":                         {"__complete", "pods", "--kubeconfig", kubeconfig, "-n", ""},
 	} {
 		if code, stdout, stderr := call(t, "", args...); code != exitOK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %q is not in %q, %q", code, want, stdout, stderr)

@@ -18,14 +18,14 @@ import (
 // a colon.
 func (w workload) reason(ctx context.Context, client kubernetes.Interface) string {
 	look := fmt.Sprintf(": kubectl describe %s -n %s says more", w, w.namespace)
-	selector, revision, refused, err := w.pods(ctx, client)
+	found, err := w.made(ctx, client)
 	if err != nil {
 		return look
 	}
-	if refused != "" {
-		return ": its pods are not created: " + oneLine(refused)
+	if found.refused != "" {
+		return ": its pods are not created: " + oneLine(found.refused)
 	}
-	pods, err := client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
+	pods, err := client.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(found.selector)})
 	if err != nil {
 		return look
 	}
@@ -34,7 +34,7 @@ func (w workload) reason(ctx context.Context, client kubernetes.Interface) strin
 		if ended(pod) || ready(pod) {
 			continue
 		}
-		if old := pod.Labels[appsv1.StatefulSetRevisionLabel]; w.kind == kindStatefulSet && old != revision {
+		if old := pod.Labels[appsv1.StatefulSetRevisionLabel]; w.kind == kindStatefulSet && old != found.revision {
 			return fmt.Sprintf(": pod %s is from before the restart and not ready, and a StatefulSet waits for it: kubectl delete pod %s -n %s has it made anew", pod.Name, pod.Name, w.namespace)
 		}
 		return fmt.Sprintf(": pod %s is not ready%s, see kubectl describe pod %s -n %s", pod.Name, containerWaits(pod), pod.Name, w.namespace)
@@ -42,33 +42,58 @@ func (w workload) reason(ctx context.Context, client kubernetes.Interface) strin
 	return fmt.Sprintf(": no pod of it is there that is not ready; where some are missing, kubectl get events -n %s says why", w.namespace)
 }
 
-// pods says by which labels the pods of a workload are known, which revision new
-// ones are of, and why none can be created, if the workload tells.
-func (w workload) pods(ctx context.Context, client kubernetes.Interface) (selector *metav1.LabelSelector, revision, refused string, err error) {
+// made is what a workload says of the pods that it makes.
+type made struct {
+	// own is the workload itself.
+	own      metav1.Object
+	template *corev1.PodTemplateSpec
+	// selector is by which labels its pods are known; nil where they are not.
+	selector *metav1.LabelSelector
+	// revision is that of new pods of a StatefulSet.
+	revision string
+	// refused says why pods can't be created, if the workload tells.
+	refused string
+}
+
+// made reads it.
+func (w workload) made(ctx context.Context, client kubernetes.Interface) (made, error) {
 	switch w.kind {
 	case kindDeployment:
 		d, err := client.AppsV1().Deployments(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
-			return nil, "", "", err
+			return made{}, err
 		}
+		m := made{own: d, template: &d.Spec.Template, selector: d.Spec.Selector}
 		for _, c := range d.Status.Conditions {
 			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-				refused = c.Message
+				m.refused = c.Message
 			}
 		}
-		return d.Spec.Selector, "", refused, nil
+		return m, nil
 	case kindStatefulSet:
 		s, err := client.AppsV1().StatefulSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
-			return nil, "", "", err
+			return made{}, err
 		}
-		return s.Spec.Selector, s.Status.UpdateRevision, "", nil
-	default:
+		return made{own: s, template: &s.Spec.Template, selector: s.Spec.Selector, revision: s.Status.UpdateRevision}, nil
+	case kindDaemonSet:
 		d, err := client.AppsV1().DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
-			return nil, "", "", err
+			return made{}, err
 		}
-		return d.Spec.Selector, "", "", nil
+		return made{own: d, template: &d.Spec.Template, selector: d.Spec.Selector}, nil
+	case kindJob:
+		j, err := client.BatchV1().Jobs(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return made{}, err
+		}
+		return made{own: j, template: &j.Spec.Template, selector: j.Spec.Selector}, nil
+	default:
+		c, err := client.BatchV1().CronJobs(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if err != nil {
+			return made{}, err
+		}
+		return made{own: c, template: &c.Spec.JobTemplate.Spec.Template}, nil
 	}
 }
 

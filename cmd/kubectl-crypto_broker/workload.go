@@ -13,34 +13,56 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Kinds of workloads that can be restarted.
+// Kinds of workloads. Those of batches can't be restarted.
 const (
 	kindDeployment  = "deployment"
 	kindStatefulSet = "statefulset"
 	kindDaemonSet   = "daemonset"
+	kindJob         = "job"
+	kindCronJob     = "cronjob"
 )
 
-// kinds are the names that people have for them.
+// kinds are the names that people have for those that can be restarted.
 var kinds = map[string]string{
 	"deployment": kindDeployment, "deployments": kindDeployment, "deploy": kindDeployment,
 	"statefulset": kindStatefulSet, "statefulsets": kindStatefulSet, "sts": kindStatefulSet,
 	"daemonset": kindDaemonSet, "daemonsets": kindDaemonSet, "ds": kindDaemonSet,
 }
 
-// workload is what can be restarted.
+// batches are the names that people have for the others.
+var batches = map[string]string{
+	"job": kindJob, "jobs": kindJob, "cronjob": kindCronJob, "cronjobs": kindCronJob, "cj": kindCronJob,
+}
+
+// workload makes pods.
 type workload struct{ kind, namespace, name string }
 
 // String is kind/name as kubectl takes it.
 func (w workload) String() string { return w.kind + "/" + w.name }
 
-// parseWorkload reads kind/name.
+// parseWorkload reads kind/name of a workload that can be restarted.
 func parseWorkload(argument, namespace string) (workload, error) {
-	kind, name, both := strings.Cut(argument, "/")
-	known, ok := kinds[strings.ToLower(strings.TrimSuffix(kind, ".apps"))]
-	if !both || !ok || name == "" {
-		return workload{}, usagef("found %q, expected deployment/NAME, statefulset/NAME or daemonset/NAME", argument)
+	if w, ok := workloadOf(argument, namespace, kinds); ok {
+		return w, nil
 	}
-	return workload{known, namespace, name}, nil
+	return workload{}, usagef("found %q, expected deployment/NAME, statefulset/NAME or daemonset/NAME", argument)
+}
+
+// parseAnyWorkload reads kind/name.
+func parseAnyWorkload(argument, namespace string) (workload, error) {
+	for _, names := range []map[string]string{kinds, batches} {
+		if w, ok := workloadOf(argument, namespace, names); ok {
+			return w, nil
+		}
+	}
+	return workload{}, usagef("found %q, expected the name of a pod, or deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME or cronjob/NAME", argument)
+}
+
+func workloadOf(argument, namespace string, kinds map[string]string) (workload, bool) {
+	kind, name, both := strings.Cut(argument, "/")
+	kind, _, _ = strings.Cut(strings.ToLower(kind), ".") // the group, as in deployment.apps
+	known, ok := kinds[kind]
+	return workload{known, namespace, name}, both && ok && name != "" && !strings.Contains(name, "/")
 }
 
 // workload is the owner as one that can be restarted; false if it can't.
