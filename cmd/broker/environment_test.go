@@ -22,7 +22,7 @@ func TestTheNamesOfReleasedBrokersWork(t *testing.T) {
 			broker := startWith(t, environment(
 				"CRYPTO_BROKER_PROFILES_DIR="+at.profiles, "CRYPTO_BROKER_SOCKET_DIR="+at.sockets,
 				"CRYPTO_BROKER_APP_ENV="+environmentName, "CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS=1",
-				"CRYPTO_BROKER_LOG_LEVEL=info", "CRYPTO_BROKER_LOG_FORMAT=json", "CRYPTO_BROKER_LOG_OUTPUT=stderr",
+				"CRYPTO_BROKER_LOG_LEVEL=INFO", "CRYPTO_BROKER_LOG_FORMAT=Json", "CRYPTO_BROKER_LOG_OUTPUT=stdErr",
 			))
 			broker.listening()
 			conn := connect(t, at.socket(""))

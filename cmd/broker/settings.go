@@ -78,6 +78,10 @@ func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
 		}
+		var invalid *pflag.InvalidValueError
+		if errors.As(err, &invalid) && slices.ContainsFunc(settings, func(s setting) bool { return s.secret && s.name == invalid.GetFlag().Name }) {
+			return usagef("invalid argument for %q flag: %v", "--"+invalid.GetFlag().Name, invalid.Unwrap())
+		}
 		return usagef("%v", err)
 	}
 	if flags.NArg() > 0 {
@@ -170,8 +174,11 @@ func positive(into *uint32) func(string) error {
 	}
 }
 
+// oneOf takes one of some names, written with capital letters or without, as
+// released brokers do.
 func oneOf(into *string, allowed ...string) func(string) error {
 	return func(text string) error {
+		text = strings.ToLower(text)
 		if !slices.Contains(allowed, text) {
 			return fmt.Errorf("expected one of %s", strings.Join(allowed, ", "))
 		}

@@ -37,13 +37,23 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			env := []string{test.env}
 			if sentence == "HTTP to host and port" {
-				env = append(env, "OTEL_TRACES_EXPORTER=otlp")
+				env = append(env, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
 			}
 			code, stdout, stderr := run(t, environment(env...), "--profiles-dir", "/p")
 			if want := "broker: " + test.want + " (see broker --help)\n"; code != 2 || stderr != want || stdout != "" {
 				t.Errorf("got %d %q %q\nwant 2 %q", code, stdout, stderr, want)
 			}
 		})
+	}
+}
+
+func TestAFlagThatMayHoldAPasswordIsNotQuoted(t *testing.T) {
+	for _, args := range [][]string{{"--traces-endpoint", "https://me:secret@collector"}, {"--traces-endpoint=https://me:secret@collector"}} {
+		code, stdout, stderr := run(t, environment(), append(args, "--profiles-dir", "/p")...)
+		const want = `broker: invalid argument for "--traces-endpoint" flag: expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc (see broker --help)` + "\n"
+		if code != 2 || stderr != want || stdout != "" {
+			t.Errorf("got %d %q %q\nwant 2 %q", code, stdout, stderr, want)
+		}
 	}
 }
 

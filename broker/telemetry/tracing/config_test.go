@@ -29,6 +29,7 @@ func TestSpansGoWhereTheVariablesSay(t *testing.T) {
 		"a URL of a host alone":                     {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, []string{"otlp grpc c:4317"}},
 		"a socket":                                  {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=unix:///run/c.sock", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, []string{"otlp grpc unix:///run/c.sock"}},
 		"host and port, as released brokers had it": {[]string{"OTEL_TRACES_EXPORTER=console, otlpgrpc", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, []string{"console", "otlpgrpc grpc c:4317"}},
+		"host and port without a protocol":          {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_ENDPOINT=c:4317"}, []string{"otlp grpc c:4317"}},
 		"the two of released brokers":               {[]string{"OTEL_TRACES_EXPORTER=otlphttp,otlpgrpc", "OTEL_EXPORTER_OTLP_ENDPOINT=https://c:4318"}, []string{"otlpgrpc grpc c:4318", "otlphttp http/protobuf https://c:4318/v1/traces"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -24,17 +24,19 @@ type target struct {
 // target finds out where an exporter sends to.
 func (c *Config) target(exporter string) (target, error) {
 	to := c.collector()
+	set, name, whole := c.traces.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
+	if set == "" {
+		set, name, whole = c.general.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT", false
+	}
 	t := target{protocol: to.protocol}
 	switch {
 	case exporter == exporterGRPC:
 		t.protocol = protocolGRPC
 	case exporter == exporterHTTP && t.protocol == protocolJSON:
+	case exporter == exporterOTLP && t.protocol == "" && set != "" && !strings.Contains(set, "://"):
+		t.protocol = protocolGRPC // host:port is no URL: so have released brokers read it
 	case exporter == exporterHTTP, t.protocol == "":
 		t.protocol = protocolProtobuf
-	}
-	set, name, whole := c.traces.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
-	if set == "" {
-		set, name, whole = c.general.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT", false
 	}
 	if set == "" {
 		t.plain, t.endpoint = true, "http://localhost:4318"+tracesPath

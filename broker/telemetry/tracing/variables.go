@@ -26,7 +26,7 @@ func (c *Config) Variables() []Variable {
 		{Name: "OTEL_TRACES_EXPORTER", Flag: "traces-exporter", Kind: "exporters", Set: exporters(&c.exporters),
 			Usage: "where spans go, separated by commas: otlp, console (standard output) or none; otlpgrpc and otlphttp are otlp with its protocol; without it otlp where an endpoint is set, else none"},
 		{Name: traces + "PROTOCOL", Flag: "traces-protocol", Kind: "protocol", Set: oneOf(&c.traces.protocol, protocolGRPC, protocolProtobuf, protocolJSON),
-			Usage: "of otlp: grpc, http/protobuf (the default) or http/json; also " + otlp + "PROTOCOL"},
+			Usage: "of otlp: grpc, http/protobuf or http/json; without it grpc for an endpoint that is host:port, else http/protobuf; also " + otlp + "PROTOCOL"},
 		{Name: traces + "ENDPOINT", Flag: "traces-endpoint", Kind: "url", Secret: true, Set: endpoint(&c.traces.endpoint),
 			Usage: "URL of the collector: http://localhost:4317 for grpc and http://localhost:4318/v1/traces for http without it; also " + otlp + "ENDPOINT, to which http adds /v1/traces"},
 		{Name: traces + "CERTIFICATE", Flag: "traces-certificate", Kind: "path", Set: text(&c.traces.certificate),
