@@ -73,6 +73,8 @@ type exchange struct {
 	stream grpc.ServerStream
 	ctx    context.Context // of the stream, shutdown apart
 	jobs   jobs
+	// arrivals bounds what its messages take before they are served.
+	arrivals *arrivals
 
 	mu sync.Mutex
 	// changed tells that there may be room again, or that the stream has ended.
@@ -124,6 +126,8 @@ func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
 		x.changed.Broadcast()
 	})()
 	defer x.close()
+	x.arrivals = openArrivals(x.ctx)
+	defer x.arrivals.close()
 	go x.read()
 	quiet, leaving := x.quiet, s.streams.Done()
 	settled := make(chan error, 1)
@@ -166,6 +170,7 @@ func (x *exchange) read() {
 			x.end(err)
 			return
 		}
+		x.arrivals.arrived()
 		if !x.begin() {
 			message.buffer.Free()
 			return
@@ -173,6 +178,7 @@ func (x *exchange) read() {
 		began := time.Now()
 		err := x.serve(message.buffer, began)
 		message.buffer.Free()
+		x.arrivals.served()
 		x.deliver(began)
 		if err != nil {
 			x.end(err)

@@ -219,6 +219,7 @@ func (x *exchange) submitLocal() {
 // sendLocal sends the reader's own replies, and waits while there are many that
 // the client has not read. It tells why the stream cannot go on.
 func (x *exchange) sendLocal() error {
+	x.arrivals.served()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.submitLocal()

@@ -74,6 +74,7 @@ func (x *exchange) hold(j *job) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for x.full(j.held.bytes) {
+		x.arrivals.served() // since others wait for that, and this may take as long as the client likes
 		x.submitLocal()
 		x.flush()
 		if err := x.gone(); err != nil {
@@ -107,6 +108,7 @@ func (x *exchange) share(j *job) error {
 	if x.held.calls == 0 {
 		return x.gone()
 	}
+	x.arrivals.served()
 	waiting, cancel := context.WithCancel(x.ctx)
 	defer cancel()
 	x.alone = cancel

@@ -47,6 +47,10 @@ func WithMemory(bytes int64) Option {
 type memory struct {
 	total int64
 	*semaphore.Weighted
+	// arriving is for messages of streams, until they are served: a quarter more of
+	// the total. What they wait for does not depend on what waits for the total.
+	arriving      *semaphore.Weighted
+	arrivingTotal int64
 	// patience is how long a client may take with its turn.
 	patience time.Duration
 
@@ -71,6 +75,8 @@ type turn struct {
 // open makes it usable, once total and patience are set.
 func (m *memory) open() {
 	m.Weighted = semaphore.NewWeighted(m.total)
+	m.arrivingTotal = max(m.total/4, maxMessageSize)
+	m.arriving = semaphore.NewWeighted(m.arrivingTotal)
 	m.turns.prev, m.turns.next = &m.turns, &m.turns
 }
 
@@ -185,6 +191,9 @@ func (m *memory) leave(conn *callerConn) {
 	defer m.mu.Unlock()
 	conn.gone = true
 	conn.changed.Broadcast()
+	for _, a := range conn.arrivals {
+		a.end()
+	}
 	for t := m.turns.next; t != &m.turns; {
 		next := t.next
 		if t.conn == conn && t.reply {

@@ -21,8 +21,9 @@ type callerConn struct {
 	*net.UnixConn
 	container string
 	identity
-	memory *memory
-	ready  readiness
+	memory   *memory
+	ready    readiness
+	outgoing outgoing
 
 	// The rest is guarded by memory's lock: whether it is closed, how many of its
 	// requests wait to be read, and how many requests, replies and streams are the
@@ -31,6 +32,8 @@ type callerConn struct {
 	waiting int64
 	turns   int
 	changed sync.Cond
+	// arrivals are those of streams by their numbers.
+	arrivals map[uint32]*arrivals
 }
 
 // Read implements net.Conn.

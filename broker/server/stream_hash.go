@@ -93,6 +93,8 @@ func (h *hashing) serve() (err error) {
 			s.trace(&h.call, false, code, h.started)
 		}
 	}()
+	arrivals := openArrivals(h.call.ctx)
+	defer arrivals.close()
 	for {
 		var message partedMessage
 		switch err := h.stream.RecvMsg(&message); {
@@ -102,8 +104,10 @@ func (h *hashing) serve() (err error) {
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
+		arrivals.arrived()
 		err := h.receive(message.parts)
 		message.parts.Free()
+		arrivals.served()
 		if err != nil {
 			return err
 		}
