@@ -147,6 +147,70 @@ func TestAKeyIsReplacedWhenSomebodyAsks(t *testing.T) {
 	}
 }
 
+func TestKeysThatNobodyTrustsDoNotKeepAnotherFromBeingMade(t *testing.T) {
+	for sentence, due := range map[string]func(*replica){
+		"the current key is too old": func(r *replica) { r.time.Step(DefaultLifetime) },
+		"somebody asks": func(r *replica) {
+			r.time.Step(2 * keepRetired)
+			secret := r.secret()
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, RotateAnnotation, "")
+			if err := r.server.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			server := fake.NewClientBuilder().Build()
+			r := newReplica(t, server)
+			ring, pods := r.pass(), []*corev1.Pod(nil)
+			for len(ring.retired) < signed.MaxSignatures-1 {
+				pod := podThatTrusts(ring)
+				pod.Name = ring.current.id
+				if err := server.Create(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+				pods = append(pods, pod)
+				r.time.Step(DefaultLifetime)
+				ring = r.pass()
+				r.told()
+			}
+			due(r)
+			for range 2 {
+				if _, err := r.maintain(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "there are 16 signing keys") {
+					t.Fatalf("found %v while pods trust every key", err)
+				}
+			}
+			if told := r.told(); !strings.HasPrefix(told, "Warning SigningKeysUnusable there are 16 signing keys") || r.told() != "" {
+				t.Errorf("told %q, want once that there are too many", told)
+			}
+			for _, pod := range pods {
+				if err := server.Delete(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := r.pass()
+			if len(next.retired) != 1 || next.retired[0].id != ring.current.id || len(r.secret().Data) != 2 {
+				t.Fatalf("found %d retired keys and %d in the Secret, want the one before and the current one", len(next.retired), len(r.secret().Data))
+			}
+			if _, asked := r.secret().Annotations[RotateAnnotation]; asked {
+				t.Error("the Secret still asks for a new key")
+			}
+			if told := r.told(); !strings.HasPrefix(told, "Normal SigningKeyRotated The signing key "+next.current.id) {
+				t.Errorf("told %q", told)
+			}
+			told := r.told()
+			if !strings.HasPrefix(told, "Normal SigningKeyRemoved Removed the retired signing keys ") || !strings.HasSuffix(told, ": no running pod depends on them.") {
+				t.Errorf("told %q", told)
+			}
+			for _, k := range ring.retired {
+				if !strings.Contains(told, k.id) {
+					t.Errorf("told %q, want the key %s in it", told, k.id)
+				}
+			}
+		})
+	}
+}
+
 func TestWhatIsDeletedIsReplacedAndTold(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		remove func(r *replica) error

@@ -21,8 +21,9 @@ const (
 	actionRotate = "RotateSigningKeys"
 )
 
-// maintain rotates and removes keys where that is due, and tells how long there is
-// nothing more to do.
+// maintain removes and rotates keys where that is due, in one write, and tells how
+// long there is nothing more to do. What can go goes first: keys that nobody depends
+// on must not take the place of a new one.
 func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	var secret corev1.Secret
 	if err := k.client.Get(ctx, k.name(), &secret); err != nil {
@@ -35,42 +36,54 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	now := k.options.Clock.Now()
 	age := now.Sub(found.current.since)
 	_, asked := secret.Annotations[RotateAnnotation]
-	if asked || age >= k.options.Lifetime {
-		next, err := found.rotate(now)
-		if err != nil {
-			k.sayOnce(&secret, err.Error())
-			return 0, err
-		}
-		if err := k.update(ctx, &secret, next); err != nil {
-			return 0, err
-		}
-		rotations.Inc()
-		k.log.Info("Rotated the signing keys", "current", next.current.id, "retired", found.current.id, "asked", asked)
-		k.say(&secret, corev1.EventTypeNormal, eventRotated,
-			fmt.Sprintf("The signing key %s is current. The one before, %s, goes on signing for running pods that trust it.", next.current.id, found.current.id))
-		registerRing(next)
-		k.take(ctx, next)
-		return lookInterval, nil
-	}
+	due := asked || age >= k.options.Lifetime
+
+	next, removed := found, []string(nil)
 	if len(found.retired) > 0 {
 		trusts, err := k.trusts(ctx)
 		if err != nil {
 			return 0, err
 		}
-		next, removed := found.prune(trusts, now)
-		if len(removed) > 0 {
-			if err := k.update(ctx, &secret, next); err != nil {
-				return 0, err
-			}
-			k.log.Info("Removed retired signing keys that no running pod depends on", "keys", removed)
-			k.say(&secret, corev1.EventTypeNormal, eventRemoved,
-				fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(removed, ", ")))
-			registerRing(next)
-			k.take(ctx, next)
+		next, removed = found.prune(trusts, now)
+	}
+	if due {
+		if next, err = next.rotate(now); err != nil {
+			k.sayOnce(&secret, err.Error())
+			return 0, err
 		}
+	}
+	if due || len(removed) > 0 {
+		if err := k.update(ctx, &secret, next); err != nil {
+			return 0, err
+		}
+		if due {
+			k.rotated(&secret, found, next, asked)
+		}
+		if len(removed) > 0 {
+			k.removed(&secret, removed)
+		}
+		registerRing(next)
+		k.take(ctx, next)
+	}
+	if due || len(found.retired) > 0 {
 		return lookInterval, nil
 	}
 	return max(time.Second, min(lookInterval, k.options.Lifetime-age)), nil
+}
+
+// rotated tells that there is a new key because it was time or somebody asked.
+func (k *Keys) rotated(secret *corev1.Secret, before, now Ring, asked bool) {
+	rotations.Inc()
+	k.log.Info("Rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
+	k.say(secret, corev1.EventTypeNormal, eventRotated,
+		fmt.Sprintf("The signing key %s is current. The one before, %s, goes on signing for running pods that trust it.", now.current.id, before.current.id))
+}
+
+// removed tells that retired keys are gone.
+func (k *Keys) removed(secret *corev1.Secret, ids []string) {
+	k.log.Info("Removed retired signing keys that no running pod depends on", "keys", ids)
+	k.say(secret, corev1.EventTypeNormal, eventRemoved,
+		fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(ids, ", ")))
 }
 
 // trusts are the keys that each running broker trusts.
