@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // Inject returns a copy of the pod with a broker in it, and warnings for
@@ -79,7 +80,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: the pod has no container %q now and is refused unless another injector adds it",
 			v1alpha1.ContainersAnnotation, name))
 	}
-	if profiles == nil {
+	if profiles == nil || profile.Empty(profiles) {
 		warnings = append(warnings, fmt.Sprintf(
 			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
 	}

@@ -47,10 +47,13 @@ func namespace(name string, labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
 }
 
-func profilesIn(namespace string) *corev1.ConfigMap {
+func profilesIn(namespace string) *corev1.ConfigMap { return setIn(namespace, profilesOfShop) }
+
+// setIn is the ConfigMap of a namespace with this profile file.
+func setIn(namespace, file string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap},
-		Data:       map[string]string{"Profiles.yaml": profilesOfShop},
+		Data:       map[string]string{"Profiles.yaml": file},
 	}
 }
 
@@ -97,6 +100,10 @@ func TestWhichPodsAreInjected(t *testing.T) {
 			pod: podWith(), namespace: "new", result: resultInjected,
 			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
 		},
+		"one of a namespace whose last profile is gone": {
+			pod: podWith(), namespace: "emptied", result: resultInjected,
+			warnings: []string{`namespace "emptied" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
+		},
 		"one of the operator":   {pod: podWith(), namespace: "crypto-broker-system", result: resultSkipped, reason: "excluded namespace"},
 		"one of the system":     {pod: podWith(), namespace: "kube-system", result: resultSkipped, reason: "excluded namespace"},
 		"one of the node lease": {pod: podWith(), namespace: "kube-node-lease", result: resultSkipped, reason: "excluded namespace"},
@@ -111,7 +118,8 @@ func TestWhichPodsAreInjected(t *testing.T) {
 	}
 	server := apiServerWith(t,
 		namespace("shop", nil), profilesIn("shop"), namespace("labelled", enabled), profilesIn("labelled"),
-		namespace("disabled", map[string]string{v1alpha1.InjectionLabel: "disabled"}), namespace("new", nil))
+		namespace("disabled", map[string]string{v1alpha1.InjectionLabel: "disabled"}), namespace("new", nil),
+		namespace("emptied", nil), setIn("emptied", "[]\n"))
 	injector := injectorWith(t, server, server)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -99,7 +100,7 @@ func started(pod *corev1.Pod) bool {
 	return status != nil && status.Started != nil && *status.Started
 }
 
-// sets are the digests of what the brokers of namespaces are to serve.
+// sets are what the brokers of namespaces are to serve.
 type sets struct {
 	client kubernetes.Interface
 
@@ -111,8 +112,24 @@ func newSets(client kubernetes.Interface) *sets {
 	return &sets{client: client, known: map[string]func() (string, error){}}
 }
 
-// of is the digest of the namespace's set, asked for once.
+// of is the digest of the namespace's set, which may be without profiles.
 func (s *sets) of(ctx context.Context, namespace string) (string, error) {
+	file, err := s.file(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	return profile.Digest([]byte(file)), nil
+}
+
+// none tells whether the namespace is known to have no set that a broker starts
+// with: none at all, or an empty one.
+func (s *sets) none(ctx context.Context, namespace string) bool {
+	file, err := s.file(ctx, namespace)
+	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
+}
+
+// file is the profile file of the namespace, asked for once.
+func (s *sets) file(ctx context.Context, namespace string) (string, error) {
 	s.mu.Lock()
 	once, ok := s.known[namespace]
 	if !ok {
@@ -125,7 +142,7 @@ func (s *sets) of(ctx context.Context, namespace string) (string, error) {
 			if !is {
 				return "", fmt.Errorf("the ConfigMap %s has no %s: %w", v1alpha1.ProfilesConfigMap, profile.FileName, errNoSet)
 			}
-			return profile.Digest([]byte(file)), nil
+			return file, nil
 		})
 		s.known[namespace] = once
 	}

@@ -20,25 +20,27 @@ import (
 )
 
 // proxy answers as an API server does for one pod and the ConfigMap of its
-// namespace. A real one proxies to no address of this machine, which is where a
+// namespace, where there is one. A real one proxies to no address of this machine, which is where a
 // test's broker would be; test/e2e asks a real broker through a real one.
 func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /api/v1/namespaces/shop/pods/http:orders:9470/proxy/profiles", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /api/v1/namespaces/{namespace}/pods/http:orders:9470/proxy/profiles", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		fmt.Fprint(w, answer)
 	})
-	mux.HandleFunc("GET /api/v1/namespaces/shop/configmaps/"+v1alpha1.ProfilesConfigMap, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(&corev1.ConfigMap{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-			Data:     map[string]string{profile.FileName: "set"},
-		}); err != nil {
-			t.Error(err)
-		}
-	})
+	for namespace, file := range map[string]string{"shop": "set", "emptied": "[]\n"} {
+		mux.HandleFunc("GET /api/v1/namespaces/"+namespace+"/configmaps/"+v1alpha1.ProfilesConfigMap, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if err := json.NewEncoder(w).Encode(&corev1.ConfigMap{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+				Data:     map[string]string{profile.FileName: file},
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	mux.HandleFunc("GET /api/v1/namespaces/empty/configmaps/"+v1alpha1.ProfilesConfigMap, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
@@ -115,6 +117,9 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		"nothing, since it has no node": {200, "", unscheduled, setStarting, "the pod has no node yet: Insufficient memory."},
 		"nothing, since its namespace has no profile": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "empty", nil }, setStarting,
 			"namespace empty has no profile that is accepted"},
+		"nothing, since its namespace's last profile is gone": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "emptied", nil }, setStarting,
+			"namespace emptied has no profile that is accepted"},
+		"the empty set that its namespace has": {200, said(profile.Digest([]byte("[]\n")), "Loaded"), func(p *corev1.Pod) { p.Namespace = "emptied" }, setUpdated, ""},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
@@ -40,7 +39,7 @@ func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
 		}
 		return text
 	}
-	if _, err := sets.of(ctx, pod.Namespace); apierrors.IsNotFound(err) || errors.Is(err, errNoSet) {
+	if sets.none(ctx, pod.Namespace) {
 		return fmt.Sprintf("namespace %s has no profile that is accepted, and the broker waits for the first: see kubectl get cprof,ccprof -n %s", pod.Namespace, pod.Namespace)
 	}
 	return fmt.Sprintf("the broker has read no set yet; where that lasts, see kubectl describe pod %s -n %s", pod.Name, pod.Namespace)

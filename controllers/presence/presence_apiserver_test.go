@@ -330,20 +330,24 @@ func TestTheLabelOfANamespaceMakesItsPodsMissTheirBroker(t *testing.T) {
 func TestOwnersAreToldOfBrokersThatWaitForAFirstProfile(t *testing.T) {
 	start(t)
 	asked, broker := annotated(v1alpha1.InjectAnnotation, "true"), withBroker("broker:1")
-	served, bare := namespace(t, nil), namespace(t, nil)
-	create(t, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: v1alpha1.ProfilesConfigMap},
-		Data:       map[string]string{"Profiles.yaml": "[]"},
-	})
+	served, emptied, bare := namespace(t, nil), namespace(t, nil), namespace(t, nil)
+	for ns, file := range map[string]string{served: "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n", emptied: "[]\n"} {
+		create(t, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: v1alpha1.ProfilesConfigMap},
+			Data:       map[string]string{"Profiles.yaml": file, "Profiles.sig": "{}"},
+		})
+	}
 	other, otherSet := deployment(t, served, "orders")
+	last, lastSet := deployment(t, emptied, "orders")
 	d, set := deployment(t, bare, "orders")
-	for _, p := range []*corev1.Pod{pod(t, served, otherSet, asked, broker), pod(t, bare, set, asked, broker)} {
+	for _, p := range []*corev1.Pod{pod(t, served, otherSet, asked, broker), pod(t, emptied, lastSet, asked, broker), pod(t, bare, set, asked, broker)} {
 		running(time.Now().Add(-waitGrace))(p)
 		if err := apiServer.Status().Update(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expectEvent(t, d, "BrokerWaiting", "The pod is waiting for a first profile and can't start: namespace "+bare+" has no CryptoProfile")
+	expectEvent(t, last, "BrokerWaiting", "The pod is waiting for a first profile and can't start: namespace "+emptied+" has no CryptoProfile")
 	if notes := eventsOn(t, other, "BrokerWaiting"); len(notes) != 0 {
 		t.Errorf("the owner of a pod whose namespace has a set was told %q", notes)
 	}

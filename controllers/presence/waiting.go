@@ -32,15 +32,16 @@ func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
 	return time.Time{}, false
 }
 
-// hasSet tells whether a namespace has a set of profiles.
+// hasSet tells whether a namespace has a set of profiles that a broker starts with.
+// An empty one is left when the last profile goes and brokers still run.
 func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error) {
 	var set corev1.ConfigMap
 	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	_, is := set.Data[profile.FileName]
-	return is, err
+	file, is := set.Data[profile.FileName]
+	return is && !profile.Empty([]byte(file)), err
 }
 
 // unset tells which brokers of a namespace have waited for a first set for longer
