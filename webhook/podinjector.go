@@ -70,7 +70,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	if err := p.decoder.Decode(request, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the pod cannot be read: %w", err)), resultError
 	}
-	namespace, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: request.Namespace})
+	namespace, err := p.namespaceOf(ctx, pod, request.Namespace)
 	if err == nil && namespace == nil {
 		err = errors.New("it does not exist")
 	}
@@ -78,7 +78,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 		return failed(ctx, fmt.Errorf("namespace %q, whose label decides whether the pod gets a broker, could not be read: %w", request.Namespace, err)), resultError
 	}
 
-	verdict, err := decide(pod, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled)
+	verdict, err := decide(pod, asksForAll(namespace))
 	if err != nil {
 		return refuse(err), resultRefused
 	}
@@ -106,6 +106,22 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	}
 	response := admission.Patched("", patch(pod, injected)...).WithWarnings(append(warnings, more...)...)
 	return response, resultInjected
+}
+
+// namespaceOf returns the pod's namespace, nil if there is none. The API server
+// sends a pod that says nothing only where the namespace has the label; where the
+// cache has no label, it is behind, and to believe it would be to let the pod run
+// without a broker. So the API server is read for such pods, and for no others.
+func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Namespace, error) {
+	_, says := pod.Annotations[v1alpha1.InjectAnnotation]
+	return readUnless(ctx, p.source, client.ObjectKey{Name: name}, func(cached *corev1.Namespace) bool {
+		return !says && !asksForAll(cached)
+	})
+}
+
+// asksForAll tells whether a namespace asks for brokers in pods that say nothing.
+func asksForAll(namespace *corev1.Namespace) bool {
+	return namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled
 }
 
 // profiles returns the namespace's profile file and its signature, nil if there is

@@ -3,16 +3,11 @@
 package webhook
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
@@ -23,7 +18,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -79,7 +73,6 @@ func creation(t *testing.T, pod *corev1.Pod, namespace string) admission.Request
 }
 
 func TestWhichPodsAreInjected(t *testing.T) {
-	plain := func() *corev1.Pod { return podWith(func(pod *corev1.Pod) { pod.Annotations = nil }) }
 	const mistaken = `metadata.annotations[cryptobroker.io/inject]: found "yes", expected "true" to get a broker or "false" to get none`
 	tests := map[string]struct {
 		pod       *corev1.Pod
@@ -89,13 +82,13 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		warnings  []string
 	}{
 		"one that asks":                              {pod: podWith(), namespace: "shop", result: resultInjected},
-		"one that does not ask":                      {pod: plain(), namespace: "shop", result: resultSkipped, reason: "not asked"},
+		"one that does not ask":                      {pod: silent(), namespace: "shop", result: resultSkipped, reason: "not asked"},
 		"one that declines":                          {pod: podWith(asking("false")), namespace: "shop", result: resultSkipped, reason: "declined"},
 		"one that asks wrongly":                      {pod: podWith(asking("yes")), namespace: "shop", result: resultRefused, reason: mistaken},
-		"one of a labelled namespace":                {pod: plain(), namespace: "labelled", result: resultInjected},
+		"one of a labelled namespace":                {pod: silent(), namespace: "labelled", result: resultInjected},
 		"one of a labelled namespace that declines":  {pod: podWith(asking("false")), namespace: "labelled", result: resultSkipped, reason: "declined"},
 		"one of a labelled namespace that is unsure": {pod: podWith(asking("yes")), namespace: "labelled", result: resultRefused, reason: mistaken},
-		"one of a namespace with another value":      {pod: plain(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
+		"one of a namespace with another value":      {pod: silent(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
 		"one of a namespace without profiles": {
 			pod: podWith(), namespace: "new", result: resultInjected,
 			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
@@ -189,129 +182,6 @@ func TestADryRunIsAnsweredLikeARun(t *testing.T) {
 	if diff := cmp.Diff(run, dry); diff != "" {
 		t.Errorf("(-run +dry run):\n%s", diff)
 	}
-}
-
-// The cache is empty, as when everything was created in one go.
-func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
-	server := apiServerWith(t, namespace("labelled", enabled), profilesIn("labelled"))
-	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, podWith(), "labelled"))
-	if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
-		t.Errorf("the snapshot is %q, expected that of the API server: %v", snapshot, response.Result)
-	}
-}
-
-func TestWhatTheCacheHasIsNotReadFromTheAPIServer(t *testing.T) {
-	cache := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
-	live := interceptor.NewClient(apiServerWith(t), interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-			t.Errorf("%s was read from the API server", key)
-			return errors.New("not here")
-		},
-	})
-	response := injectorWith(t, cache, live).Handle(t.Context(), creation(t, podWith(), "shop"))
-	if !response.Allowed {
-		t.Error(response.Result)
-	}
-}
-
-func TestReadsThatFail(t *testing.T) {
-	failing := func(object client.Object) client.Reader {
-		return interceptor.NewClient(apiServerWith(t, namespace("shop", nil), profilesIn("shop")), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-				if _, same := into.(*corev1.Namespace); same == (object.GetName() == "namespace") {
-					return errors.New("etcd is away")
-				}
-				return c.Get(ctx, key, into, options...)
-			},
-		})
-	}
-	t.Run("of the namespace refuse the pod", func(t *testing.T) {
-		reader := failing(namespace("namespace", nil))
-		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
-		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: etcd is away`
-		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != want {
-			t.Errorf("answered %v, expected 500 %q", response.Result, want)
-		}
-	})
-	t.Run("of a namespace that is gone refuse the pod", func(t *testing.T) {
-		server := apiServerWith(t)
-		response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
-		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: it does not exist`
-		if response.Allowed || response.Result.Message != want {
-			t.Errorf("answered %v, expected %q", response.Result, want)
-		}
-	})
-	t.Run("of the profiles leave out the snapshot", func(t *testing.T) {
-		reader := failing(profilesIn("shop"))
-		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
-		if snapshot := snapshotIn(t, response); snapshot != "" {
-			t.Errorf("found the snapshot %q, expected none", snapshot)
-		}
-		want := []string{`the profiles of namespace "shop" could not be read now: the pod gets them a little later`}
-		if !slices.Equal(response.Warnings, want) {
-			t.Errorf("warned %q, expected %q", response.Warnings, want)
-		}
-	})
-}
-
-// Time is the bubble's own here: the waits take none.
-func TestReadsThatTakeTooLong(t *testing.T) {
-	stuck := func(t *testing.T) client.Reader {
-		return interceptor.NewClient(apiServerWith(t), interceptor.Funcs{
-			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-				<-ctx.Done()
-				return ctx.Err()
-			},
-		})
-	}
-	t.Run("from the cache are made from the API server", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
-			response := injectorWith(t, stuck(t), server).Handle(t.Context(), creation(t, podWith(), "shop"))
-			if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
-				t.Errorf("the snapshot is %q: %v", snapshot, response.Result)
-			}
-		})
-	})
-	t.Run("from the API server end", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			response := injectorWith(t, apiServerWith(t), stuck(t)).Handle(t.Context(), creation(t, podWith(), "shop"))
-			if response.Allowed || !strings.Contains(response.Result.Message, context.DeadlineExceeded.Error()) {
-				t.Errorf("answered %v, expected a refusal that says so", response.Result)
-			}
-		})
-	})
-}
-
-func TestReadsOfOneObjectAtTheSameTimeBecomeOne(t *testing.T) {
-	const pods = 50
-	synctest.Test(t, func(t *testing.T) {
-		var reads atomic.Int64
-		release := make(chan struct{})
-		live := interceptor.NewClient(apiServerWith(t, namespace("shop", nil)), interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-				reads.Add(1)
-				<-release
-				return c.Get(ctx, key, into, options...)
-			},
-		})
-		injector := injectorWith(t, apiServerWith(t), live)
-		request := creation(t, podWith(), "shop")
-		var running sync.WaitGroup
-		for range pods {
-			running.Go(func() {
-				if response := injector.Handle(t.Context(), request); !response.Allowed {
-					t.Error(response.Result)
-				}
-			})
-		}
-		synctest.Wait() // all wait for the namespace
-		if found := reads.Load(); found != 1 {
-			t.Errorf("%d pods read the namespace %d times, expected once", pods, found)
-		}
-		close(release)
-		running.Wait()
-	})
 }
 
 // snapshotIn is the annotation that a response's patch sets.

@@ -24,8 +24,8 @@ const (
 
 // source reads objects from a cache, and from the API server what the cache
 // does not have: an object may be newer than the cache, as when a namespace,
-// its profiles and a pod are created in one go. Reads of one object at the same
-// time become one.
+// its profiles and a pod are created in one go. So does it what the cache has and
+// the caller knows to be old. Reads of one object at the same time become one.
 type source struct {
 	cache, live               client.Reader
 	cacheTimeout, liveTimeout time.Duration
@@ -45,16 +45,26 @@ type object[T any] interface {
 // read returns an object that the caller must not change, or nil if there is
 // none.
 func read[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey) (O, error) {
-	cached := O(new(T))
+	return readUnless(ctx, s, key, func(O) bool { return false })
+}
+
+// readUnless is read for who may know that the cache is behind: what is in there
+// and is old counts as not being there. A read from the API server that it waits
+// for was begun by a caller that knew the same, never by one of read.
+func readUnless[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey, old func(O) bool) (O, error) {
+	cached, kind := O(new(T)), "absent"
 	filling, cancel := context.WithTimeout(ctx, s.cacheTimeout)
 	err := s.cache.Get(filling, key, cached)
 	cancel()
-	if err == nil {
+	switch {
+	case err == nil && !old(cached):
 		return cached, nil
+	case err == nil:
+		kind = "old"
 	}
 	// Whatever kept the cache from answering, the API server can.
 
-	flight := s.flights.DoChan(fmt.Sprintf("%T %s", cached, key), func() (any, error) {
+	flight := s.flights.DoChan(fmt.Sprintf("%s %T %s", kind, cached, key), func() (any, error) {
 		// Others may wait for the same read when the first has given up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.liveTimeout)
 		defer cancel()
