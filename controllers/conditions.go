@@ -42,11 +42,7 @@ func (p propagator) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	case s.Refusing > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s; %d refused the set and %s an older one: the broker's log says why.", served, s.Refusing, choose(s.Refusing, "keeps", "keep"))
 	case s.Behind > 0:
-		how := fmt.Sprintf("after %d tries to hurry the kubelet", distribute.MaxTries)
-		if !p.annotate {
-			how = "since pods are not annotated to hurry the kubelet"
-		}
-		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s; %s an older set %s, to be updated by the kubelet's own resync, which takes up to 90 s.", served, plural(s.Behind, "still serves", "still serve"), how)
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s; %s an older set %s, to be updated by the kubelet's own resync, which takes up to 90 s.", served, plural(s.Behind, "still serves", "still serve"), p.hurry())
 	case s.Waiting > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonBehind, "%s; %s not read any set yet.", served, plural(s.Waiting, "has", "have"))
 	case s.Hurried+s.Checking > 0:
@@ -60,6 +56,14 @@ func (p propagator) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	default:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonAllUpdated, "%s.", served)
 	}
+}
+
+// hurry says what was done for brokers that are behind; it ends with the kubelet.
+func (p propagator) hurry() string {
+	if !p.annotate {
+		return "since pods are not annotated to hurry the kubelet"
+	}
+	return fmt.Sprintf("after %d tries to hurry the kubelet", distribute.MaxTries)
 }
 
 // plural counts in words: "1 broker", "2 brokers".

@@ -38,20 +38,12 @@ func (p propagator) degraded(s distribute.Summary, verdict render.Verdict) metav
 		return wrong(v1alpha1.ReasonBrokersWithoutSet, "%s %s no set, so %s not start. The events of the pod and the broker's log say why: %s.",
 			of(s.Waiting), choose(s.Waiting, "has", "have"), choose(s.Waiting, "its pod does", "their pods do"), brokerLog)
 	case s.Behind > 0:
-		return wrong(v1alpha1.ReasonTriesExhausted, "%s %s an older set after %d tries to hurry the kubelet, whose own resync takes up to 90 s. If it lasts longer, see whether the node is ready, and the kubelet's log there.",
-			of(s.Behind), choose(s.Behind, "serves", "serve"), p.tries())
+		return wrong(v1alpha1.ReasonTriesExhausted, "%s %s an older set %s, whose own resync takes up to 90 s. If it lasts longer, see whether the node is ready, and the kubelet's log there.",
+			of(s.Behind), choose(s.Behind, "serves", "serve"), p.hurry())
 	case s.Partial > 0:
 		return wrong(v1alpha1.ReasonProfilesRefused, "%s %s the set without some of its profiles, this one or others; one that requires FIPS 140-3 leaves out what is not approved. The broker's log says which and why: %s.",
 			of(s.Partial), choose(s.Partial, "serves", "serve"), brokerLog)
 	default:
 		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "Nothing is wrong."}
 	}
-}
-
-// tries is how often kubelets are hurried.
-func (p propagator) tries() int {
-	if p.annotate {
-		return distribute.MaxTries
-	}
-	return 0
 }

@@ -19,43 +19,47 @@ func TestTheConditionDegraded(t *testing.T) {
 	tests := map[string]struct {
 		summary distribute.Summary
 		verdict render.Verdict
+		noHurry bool
 		status  string
 		says    string
 	}{
 		"all is well": {
-			distribute.Summary{Pods: 3, Updated: 3}, valid, "False AsExpected", "Nothing is wrong.",
+			summary: distribute.Summary{Pods: 3, Updated: 3}, verdict: valid, status: "False AsExpected", says: "Nothing is wrong.",
 		},
 		"what is under way is not wrong": {
-			distribute.Summary{Pods: 3, Hurried: 2, Checking: 1}, valid, "False AsExpected", "Nothing is wrong.",
+			summary: distribute.Summary{Pods: 3, Hurried: 2, Checking: 1}, verdict: valid, status: "False AsExpected", says: "Nothing is wrong.",
 		},
 		"nor is a broker that can't be asked, which may be meant so": {
-			distribute.Summary{Pods: 3, Updated: 2, Unverified: 1}, valid, "False AsExpected", "Nothing is wrong.",
+			summary: distribute.Summary{Pods: 3, Updated: 2, Unverified: 1}, verdict: valid, status: "False AsExpected", says: "Nothing is wrong.",
 		},
 		"a profile that is not accepted": {
-			distribute.Summary{Pods: 3}, render.Verdict{Reason: v1alpha1.ReasonConflict}, "True NotAccepted", "see the condition Accepted",
+			summary: distribute.Summary{Pods: 3}, verdict: render.Verdict{Reason: v1alpha1.ReasonConflict}, status: "True NotAccepted", says: "see the condition Accepted",
 		},
 		"a set that could not be written": {
-			distribute.Summary{Pods: 3}, render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: "No quota."}, "True NotWritten", "No quota.",
+			summary: distribute.Summary{Pods: 3}, verdict: render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: "No quota."}, status: "True NotWritten", says: "No quota.",
 		},
 		"brokers of an older operator refuse the set, which says what to do": {
-			distribute.Summary{Pods: 5, Updated: 2, Refusing: 3, Old: 2}, valid, "True BrokersTooOld", "2 of 5 brokers do not take the set as it is, and were made by another version of the operator, or with other settings, than a new pod's. Restart the pods' workloads",
+			summary: distribute.Summary{Pods: 5, Updated: 2, Refusing: 3, Old: 2}, verdict: valid, status: "True BrokersTooOld", says: "2 of 5 brokers do not take the set as it is, and were made by another version of the operator, or with other settings, than a new pod's. Restart the pods' workloads",
 		},
 		"a broker as they are now refuses it": {
-			distribute.Summary{Pods: 2, Updated: 1, Refusing: 1}, valid, "True SetRefused", "1 of 2 brokers refuses the set and serves an older one. The broker's log says why: kubectl logs POD -c crypto-broker.",
+			summary: distribute.Summary{Pods: 2, Updated: 1, Refusing: 1}, verdict: valid, status: "True SetRefused", says: "1 of 2 brokers refuses the set and serves an older one. The broker's log says why: kubectl logs POD -c crypto-broker.",
 		},
 		"a broker has no set": {
-			distribute.Summary{Pods: 2, Updated: 1, Waiting: 1}, valid, "True BrokersWithoutSet", "1 of 2 brokers has no set, so its pod does not start.",
+			summary: distribute.Summary{Pods: 2, Updated: 1, Waiting: 1}, verdict: valid, status: "True BrokersWithoutSet", says: "1 of 2 brokers has no set, so its pod does not start.",
 		},
 		"all tries are made": {
-			distribute.Summary{Pods: 2, Behind: 2}, valid, "True TriesExhausted", "2 of 2 brokers serve an older set after 4 tries",
+			summary: distribute.Summary{Pods: 2, Behind: 2}, verdict: valid, status: "True TriesExhausted", says: "2 of 2 brokers serve an older set after 4 tries",
+		},
+		"the kubelet is left to itself": {
+			summary: distribute.Summary{Pods: 2, Behind: 1}, verdict: valid, noHurry: true, status: "True TriesExhausted", says: "1 of 2 brokers serves an older set since pods are not annotated to hurry the kubelet, whose own resync takes up to 90 s.",
 		},
 		"brokers left profiles out": {
-			distribute.Summary{Pods: 2, Updated: 2, Partial: 2}, valid, "True ProfilesRefused", "2 of 2 brokers serve the set without some of its profiles",
+			summary: distribute.Summary{Pods: 2, Updated: 2, Partial: 2}, verdict: valid, status: "True ProfilesRefused", says: "2 of 2 brokers serve the set without some of its profiles",
 		},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			c := propagator{"operators", 9470, true, newAssessments()}.degraded(test.summary, test.verdict)
+			c := propagator{"operators", 9470, !test.noHurry, newAssessments()}.degraded(test.summary, test.verdict)
 			if found := string(c.Status) + " " + c.Reason; found != test.status || !strings.Contains(c.Message, test.says) {
 				t.Errorf("found %s: %s", found, c.Message)
 			}
