@@ -57,11 +57,11 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 	})
 }
 
-// wanted tells whether a pod would get a broker if it were created now. One that
-// asks in a way that would be refused should have one, too.
-func wanted(pod *corev1.Pod, byDefault bool) bool {
+// wanted tells whether a pod would get a broker if it were created now, or why it
+// would be refused.
+func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
 	decision, err := webhook.Decide(pod, byDefault)
-	return err != nil || decision.Inject
+	return decision.Inject, err
 }
 
 // template is what the brokers that are injected have in common.

@@ -7,7 +7,9 @@
 // A pod without a broker that asked for one, by annotation or by the label of its
 // namespace, was created while the API server could not call the operator, or
 // before the operator or the label was there. Whether it has one is told by the
-// broker's container, never by the webhook's stamp, which anybody may write.
+// broker's container, never by the webhook's stamp, which anybody may write. One
+// that asked in a way that is refused should have one, too: its owner is told the
+// refusal, since a restart would make no pods.
 //
 // A broker is outdated when its image is not the one that is injected now, or
 // when the stamp names another template. Here the stamp counts: it is written

@@ -19,7 +19,12 @@ const (
 
 // event tells an owner what was found of its pods.
 func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
-	if f.missing > 0 {
+	switch {
+	case f.refused > 0:
+		r.recorder.Eventf(&owner, nil, corev1.EventTypeWarning, eventMissing, actionInject,
+			"%s without a broker and should have one. A new pod like that is refused: "+refusalFormat+". %s",
+			of(f.missing, f.pods), f.refusal, correction(owner))
+	case f.missing > 0:
 		r.recorder.Eventf(&owner, nil, corev1.EventTypeWarning, eventMissing, actionInject,
 			"%s without a broker and should have one: created while the operator could not be called, or before the annotation or the namespace's label was there. %s",
 			of(f.missing, f.pods), remedy(owner))
@@ -35,6 +40,10 @@ func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
 			of(f.waiting, f.pods), owner.Namespace)
 	}
 }
+
+// refusalFormat takes from a refusal, which quotes what somebody wrote, no more than
+// leaves the event below the 1024 bytes that it may have.
+const refusalFormat = "%.200s"
 
 // of counts in words: "The pod is", "1 of 3 pods is", "2 of 3 pods are".
 func of(n, all int) string {
@@ -53,6 +62,14 @@ func choose(n int, one, more string) string {
 
 // restartable are the kinds that kubectl crypto-broker restart knows.
 var restartable = map[string]string{"Deployment": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
+
+// correction says what to do where a new pod would be refused.
+func correction(owner corev1.ObjectReference) string {
+	if owner.Kind == "Pod" {
+		return "Correct the annotation and create it anew."
+	}
+	return "Correct the annotation in its pod template: until then a restart makes no pods."
+}
 
 // remedy says what to do.
 func remedy(owner corev1.ObjectReference) string {

@@ -16,6 +16,7 @@ type state int
 const (
 	fine     state = iota // has its broker, or should have none
 	missing               // should have a broker and has none
+	refused               // is missing its broker, and a new pod like it would be refused
 	outdated              // has another broker than a new pod would get
 	waiting               // has its broker, which runs and has no set of profiles yet
 )
@@ -34,7 +35,11 @@ func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
 			return waiting
 		}
 		return fine
-	case o.Wanted(pod, byDefault):
+	}
+	switch wanted, err := o.Wanted(pod, byDefault); {
+	case err != nil:
+		return refused
+	case wanted:
 		return missing
 	default:
 		return fine

@@ -19,9 +19,9 @@ func testOptions() Options {
 	template := webhook.Template{Image: "broker:1"}
 	return Options{
 		Excluded: []string{"operators"},
-		Wanted: func(pod *corev1.Pod, byDefault bool) bool {
+		Wanted: func(pod *corev1.Pod, byDefault bool) (bool, error) {
 			decision, err := webhook.Decide(pod, byDefault)
-			return err != nil || decision.Inject
+			return decision.Inject, err
 		},
 		Outdated: template.Outdated,
 	}
@@ -62,7 +62,7 @@ func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
 		"asked for nothing":                           {state: fine},
 		"asked for nothing where the namespace does":  {labelled: true, state: missing},
 		"declined where the namespace asks":           {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "false")}, labelled: true, state: fine},
-		"asked in a way that would have been refused": {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "yes")}, state: missing},
+		"asked in a way that would have been refused": {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "yes")}, state: refused},
 		"a static pod":                                {pod: []func(*corev1.Pod){annotated(corev1.MirrorPodAnnotationKey, "x")}, labelled: true, state: fine},
 		"a Windows pod": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) {
 			p.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
@@ -110,6 +110,9 @@ func TestAnOwnerIsToldWhatIsNewOrWorseAndAgainAfterAnHour(t *testing.T) {
 		"worse":               {&telling{counts{missing: 1}, time.Now()}, counts{missing: 2}, true},
 		"bad in another way":  {&telling{counts{missing: 1}, time.Now()}, counts{outdated: 1}, true},
 		"waits as well":       {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1, waiting: 1}, true},
+		"would be refused":    {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1, refused: 1}, true},
+		"is corrected":        {&telling{counts{missing: 1, refused: 1}, time.Now()}, counts{missing: 1}, true},
+		"is gone":             {&telling{counts{missing: 2, refused: 2}, time.Now()}, counts{missing: 1, refused: 1}, false},
 		"as it was long ago":  {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter)}, counts{missing: 1}, true},
 		"as it was just then": {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter / 2)}, counts{missing: 1}, false},
 	}

@@ -36,8 +36,8 @@ type reconciler struct {
 	told map[string]map[types.UID]telling
 }
 
-// counts are numbers of pods.
-type counts struct{ missing, outdated, waiting int }
+// counts are numbers of pods. The refused ones are among the missing.
+type counts struct{ missing, refused, outdated, waiting int }
 
 // telling is what an owner was told.
 type telling struct {
@@ -50,6 +50,8 @@ type found struct {
 	counts
 	owner corev1.ObjectReference
 	pods  int
+	// refusal is why a new pod like one of the refused would be.
+	refusal string
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -95,6 +97,12 @@ func (r *reconciler) count(pods []corev1.Pod, byDefault bool, unset map[types.UI
 		switch r.options.judge(pod, byDefault) {
 		case missing:
 			f.missing++
+		case refused:
+			f.missing++
+			f.refused++
+			if _, err := r.options.Wanted(pod, byDefault); err != nil {
+				f.refusal = err.Error()
+			}
 		case outdated:
 			f.outdated++
 		case waiting:
@@ -173,11 +181,13 @@ func (r *reconciler) tell(ctx context.Context, namespace string, all map[types.U
 	return reconcile.Result{RequeueAfter: repeatAfter}, nil
 }
 
-// isNews tells whether an owner is to be told: what is new, worse, or as it was
-// an hour ago.
+// isNews tells whether an owner is to be told: what is new, worse, to be mended in
+// another way, or as it was an hour ago.
 func (r *reconciler) isNews(namespace string, uid types.UID, now counts) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, was := r.told[namespace][uid]
-	return !was || now.missing > before.missing || now.outdated > before.outdated || now.waiting > before.waiting || time.Since(before.at) >= repeatAfter
+	worse := now.missing > before.missing || now.refused > before.refused || now.outdated > before.outdated || now.waiting > before.waiting
+	corrected := before.refused > 0 && now.refused == 0 && now.missing > 0
+	return !was || worse || corrected || time.Since(before.at) >= repeatAfter
 }

@@ -47,8 +47,9 @@ type Options struct {
 	// kube-system and kube-node-lease.
 	Excluded []string
 	// Wanted tells whether a pod would get a broker if it were created now;
-	// byDefault is whether its namespace asks for brokers.
-	Wanted func(pod *corev1.Pod, byDefault bool) bool
+	// byDefault is whether its namespace asks for brokers. The error says in a
+	// sentence without an end why the pod would be refused.
+	Wanted func(pod *corev1.Pod, byDefault bool) (bool, error)
 	// Outdated tells whether a pod's broker is another than a new pod would
 	// get; nil where that is not known.
 	Outdated func(*corev1.Pod) bool

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package presence
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
+	const refusal = `A new pod like that is refused: metadata.annotations[cryptobroker.io/inject]: found "yes", expected "true" to get a broker or "false" to get none. `
+	const template = "Correct the annotation in its pod template: until then a restart makes no pods."
+	tests := map[string]struct {
+		pods  []string // what they ask with
+		kind  string
+		event string
+	}{
+		"of a Deployment": {
+			[]string{"yes", "yes", "false"}, "Deployment",
+			"Warning BrokerMissing 2 of 3 pods are without a broker and should have one. " + refusal + template,
+		},
+		"of a Deployment with a pod of an older template": {
+			[]string{"true", "yes"}, "Deployment",
+			"Warning BrokerMissing 2 of 2 pods are without a broker and should have one. " + refusal + template,
+		},
+		"of a pod alone": {
+			[]string{"yes"}, "Pod",
+			"Warning BrokerMissing The pod is without a broker and should have one. " + refusal + "Correct the annotation and create it anew.",
+		},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			if found := told(t, test.kind, test.pods...); found != test.event {
+				t.Errorf("told  %s\nwants %s", found, test.event)
+			}
+		})
+	}
+}
+
+func TestAnEventFitsWhateverAPodAsksWith(t *testing.T) {
+	found := told(t, "Deployment", strings.Repeat("\U0001F512", 10000))
+	note, _ := strings.CutPrefix(found, "Warning BrokerMissing ")
+	if len(note) > 1024 || !strings.HasSuffix(note, "until then a restart makes no pods.") {
+		t.Errorf("told %d bytes: %s", len(note), note)
+	}
+}
+
+// told is the event on an owner of this kind whose pods ask for brokers with these
+// values and have none.
+func told(t *testing.T, kind string, asks ...string) string {
+	t.Helper()
+	recorder := events.NewFakeRecorder(2)
+	r := &reconciler{options: testOptions(), recorder: recorder}
+	var pods []corev1.Pod
+	for _, value := range asks {
+		var pod corev1.Pod
+		annotated(v1alpha1.InjectAnnotation, value)(&pod)
+		pods = append(pods, pod)
+	}
+	for _, f := range r.count(pods, false, nil) {
+		r.event(corev1.ObjectReference{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: "orders"}, f)
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("told %d events, expected one", len(recorder.Events))
+	}
+	return <-recorder.Events
+}
