@@ -18,8 +18,9 @@ func (r *results) document(now time.Time, machine string) []byte {
 
 Test vectors that others published, sent through the socket to the broker as images have it: a client with an encoding of the
 protocol of its own, and a broker in a process of its own. What the broker refuses on purpose has to be refused with the code
-INVALID_ARGUMENT and the sentence that says why (FAILED_PRECONDITION where a profile with such a value was not loaded), or, where a signature only has other parameters than profiles have, to be
-called not valid. Every other difference is a failure. This page is what the command wrote:
+INVALID_ARGUMENT and the sentence that says why (FAILED_PRECONDITION where a profile with such a value was not loaded), or, where
+a signature only has other parameters than profiles have, to be called not valid. Every other difference is a failure. This page
+is what the command wrote:
 
 `+"```sh\nmake conformance\n```"+`
 
@@ -51,8 +52,10 @@ other signed, with keys that both derive from one seed.
 	}
 	d.WriteString("\n## Refused on purpose\n\n| vectors | because of |\n|---|---|\n")
 	writeReasons(&d, r.reasons(refusedOf))
-	d.WriteString("\n## Left out\n\nThese vectors cannot be sent: no field of the protocol has what they are about.\n\n| vectors | because of |\n|---|---|\n")
-	writeReasons(&d, r.reasons(leftOutOf))
+	d.WriteString("\nThe same by operation and algorithm, where any were refused:\n\n| operation | algorithm | vectors of | refused | because of |\n|---|---|---|---|---|\n")
+	writeByRow(&d, r.byRow(refusedOf))
+	d.WriteString("\n## Left out\n\nThese vectors cannot be sent: no field of the protocol has what they are about.\n\n| operation | algorithm | vectors of | left out | because of |\n|---|---|---|---|---|\n")
+	writeByRow(&d, r.byRow(leftOutOf))
 	d.WriteString(`
 ## Certificates
 
@@ -74,6 +77,12 @@ keyEncipherment to clients with whatever key, as in every release; a profile of 
 func writeReasons(d *bytes.Buffer, reasons map[string]int) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		fmt.Fprintf(d, "| %d | %s |\n", reasons[reason], reason)
+	}
+}
+
+func writeByRow(d *bytes.Buffer, reasons []reasonOf) {
+	for _, r := range reasons {
+		fmt.Fprintf(d, "| %s | %s | %s | %d | %s |\n", r.operation, r.algorithm, r.source, r.vectors, r.reason)
 	}
 }
 

@@ -114,6 +114,24 @@ func (r *results) reasons(of func(*count) map[string]int) map[string]int {
 	return total
 }
 
+// reasonOf is a reason for which vectors of a row were refused or left out.
+type reasonOf struct {
+	row
+	vectors int
+	reason  string
+}
+
+// byRow lists the reasons of each row, in the order of rows.
+func (r *results) byRow(of func(*count) map[string]int) (list []reasonOf) {
+	for _, at := range r.sorted() {
+		counts := of(r.rows[at])
+		for _, reason := range slices.Sorted(maps.Keys(counts)) {
+			list = append(list, reasonOf{at, counts[reason], reason})
+		}
+	}
+	return list
+}
+
 func refusedOf(c *count) map[string]int { return c.refused }
 func leftOutOf(c *count) map[string]int { return c.leftOut }
 
@@ -130,11 +148,11 @@ func (r *results) print(to io.Writer) {
 		title string
 		of    func(*count) map[string]int
 	}{{"refused on purpose", refusedOf}, {"left out", leftOutOf}} {
-		fmt.Fprintf(to, "\n%s:\n", part.title)
-		reasons := r.reasons(part.of)
-		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			fmt.Fprintf(to, "%8d  %s\n", reasons[reason], reason)
+		fmt.Fprintf(table, "\noperation\talgorithm or profile\tvectors of\t%s\tbecause of\n", part.title)
+		for _, line := range r.byRow(part.of) {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", line.operation, line.algorithm, line.source, line.vectors, line.reason)
 		}
+		_ = table.Flush()
 	}
 	fmt.Fprintln(to)
 	for _, at := range r.sorted() {
