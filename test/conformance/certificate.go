@@ -25,10 +25,22 @@ func zlintSource() source {
 // web's browsers and of mail are for public authorities.
 var rules = lint.SourceList{lint.RFC3279, lint.RFC5280, lint.RFC5480, lint.RFC5891, lint.RFC6962, lint.RFC8813, lint.Community}
 
+// exemption is a rule of the linter that certificates may break.
+type exemption struct{ rule, because string }
+
 // ofTheCatalogue are findings about what the profiles of the catalogue say: they
 // allow digitalSignature and keyEncipherment to clients, whatever their keys.
 // Released brokers make such certificates, so they stay.
-var ofTheCatalogue = []string{"e_key_usage_and_extended_key_usage_inconsistent", "e_ecdsa_allowed_ku"}
+var ofTheCatalogue = []exemption{
+	{"e_ecdsa_allowed_ku", "the released profiles ask for keyEncipherment whatever the key, and RFC 8813, section 3, excludes it for keys of ECDSA"},
+	{"e_key_usage_and_extended_key_usage_inconsistent", "the released profiles ask for keyEncipherment beside clientAuth, for which RFC 5280, section 4.2.1.12, has digitalSignature and keyAgreement only"},
+}
+
+// finding is what the linter has against a certificate.
+type finding struct {
+	rule  string
+	level lint.LintStatus // warning or worse
+}
 
 // ownProfiles have what those of the catalogue do not.
 const ownProfiles = `
@@ -139,8 +151,8 @@ func (p *plan) addCertificates(root string) error {
 		text  string
 		judge certificateJudge
 	}{
-		{string(catalogue), certificateJudge{p, registry, ofTheCatalogue}},
-		{ownProfiles, certificateJudge{p, registry, nil}},
+		{string(catalogue), certificateJudge{registry, ofTheCatalogue}},
+		{ownProfiles, certificateJudge{registry, nil}},
 	} {
 		p.profiles.further += part.text
 		var profiles []certificateProfile
@@ -171,9 +183,8 @@ const fromCertificates = "zlint and OpenSSL"
 
 // certificateJudge decides on certificates.
 type certificateJudge struct {
-	plan     *plan
 	registry lint.Registry
-	exempt   []string // rules that are counted only
+	exempt   []exemption // rules whose findings are counted only
 }
 
 // issuing asks for a certificate and has it judged.
@@ -186,7 +197,7 @@ func (j certificateJudge) issuing(profile certificateProfile, issuer, subject pa
 		case err != nil:
 			return failed("%v", err)
 		}
-		return first(j.lint(der), verifyByOpenSSL(ctx, der, issuer.certificate))
+		return first(verifyByOpenSSL(ctx, der, issuer.certificate), j.lint(der))
 	}
 }
 
@@ -195,14 +206,15 @@ func (j certificateJudge) lint(der []byte) verdict {
 	if err != nil {
 		return failed("the linter cannot read it: %v", err)
 	}
+	verdict := passed()
 	for name, result := range zlint.LintCertificateEx(certificate, j.registry).Results {
 		switch {
 		case result.Status < lint.Warn:
-		case slices.Contains(j.exempt, name):
-			j.plan.found(name)
+		case slices.ContainsFunc(j.exempt, func(e exemption) bool { return e.rule == name }):
+			verdict.exempted = append(verdict.exempted, finding{name, result.Status})
 		default:
 			return failed("%s: %s %s", name, result.Status, result.Details)
 		}
 	}
-	return passed()
+	return verdict
 }

@@ -22,16 +22,14 @@ type plan struct {
 	sources  []source
 	strides  map[row]int
 
-	mu       sync.Mutex
-	findings map[string]int // of the linter, by rule
-	leftOut  map[row]map[string]int
+	leftOut map[row]map[string]int
 }
 
 // source is where vectors come from.
 type source struct{ name, version, about string }
 
 func newPlan(quick bool) *plan {
-	return &plan{quick: quick, profiles: newProfileSet(), strides: map[row]int{}, leftOut: map[row]map[string]int{}, findings: map[string]int{}}
+	return &plan{quick: quick, profiles: newProfileSet(), strides: map[row]int{}, leftOut: map[row]map[string]int{}}
 }
 
 func (p *plan) add(r row, name string, run func(context.Context, *client) verdict) {
@@ -118,11 +116,4 @@ func (p *plan) run(ctx context.Context, c *client) (*results, error) {
 		return nil, fmt.Errorf("sending the vectors: %w", err)
 	}
 	return r, nil
-}
-
-// found counts a finding of the linter that is about what a profile says.
-func (p *plan) found(finding string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.findings[finding]++
 }

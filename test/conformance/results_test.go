@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zmap/zlint/v3/lint"
 )
 
 // table returns the lines of the first table below a line of the document, its
@@ -51,10 +53,10 @@ func twoReasons() *results {
 func TestTheDocumentHasTheReasonsOfEachOperationAndAlgorithm(t *testing.T) {
 	document := string(twoReasons().document(time.Time{}, "a machine"))
 	wantLines(t, "all results", table(t, document, "## By operation and algorithm"), []string{
-		"| operation | algorithm | vectors of | ran | passed | refused | failed | left out |",
-		"| EncryptData | aes-gcm-128 | NIST CAVS | 5 | 2 | 3 | 0 | 0 |",
-		"| EncryptData | aes-gcm-256 | Wycheproof | 2 | 0 | 1 | 1 | 1 |",
-		"| DecryptData | aes-gcm-128 | NIST CAVS | 1 | 1 | 0 | 0 | 0 |",
+		"| operation | algorithm | vectors of | ran | passed | passed with an exempted finding | refused | failed | left out |",
+		"| EncryptData | aes-gcm-128 | NIST CAVS | 5 | 2 | 0 | 3 | 0 | 0 |",
+		"| EncryptData | aes-gcm-256 | Wycheproof | 2 | 0 | 0 | 1 | 1 | 1 |",
+		"| DecryptData | aes-gcm-128 | NIST CAVS | 1 | 1 | 0 | 0 | 0 | 0 |",
 	})
 	wantLines(t, "reasons of all", table(t, document, "## Refused on purpose"), []string{
 		"| vectors | because of |",
@@ -91,4 +93,37 @@ func TestTheReasonsOfEachOperationAndAlgorithmArePrinted(t *testing.T) {
 			t.Errorf("no line %q in\n%s", want, printed.String())
 		}
 	}
+}
+
+func TestACertificateWithAnExemptedFindingIsNotCountedAsPassed(t *testing.T) {
+	r := newResults(newPlan(true))
+	issued := row{"SignCertificate", "Default", fromCertificates}
+	first, second := finding{ofTheCatalogue[0].rule, lint.Error}, finding{ofTheCatalogue[1].rule, lint.Warn}
+	for _, findings := range [][]finding{{first, second}, {second}, nil} {
+		r.count(vector{row: issued}, verdict{exempted: findings})
+	}
+	var printed bytes.Buffer
+	r.print(&printed)
+	document := string(r.document(time.Time{}, "a machine"))
+	for _, sum := range []struct{ text, want string }{
+		{printed.String(), "3 vectors in 0s: 1 passed, 2 passed with an exempted finding, 0 refused on purpose, 0 failed"},
+		{document, "**1 passed, 2 passed with an exempted finding of the linter"},
+	} {
+		if !strings.Contains(sum.text, sum.want) {
+			t.Errorf("no %q in\n%s", sum.want, sum.text)
+		}
+	}
+	wantLines(t, "results", table(t, document, "## By operation and algorithm")[1:], []string{
+		"| SignCertificate | Default | zlint and OpenSSL | 3 | 1 | 2 | 0 | 0 | 0 |",
+	})
+	wantLines(t, "rules", table(t, document, "## Certificates"), []string{
+		"| exempted rule of zlint | why |",
+		"| " + ofTheCatalogue[0].rule + " | " + ofTheCatalogue[0].because + " |",
+		"| " + ofTheCatalogue[1].rule + " | " + ofTheCatalogue[1].because + " |",
+	})
+	wantLines(t, "findings", table(t, document, "| "+ofTheCatalogue[1].rule+" | "+ofTheCatalogue[1].because+" |"), []string{
+		"| profile | certificates | level | exempted finding |",
+		"| Default | 1 | error | e_ecdsa_allowed_ku |",
+		"| Default | 2 | warn | e_key_usage_and_extended_key_usage_inconsistent |",
+	})
 }

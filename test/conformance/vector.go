@@ -25,8 +25,9 @@ type vector struct {
 
 // verdict is passed, unless it has a reason to be otherwise.
 type verdict struct {
-	refused string // why the broker refuses on purpose
-	failed  string // what was wrong
+	refused  string    // why the broker refuses on purpose
+	failed   string    // what was wrong
+	exempted []finding // what a certificate passed in spite of
 }
 
 func passed() verdict                   { return verdict{} }
