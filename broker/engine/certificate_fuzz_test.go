@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 )
 
 // seeds adds the files of testdata and broken variants of each.
@@ -76,7 +77,9 @@ func FuzzCSR(f *testing.F) {
 		if notAfter == 0 {
 			request.NotAfter = nil
 		}
-		der, err := engine.IssueCertificate(policy, issuer, request, now)
+		var der []byte
+		var err error
+		memory.Check(t, len(text)+len(name), memory.PerByte, func() { der, err = engine.IssueCertificate(policy, issuer, request, now) })
 		if err != nil {
 			checkRefusal(t, err)
 			return

@@ -4,12 +4,14 @@ package keys_test
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/x509"
 	"encoding/pem"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
@@ -131,7 +133,9 @@ func FuzzParsePrivateKey(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		signer, err := keys.ParsePrivateKey(text)
+		var signer crypto.Signer
+		var err error
+		memory.Check(t, len(text), memory.PerByte, func() { signer, err = keys.ParsePrivateKey(text) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("message of more than a line: %q", err)

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 )
 
 // FuzzExchange sends arbitrary bytes as a message. The broker answers or ends the
@@ -33,7 +35,7 @@ func FuzzExchange(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := allocated()
+		before := memory.Allocated()
 		e := exchange(t, conn)
 		e.send(data)
 		e.closeSend()
@@ -41,7 +43,7 @@ func FuzzExchange(f *testing.F) {
 		if code := status.Code(err); code != codes.OK && code != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
 		}
-		if took := allocated() - before; took > fuzzedMemory+1024*uint64(len(data)) { // many calls may be in it
+		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(data)) { // many calls may be in it
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 		for id, a := range got {
@@ -69,11 +71,11 @@ func FuzzHashStream(f *testing.F) {
 	b := start(f, exchangeProfiles)
 	conn := connect(f, b.socket(""))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		before := allocated()
+		before := memory.Allocated()
 		if _, err := hashStream(t, conn, data, chunk("abc")); err != nil && status.Code(err) != codes.InvalidArgument {
 			t.Errorf("the stream ended with %v", err)
 		}
-		if took := allocated() - before; took > fuzzedMemory {
+		if took := memory.Allocated() - before; took > memory.Base {
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
 		}
 	})

@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
-	"runtime/metrics"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -86,10 +86,6 @@ func fuzzedSeeds() []message {
 	}
 }
 
-// fuzzedMemory is more than a request of the fuzzer may have a broker allocate in
-// bytes: a certificate takes some ten KiB, a key of RSA a hundred.
-const fuzzedMemory = 16 << 20
-
 // FuzzMethods sends arbitrary bytes as the request of each method. The broker
 // answers with a code that says whose fault it is, and serves the next request.
 func FuzzMethods(f *testing.F) {
@@ -104,13 +100,13 @@ func FuzzMethods(f *testing.F) {
 	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound}
 	f.Fuzz(func(t *testing.T, which uint8, request []byte) {
 		method := fuzzedMethods[int(which)%len(fuzzedMethods)]
-		before := allocated()
+		before := memory.Allocated()
 		err := fuzzed(t, conn, method, request)
 		measures := strings.HasSuffix(method, "/Benchmark")
 		if code := status.Code(err); !slices.Contains(fine, code) && (!measures || code != codes.DeadlineExceeded) {
 			t.Errorf("%s answered %v", method, err)
 		}
-		if took := allocated() - before; took > fuzzedMemory && !measures {
+		if took := memory.Allocated() - before; took > memory.Base && !measures {
 			t.Errorf("%s took %d bytes for a request of %d", method, took, len(request))
 		}
 	})
@@ -127,13 +123,6 @@ func fuzzed(t *testing.T, conn *grpc.ClientConn, method string, request []byte) 
 	defer cancel()
 	var reply []byte
 	return conn.Invoke(ctx, method, request, &reply, grpc.ForceCodecV2(wire{}))
-}
-
-// allocated is how many bytes this process ever allocated.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }
 
 // TestTheFuzzerKnowsAllMethods fails where a method was added and not to the

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/subject"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 )
 
 // openSSL prints a name by a second reader: components in the order of the DER,
@@ -150,7 +151,9 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		der, err := subject.Parse(text)
+		var der []byte
+		var err error
+		memory.Check(t, len(text), memory.PerByte, func() { der, err = subject.Parse(text) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("Parse(%q): message of more than a line: %q", text, err)
