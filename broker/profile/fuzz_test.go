@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
@@ -40,6 +41,7 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Add(mistakes)
 	f.Add(catalogue.Profiles)
+	f.Add([]byte(manyUnderALongName(20)))
 	for _, seed := range []string{
 		"", "[]", "{}", "Profiles: []", "- &a {Name: A, API: *a}", "- {<<: *a}", "- &a\n  <<: *a\n", "---\n---\n", "- ? [a]\n  : b\n", "&a [*a, *a]",
 		"- Name: !!binary YQ==\n", "\xff\xfe-\x00", "- {Name: A, KMS: {Config: {a: .nan, b: 0o7, c: 0x1F, d: 1_000, e: 2025-01-01}}}", "%YAML 1.1\n---\n[]",
@@ -73,4 +75,38 @@ func FuzzCompile(f *testing.F) {
 		}
 		assertRoundTrip(t, doc)
 	})
+}
+
+// manyUnderALongName has a free-form list of n times n values below a name of 20
+// kB, so that n lists are written and the others are aliases.
+func manyUnderALongName(n int) string {
+	name, value := strings.Repeat("k", 20_000), strings.Repeat("1, ", n)
+	return "- Name: A\n  KMS:\n    Config:\n      ? " + name + "\n      : [&a [" + value + "]" + strings.Repeat(", *a", n-1) + "]\n"
+}
+
+func TestALongNameIsNotInThePathOfEveryValueBelowIt(t *testing.T) {
+	data := []byte(manyUnderALongName(300))
+	memory.Check(t, 300*300, 1<<10, func() {
+		if _, problems := profile.Parse(profile.FileName, data); len(problems) > 0 {
+			t.Error(problems)
+		}
+	})
+}
+
+func TestThePathOfAProblemIsCutWhere(t *testing.T) {
+	deep := strings.Repeat("{"+strings.Repeat("b", 30)+": ", 20) + "!!x 1" + strings.Repeat("}", 20)
+	for sentence, c := range map[string]struct{ config, field string }{
+		"a name is long":              {"{" + strings.Repeat("k", 65) + ": !!x 1}", "KMS.Config." + strings.Repeat("k", 64) + "…"},
+		"a character would be cut":    {"{" + strings.Repeat("k", 63) + "ü: !!x 1}", "KMS.Config." + strings.Repeat("k", 63) + "…"},
+		"a value is deep":             {deep, "KMS.Config" + strings.Repeat("."+strings.Repeat("b", 30), 8)},
+		"nothing is, where all fits":  {"{" + strings.Repeat("k", 64) + ": [!!x 1]}", "KMS.Config." + strings.Repeat("k", 64) + "[0]"},
+		"a list is in what is deeper": {strings.Replace(deep, "!!x 1", "[!!x 1]", 1), "KMS.Config" + strings.Repeat("."+strings.Repeat("b", 30), 8)},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, problems := profile.Parse(profile.FileName, []byte("- {Name: A, KMS: {Config: "+c.config+"}}\n"))
+			if len(problems) != 1 || problems[0].Field != c.field {
+				t.Errorf("%v, want one problem of %s", problems, c.field)
+			}
+		})
+	}
 }

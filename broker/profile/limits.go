@@ -27,6 +27,12 @@ const (
 	// maxDepth bounds how deep free-form values (KMS Config and Cache) nest.
 	maxDepth = 32
 
+	// maxPath is how long the path of a field may be, in bytes, before what is in
+	// that field has no path of its own; maxPathName is how much a path has of a
+	// name.
+	maxPath     = 256
+	maxPathName = 64
+
 	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
 	maxTextLength = 1024
 

@@ -5,6 +5,7 @@ package profile
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -18,14 +19,27 @@ type place struct {
 	path    string
 }
 
+// field is a place in a map. A path has bounds, since each value of a file has
+// one and a file of little size can have maxNodes of them: a name is cut, and what
+// is deeper than a long path has the place of that.
 func (p place) field(name string) place {
-	if p.path == "" {
+	if len(name) > maxPathName {
+		name = strings.ToValidUTF8(name[:maxPathName], "") + "…"
+	}
+	switch {
+	case p.path == "":
 		return place{p.profile, name}
+	case len(p.path) > maxPath:
+		return p
 	}
 	return place{p.profile, p.path + "." + name}
 }
 
+// index is a place in a list, with the same bounds.
 func (p place) index(i int) place {
+	if len(p.path) > maxPath {
+		return p
+	}
 	return place{p.profile, p.path + "[" + strconv.Itoa(i) + "]"}
 }
 
