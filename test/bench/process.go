@@ -129,6 +129,31 @@ func startFloor(o options, programs *programs, speaks string) (*process, error) 
 	return p, nil
 }
 
+const (
+	// caller is who calls the broker. It has a socket of its own.
+	caller = "bench"
+	// nobody is where spans would go. No span is sampled, so nothing connects to it.
+	nobody = "http://127.0.0.1:1"
+)
+
+// everything is what the broker is started with: all that calls can have to do
+// with is on. It makes the folders below dir that it names.
+func everything(dir, status string) ([]string, error) {
+	keys := filepath.Join(dir, "k")
+	if err := os.Mkdir(keys, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(keys, "cipher.bin"), make([]byte, 32), 0o600); err != nil {
+		return nil, err
+	}
+	return []string{
+		"--profiles-dir", dir, "--keys-dir", keys, "--socket-dir", filepath.Join(dir, "s"), "--callers", caller,
+		"--status-address", status, "--log-level", "warn",
+		"--traces-exporter", "otlp", "--traces-protocol", "grpc", "--traces-endpoint", nobody,
+		"--traces-sampler", "parentbased_traceidratio", "--traces-sampler-arg", "0",
+	}, nil
+}
+
 // startBroker runs the broker with everything on and waits until it serves. It
 // returns how long that took.
 func startBroker(ctx context.Context, o options, programs *programs) (_ *process, took time.Duration, err error) {
@@ -143,12 +168,15 @@ func startBroker(ctx context.Context, o options, programs *programs) (_ *process
 	if err != nil {
 		return nil, 0, err
 	}
-	p, err := startProcess(o, dir, exec.Command(programs.broker,
-		"--profiles-dir", dir, "--socket-dir", filepath.Join(dir, "s"), "--status-address", address, "--log-level", "warn"))
+	arguments, err := everything(dir, address)
 	if err != nil {
 		return nil, 0, err
 	}
-	p.socket = filepath.Join(dir, "s", "crypto-broker-server.sock")
+	p, err := startProcess(o, dir, exec.Command(programs.broker, arguments...))
+	if err != nil {
+		return nil, 0, err
+	}
+	p.socket = filepath.Join(dir, "s", caller, "crypto-broker-server.sock")
 	p.tell = func(ctx context.Context) (uint64, uint64, error) { return readMetrics(ctx, address) }
 	p.ask = func() error {
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
