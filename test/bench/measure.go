@@ -176,14 +176,15 @@ func (w *way) spent(ctx context.Context) (s spent, err error) {
 	if s.cpu, err = w.server.cpu(); err != nil {
 		return s, err
 	}
-	first, _, err := w.server.tell(ctx)
+	first, err := w.server.tell(ctx)
 	if err != nil {
 		return s, err
 	}
-	if s.allocations, _, err = w.server.tell(ctx); err != nil {
+	second, err := w.server.tell(ctx)
+	if err != nil {
 		return s, err
 	}
-	s.own = float64(s.allocations - first)
+	s.allocations, s.own = second.allocations, float64(second.allocations-first.allocations)
 	memory, err := w.server.memory("VmRSS")
 	if err != nil {
 		return s, err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,9 +36,7 @@ type process struct {
 	dir    string
 	exited chan struct{}
 	err    error // of its end, once exited is closed
-	// tell returns how many objects it has allocated since it began and how many
-	// goroutines it has.
-	tell func(context.Context) (allocations, goroutines uint64, err error)
+	tell   func(context.Context) (told, error)
 	// ask ends the process.
 	ask func() error
 }
@@ -112,18 +109,18 @@ func startFloor(o options, programs *programs, speaks string) (*process, error) 
 		return nil, err
 	}
 	lines := bufio.NewReader(output)
-	read := func() (allocations, goroutines uint64, err error) {
-		_, err = fmt.Fscanln(lines, &allocations, &goroutines)
-		return allocations, goroutines, err
+	read := func() (t told, err error) {
+		_, err = fmt.Fscanln(lines, &t.allocations, &t.goroutines)
+		return t, err
 	}
-	p.tell = func(context.Context) (uint64, uint64, error) {
+	p.tell = func(context.Context) (told, error) {
 		if _, err := io.WriteString(input, "\n"); err != nil {
-			return 0, 0, err
+			return told{}, err
 		}
 		return read()
 	}
 	p.ask = func() error { return errors.Join(input.Close(), output.Close()) }
-	if _, _, err := read(); err != nil {
+	if _, err := read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the bare server did not listen: %w", err), p.stop())
 	}
 	return p, nil
@@ -177,7 +174,7 @@ func startBroker(ctx context.Context, o options, programs *programs) (_ *process
 		return nil, 0, err
 	}
 	p.socket = filepath.Join(dir, "s", caller, "crypto-broker-server.sock")
-	p.tell = func(ctx context.Context) (uint64, uint64, error) { return readMetrics(ctx, address) }
+	p.tell = func(ctx context.Context) (told, error) { return readMetrics(ctx, address) }
 	p.ask = func() error {
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
 			return err
@@ -237,35 +234,6 @@ func freeAddress(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return listener.Addr().String(), listener.Close()
-}
-
-// readMetrics asks the broker's status port.
-func readMetrics(ctx context.Context, address string) (allocations, goroutines uint64, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer response.Body.Close()
-	found := map[string]float64{"go_memstats_mallocs_total": -1, "go_goroutines": -1}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		name, text, _ := strings.Cut(lines.Text(), " ")
-		if _, wanted := found[name]; wanted {
-			if found[name], err = strconv.ParseFloat(text, 64); err != nil {
-				return 0, 0, err
-			}
-		}
-	}
-	for name, value := range found {
-		if value < 0 {
-			return 0, 0, fmt.Errorf("the broker's metrics have no %s", name)
-		}
-	}
-	return uint64(found["go_memstats_mallocs_total"]), uint64(found["go_goroutines"]), lines.Err()
 }
 
 // cpu is the time that the process has used processors.

@@ -15,12 +15,18 @@ import (
 // holdings is what a broker holds.
 type holdings struct {
 	resident, own int64 // in bytes
+	live          int64 // in bytes, as of the last collection; 0 before the first
 	goroutines    uint64
 	descriptors   int
 }
 
 func (h holdings) String() string {
-	return fmt.Sprintf("%s resident (%s without the program), %d goroutines, %d descriptors", mebibytes(h.resident), mebibytes(h.own), h.goroutines, h.descriptors)
+	live := "nothing collected yet"
+	if h.live > 0 {
+		live = mebibytes(h.live) + " live"
+	}
+	return fmt.Sprintf("%s resident (%s without the program), %s, %d goroutines, %d descriptors",
+		mebibytes(h.resident), mebibytes(h.own), live, h.goroutines, h.descriptors)
 }
 
 func hold(ctx context.Context, p *process) (h holdings, err error) {
@@ -29,9 +35,11 @@ func hold(ctx context.Context, p *process) (h holdings, err error) {
 		return h, err
 	}
 	h.resident, h.own = memory[0], memory[1]
-	if _, h.goroutines, err = p.tell(ctx); err != nil {
+	told, err := p.tell(ctx)
+	if err != nil {
 		return h, err
 	}
+	h.live, h.goroutines = told.live, told.goroutines
 	h.descriptors, err = p.descriptors()
 	return h, err
 }
@@ -48,6 +56,13 @@ const (
 	// leave than the most of the first half, in bytes. What one turn leaves is for
 	// Go's collector to decide, and goes up and down by more than that.
 	soakGrowth = 8 << 20
+	// soakLiveGrowth is the same for the live heap. That does not hang on when the
+	// collector ran, if nothing large was under way when it did.
+	soakLiveGrowth = 1 << 20
+	// soakCollections is how many collections follow each turn: the first still sees
+	// what was under way, and what is kept for later use is dropped by the two after
+	// it (sync.Pool).
+	soakCollections = 3
 	// soakTurns is the least number of turns.
 	soakTurns = 4
 )
@@ -67,6 +82,14 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	defer func() { err = errors.Join(err, broker.stop()) }()
 	part := min(soakPart, max(o.soak/40, 100*time.Millisecond))
 	calls, failed := 0, 0
+	call := func(w *way, callers int, d time.Duration) error {
+		made, err := w.calls(ctx, callers, d)
+		calls, failed = calls+len(made.took), failed+made.errors
+		if made.err != nil {
+			progress("%s: %v", w.name, made.err)
+		}
+		return err
+	}
 	turn := func() error {
 		for _, name := range soakLoads {
 			l, err := newLoad(name, ops)
@@ -78,17 +101,12 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 				if err != nil {
 					return err
 				}
-				made, err := w.calls(ctx, 16, part)
-				calls, failed = calls+len(made.took), failed+made.errors
-				if made.err != nil {
-					progress("%s, %s: %v", name, connect, made.err)
-				}
-				if err = errors.Join(err, w.close()); err != nil {
-					return err
+				if err := errors.Join(call(w, 16, part), w.close()); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
 				}
 			}
 		}
-		return nil
+		return collected(ctx, broker, call)
 	}
 	fresh, err := hold(ctx, broker)
 	if err != nil {
@@ -104,7 +122,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	}
 	progress("after the first turn: %s", first)
 	began := time.Now()
-	var own []int64
+	var own, live []int64
 	for time.Since(began) < o.soak || len(own) < soakTurns {
 		if err := turn(); err != nil {
 			return err
@@ -113,25 +131,76 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		if err != nil {
 			return err
 		}
-		own = append(own, now.own)
+		own, live = append(own, now.own), append(live, now.live)
 		progress("%s, %d calls, %d errors: %s", time.Since(began).Round(time.Second), calls, failed, now)
 	}
 	last, err := settled(ctx, broker, first)
 	if err != nil {
 		return err
 	}
-	early, late := slices.Max(own[:len(own)/2]), slices.Min(own[len(own)/2:])
-	fmt.Printf("%d calls in %s, %d errors\n  before:    %s\n  one turn:  %s\n  at the end: %s\n  without the program: at most %s after a turn of the first half, at least %s after one of the second\n",
-		calls, time.Since(began).Round(time.Second), failed, fresh, first, last, mebibytes(early), mebibytes(late))
+	fmt.Printf("%d calls in %s, %d errors\n  before:    %s\n  one turn:  %s\n  at the end: %s\n  without the program: %s\n  live heap:           %s\n",
+		calls, time.Since(began).Round(time.Second), failed, fresh, first, last, halvesOf(own), halvesOf(live))
 	switch {
 	case failed > 0:
 		return fmt.Errorf("%d calls failed", failed)
 	case last.goroutines > first.goroutines || last.descriptors > first.descriptors:
 		return errors.New("the broker has more goroutines or descriptors at the end than after the first turn")
-	case late > early+soakGrowth:
+	case halvesOf(own).grew(soakGrowth):
 		return errors.New("the broker holds more memory after each of the later turns than after any of the earlier ones")
+	case halvesOf(live).grew(soakLiveGrowth):
+		return errors.New("the broker's live heap is larger after each of the later turns than after any of the earlier ones")
 	}
 	return nil
+}
+
+// halves compare turns, in bytes.
+type halves struct {
+	early int64 // the most after a turn of the first half
+	late  int64 // the least after a turn of the second half
+}
+
+// halvesOf is of at least two turns.
+func halvesOf(turns []int64) halves {
+	middle := len(turns) / 2
+	return halves{early: slices.Max(turns[:middle]), late: slices.Min(turns[middle:])}
+}
+
+func (h halves) grew(allowed int64) bool { return h.late > h.early+allowed }
+
+func (h halves) String() string {
+	return fmt.Sprintf("at most %s after a turn of the first half, at least %s after one of the second", mebibytes(h.early), mebibytes(h.late))
+}
+
+// collected makes small calls until Go's collector ran soakCollections times in
+// the broker: without calls it would not for two minutes.
+func collected(ctx context.Context, broker *process, call func(w *way, callers int, d time.Duration) error) (err error) {
+	l, err := newLoad("hash-32", nil)
+	if err != nil {
+		return err
+	}
+	w, err := connectTo(broker, unary, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	before, err := broker.tell(ctx)
+	if err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(soakSettle); ; {
+		now, err := broker.tell(ctx)
+		switch {
+		case err != nil:
+			return err
+		case now.collections >= before.collections+soakCollections:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("the broker collected garbage %d times in %s of calls, expected %d", now.collections-before.collections, soakSettle, soakCollections)
+		}
+		if err := call(w, 4, 20*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // settled waits until the broker holds no more than it did before, or no longer

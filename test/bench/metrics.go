@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// told is what a server tells of itself.
+type told struct {
+	allocations uint64 // objects since it began
+	goroutines  uint64
+	// collections is how often Go's collector ran; the broker alone tells.
+	collections uint64
+	// live is what the last collection left, in bytes, with half of the stacks and
+	// of the program's variables; 0 before the first collection.
+	live int64
+}
+
+// readMetrics asks the broker's status port.
+func readMetrics(ctx context.Context, address string) (told, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return told{}, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return told{}, err
+	}
+	defer response.Body.Close()
+	found := map[string]float64{
+		"go_memstats_mallocs_total": -1, "go_goroutines": -1, "go_gc_duration_seconds_count": -1, "go_memstats_next_gc_bytes": -1, "go_gc_gogc_percent": -1,
+	}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if _, wanted := found[name]; wanted {
+			if found[name], err = strconv.ParseFloat(text, 64); err != nil {
+				return told{}, err
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return told{}, err
+	}
+	for name, value := range found {
+		if value < 0 {
+			return told{}, fmt.Errorf("the broker's metrics have no %s", name)
+		}
+	}
+	t := told{
+		allocations: uint64(found["go_memstats_mallocs_total"]), goroutines: uint64(found["go_goroutines"]),
+		collections: uint64(found["go_gc_duration_seconds_count"]),
+	}
+	if t.collections > 0 {
+		// The next collection comes when the heap has grown by GOGC percent of what
+		// the last one left and of stacks and variables.
+		t.live = int64(found["go_memstats_next_gc_bytes"] / (1 + found["go_gc_gogc_percent"]/100))
+	}
+	return t, nil
+}
