@@ -186,13 +186,15 @@ func makePod(t *testing.T, namespace, name, annotation string, owner metav1.Obje
 	return pod
 }
 
-// label makes the operator be called for a namespace from now on.
+// label makes the operator be called for a namespace from now on: the API server
+// knows the label a little later than it takes it.
 func label(t *testing.T, namespace string) {
 	t.Helper()
 	patch := []byte(`{"metadata":{"labels":{"covered":"yes"}}}`)
 	if _, err := apiServer.CoreV1().Namespaces().Patch(t.Context(), namespace, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	admitted(t, namespace, "it has a broker", func(pod *corev1.Pod, err error) bool { return err == nil && brokerOf(pod) != nil })
 }
 
 // makeDeployment creates one with a ReplicaSet, as its controller would.

@@ -79,13 +79,13 @@ func bind(t *testing.T, name, template string) {
 	})
 }
 
-// admitted waits until a dry run of a pod comes out so.
+// admitted waits until a dry run of a pod that asks for a broker comes out so.
 func admitted(t *testing.T, namespace, what string, so func(*corev1.Pod, error) bool) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		pod, err := apiServer.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-"},
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		last = err
