@@ -34,8 +34,8 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	pod := &corev1.Pod{ObjectMeta: *found.template.ObjectMeta.DeepCopy(), Spec: found.template.Spec}
-	pod.Namespace = w.namespace
+	template := found.pod()
+	pod := template.pod
 	var e explanation
 	labels, labelsKnown := explainNamespace(ctx, t.client, w.namespace, &e)
 	if value, misplaced := found.own.GetAnnotations()[v1alpha1.InjectAnnotation]; misplaced {
@@ -44,7 +44,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	asked := explainAnnotation(pod, &e)
 	decision, _ := decide(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled) // that it is refused is what the trial tells
 	calls := explainInjection(ctx, t.client, w.namespace, labels, &e)
-	admitted, tried := t.create(ctx, &podTemplate{pod: pod, namespace: w.namespace}, pod.Annotations)
+	admitted, tried := t.create(ctx, template, pod.Annotations)
 	for _, warning := range t.warnings.take() {
 		e.add("warning", "%s", oneLine(warning))
 	}

@@ -49,6 +49,8 @@ type made struct {
 	template *corev1.PodTemplateSpec
 	// selector is by which labels its pods are known; nil where they are not.
 	selector *metav1.LabelSelector
+	// claims are the names of the claim templates of a StatefulSet.
+	claims []string
 	// revision is that of new pods of a StatefulSet.
 	revision string
 	// refused says why pods can't be created, if the workload tells.
@@ -75,7 +77,11 @@ func (w workload) made(ctx context.Context, client kubernetes.Interface) (made, 
 		if err != nil {
 			return made{}, err
 		}
-		return made{own: s, template: &s.Spec.Template, selector: s.Spec.Selector, revision: s.Status.UpdateRevision}, nil
+		m := made{own: s, template: &s.Spec.Template, selector: s.Spec.Selector, revision: s.Status.UpdateRevision}
+		for i := range s.Spec.VolumeClaimTemplates {
+			m.claims = append(m.claims, s.Spec.VolumeClaimTemplates[i].Name)
+		}
+		return m, nil
 	case kindDaemonSet:
 		d, err := client.AppsV1().DaemonSets(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if err != nil {
@@ -95,6 +101,14 @@ func (w workload) made(ctx context.Context, client kubernetes.Interface) (made, 
 		}
 		return made{own: c, template: &c.Spec.JobTemplate.Spec.Template}, nil
 	}
+}
+
+// pod is a new pod of the workload, less what its controller adds.
+func (m made) pod() *podTemplate {
+	namespace := m.own.GetNamespace()
+	pod := &corev1.Pod{ObjectMeta: *m.template.ObjectMeta.DeepCopy(), Spec: m.template.Spec}
+	pod.Namespace = namespace
+	return &podTemplate{pod: pod, namespace: namespace, claims: m.claims}
 }
 
 func ready(pod *corev1.Pod) bool {

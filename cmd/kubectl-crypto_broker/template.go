@@ -38,6 +38,9 @@ type podTemplate struct {
 	fields    map[string]any
 	pod       *corev1.Pod
 	namespace string
+	// claims are the names of the claim templates of a StatefulSet, of each of
+	// which its pods get a volume.
+	claims []string
 }
 
 // template finds the pod in a document; nil if its kind has none. The error is a
@@ -66,7 +69,21 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	if err := json.Unmarshal(data, pod); err != nil {
 		return nil, &webhook.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
 	}
-	return &podTemplate{fields, pod, namespace}, nil
+	return &podTemplate{fields, pod, namespace, d.claims()}, nil
+}
+
+// claims are the names of the claim templates in a StatefulSet.
+func (d document) claims() (names []string) {
+	spec, _ := d.object["spec"].(map[string]any)
+	templates, _ := spec["volumeClaimTemplates"].([]any)
+	for _, template := range templates {
+		fields, _ := template.(map[string]any)
+		metadata, _ := fields["metadata"].(map[string]any)
+		if name, _ := metadata["name"].(string); name != "" && d.text("kind") == "StatefulSet" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unreadable says what of a pod has another type than it should, with its path.

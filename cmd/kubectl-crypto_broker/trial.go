@@ -82,11 +82,18 @@ func (t trial) inject(ctx context.Context, p *podTemplate) (said []string, injec
 }
 
 // create makes the pod of a template as a dry run. The API server's refusal is
-// one of the pod.
+// one of the pod. The volumes of claims are added as the controller does, without
+// which what mounts them is refused; the claims need not be there.
 func (t trial) create(ctx context.Context, p *podTemplate, annotations map[string]string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "crypto-broker-dry-run-", Namespace: p.namespace, Labels: p.pod.Labels, Annotations: annotations},
 		Spec:       *p.pod.Spec.DeepCopy(),
+	}
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, p.ofClaim)
+	for _, claim := range p.claims {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim + "-crypto-broker-dry-run"},
+		}})
 	}
 	created, err := t.client.CoreV1().Pods(p.namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
@@ -99,6 +106,11 @@ func (t trial) create(ctx context.Context, p *podTemplate, annotations map[strin
 	default:
 		return nil, &webhook.Refusal{Problems: []string{"is refused: " + oneLine(err.Error())}}
 	}
+}
+
+// ofClaim tells the volumes that a StatefulSet makes of its claim templates.
+func (p *podTemplate) ofClaim(volume corev1.Volume) bool {
+	return slices.Contains(p.claims, volume.Name)
 }
 
 // whyNot says why the cluster gives a pod no broker.
@@ -160,7 +172,7 @@ func (p *podTemplate) essence(pod *corev1.Pod) ([]byte, error) {
 			!slices.ContainsFunc(p.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
 	}
 	spec := &bare.Spec
-	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return own(v.Name) })
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return own(v.Name) || p.ofClaim(v) })
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			containers[i].VolumeMounts = slices.DeleteFunc(containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return own(m.Name) })
