@@ -102,7 +102,10 @@ func startOperator() (*httptest.Server, error) {
 		if err := decoder.Decode(request, pod); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		if decision, err := webhook.Decide(pod, false); err != nil || !decision.Inject {
+		switch decision, err := webhook.Decide(pod, false); {
+		case err != nil:
+			return admission.Denied(err.Error())
+		case !decision.Inject:
 			return admission.Allowed("")
 		}
 		template := defaultTemplate()

@@ -16,6 +16,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
 // listed runs a command that lists pods and returns name, broker and set of each.
@@ -185,12 +187,13 @@ func restarted(t *testing.T, namespace string) (names []string) {
 func TestWorkloadsAreRestartedOneAtATime(t *testing.T) {
 	ns := uncovered(t)
 	for _, name := range []string{"a", "b", "fine"} {
-		set := makeDeployment(t, ns, name)
+		set := makeDeployment(t, ns, name, annotated(map[string]string{v1alpha1.InjectAnnotation: "true"}))
 		if name != "fine" {
 			makePod(t, ns, name, "true", set)
 		}
 	}
 	makePod(t, ns, "alone", "true", nil)
+	label(t, ns)
 	rollOut(t, ns, "")
 	code, stdout, stderr := plugin(t, "restart", "--missing", "-n", ns, "--dry-run")
 	if code != exitOK || stdout != "deployment/a in namespace "+ns+"\ndeployment/b in namespace "+ns+"\n" ||

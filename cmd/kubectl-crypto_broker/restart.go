@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
 // restartedAt is the annotation by which kubectl rollout restart makes new pods.
@@ -34,6 +36,10 @@ func newRestart(cluster *cluster) *cobra.Command {
 If one does not come up within --timeout, the command says why as far as the cluster tells, ends there with exit
 code 1 and leaves the others as they are. So it does when it is interrupted; a rollout that has begun goes on by
 itself, and kubectl rollout undo takes it back.
+
+Before anything is restarted, a pod of each workload's template is created as a dry run: where new pods are
+refused, a restart would only take old ones away. Where --missing or --outdated found the workload, the pod has to
+get a broker, too. Without the right to create pods it is told that this could not be tried, and the restart goes on.
 
 A rollout that is stuck, also one that exceeded its progress deadline, is no reason not to restart: the restart
 begins a new one. One that is paused, and pods that are renewed only when they are deleted (OnDelete), are told
@@ -70,7 +76,7 @@ cannot be restarted, such as a pod of its own or a job, is told and left alone.`
 		if err != nil {
 			return err
 		}
-		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout}
+		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout, forBroker: *missing || *outdated}
 		var all []workload
 		if len(arguments) > 0 {
 			all, err = parseWorkloads(arguments, namespace)
@@ -122,6 +128,9 @@ type restarter struct {
 	in        io.Reader
 	out, errs io.Writer
 	timeout   time.Duration
+	// forBroker is whether it is for brokers that they are restarted: new pods
+	// without one are none to restart for.
+	forBroker bool
 }
 
 // find lists the workloads whose pods miss their broker or have an old one.
@@ -155,7 +164,8 @@ func (r restarter) find(ctx context.Context, namespace string, missing, outdated
 }
 
 // check looks before anything is restarted whether everything can be: by what the
-// workload says, and by a restart as a dry run, which tells of missing rights.
+// workload says, by a restart as a dry run, which tells of missing rights, and by
+// a new pod as a dry run.
 func (r restarter) check(ctx context.Context, all []workload) error {
 	patch, err := restartPatch()
 	if err != nil {
@@ -176,6 +186,10 @@ func (r restarter) check(ctx context.Context, all []workload) error {
 		}
 		if err := w.patch(ctx, r.client, patch, metav1.DryRunAll); err != nil {
 			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.namespace, err))
+			continue
+		}
+		if err := r.try(ctx, w); err != nil {
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.namespace, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -183,6 +197,38 @@ func (r restarter) check(ctx context.Context, all []workload) error {
 	}
 	return nil
 }
+
+// try creates a new pod of the workload as a dry run: a StatefulSet and a
+// DaemonSet take a running pod away before they learn that its successor is
+// refused. A quota that is used up is told and no obstacle, for the pod that is
+// taken away makes room.
+func (r restarter) try(ctx context.Context, w workload) error {
+	found, err := w.made(ctx, r.client)
+	if err != nil {
+		return err
+	}
+	t, template := trial{client: r.client}, found.pod()
+	admitted, err := t.create(ctx, template, template.pod.Annotations)
+	var refusal *webhook.Refusal
+	switch {
+	case lacksRight(err):
+		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.namespace, oneLine(plain(err)))
+		return nil
+	case errors.As(err, &refusal) && strings.Contains(refusal.Error(), exceededQuota):
+		fmt.Fprintf(r.errs, noteMark+"as long as no pod of %s in namespace %s has ended, a new one %v\n", w, w.namespace, refusal)
+		return nil
+	case errors.As(err, &refusal):
+		return fmt.Errorf("a new pod of it %w", refusal)
+	case err != nil:
+		return fmt.Errorf("a new pod of it could not be tried: %w", err)
+	case r.forBroker && brokerOf(admitted) == nil:
+		return fmt.Errorf("a new pod of it gets no broker: %s", t.whyNot(ctx, template))
+	}
+	return nil
+}
+
+// exceededQuota is what the API server says where a ResourceQuota has no room.
+const exceededQuota = " exceeded quota: "
 
 // confirm asks whether to go on.
 func (r restarter) confirm(ctx context.Context, n int) error {

@@ -46,6 +46,15 @@ func podOf(app string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// newCluster is a fake cluster of these objects, which admits all pods as they are.
+func newCluster(objects ...runtime.Object) *fake.Clientset {
+	client := fake.NewClientset(objects...)
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, action.(clienttesting.CreateAction).GetObject(), nil
+	})
+	return client
+}
+
 // restartOf restarts deployments or statefulsets against a cluster of these
 // objects. rollOut is what the controllers do when one is restarted.
 func restartOf(ctx context.Context, client *fake.Clientset, timeout time.Duration, names ...string) (said, notes string, err error) {
@@ -87,7 +96,7 @@ func comesUp(d *appsv1.Deployment) {
 }
 
 func TestADeploymentThatExceededItsDeadlineIsRestarted(t *testing.T) {
-	client := fake.NewClientset(stuckDeployment("orders"))
+	client := newCluster(stuckDeployment("orders"))
 	controllers(client, comesUp)
 	said, notes, err := restartOf(t.Context(), client, time.Minute, "deploy/orders")
 	if err != nil || !strings.Contains(said, "1/1 deployment/orders in namespace shop: done") ||
@@ -126,7 +135,7 @@ func TestARolloutThatDoesNotComeUpSaysWhy(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			client := fake.NewClientset(test.objects...)
+			client := newCluster(test.objects...)
 			if test.rollOut != nil {
 				controllers(client, test.rollOut)
 			}
@@ -139,7 +148,7 @@ func TestARolloutThatDoesNotComeUpSaysWhy(t *testing.T) {
 }
 
 func TestAnInterruptLeavesTheRestAlone(t *testing.T) {
-	client := fake.NewClientset(stuckDeployment("a"), stuckDeployment("b"), stuckDeployment("c"))
+	client := newCluster(stuckDeployment("a"), stuckDeployment("b"), stuckDeployment("c"))
 	ctx, interrupt := context.WithCancel(t.Context())
 	controllers(client, func(*appsv1.Deployment) { interrupt() })
 	_, _, err := restartOf(ctx, client, time.Minute, "deploy/a", "deploy/b", "deploy/c")
@@ -150,7 +159,7 @@ func TestAnInterruptLeavesTheRestAlone(t *testing.T) {
 }
 
 func TestAnAPIServerThatIsAwayDoesNotEndARestart(t *testing.T) {
-	client := fake.NewClientset(stuckDeployment("orders"))
+	client := newCluster(stuckDeployment("orders"))
 	away := 0
 	controllers(client, func(d *appsv1.Deployment) { comesUp(d); away = 2 })
 	client.PrependReactor("get", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -167,7 +176,7 @@ func TestAnAPIServerThatIsAwayDoesNotEndARestart(t *testing.T) {
 }
 
 func TestARightThatIsMissingIsToldBeforeAnythingIsRestarted(t *testing.T) {
-	client := fake.NewClientset(stuckDeployment("a"), stuckDeployment("b"))
+	client := newCluster(stuckDeployment("a"), stuckDeployment("b"))
 	controllers(client, comesUp)
 	client.PrependReactor("patch", "deployments", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.(clienttesting.PatchActionImpl).Name != "b" {
@@ -178,6 +187,32 @@ func TestARightThatIsMissingIsToldBeforeAnythingIsRestarted(t *testing.T) {
 	said, _, err := restartOf(t.Context(), client, time.Minute, "deploy/a", "deploy/b")
 	const want = "nothing was restarted: deployment/b in namespace shop cannot be restarted: the right to patch deployments in namespace shop is missing (user jane)"
 	if err == nil || plain(err) != want || said != "" {
+		t.Errorf("found %v\n%s", err, said)
+	}
+}
+
+func TestWhatMayNotBeTriedIsToldAndRestarted(t *testing.T) {
+	client := newCluster(stuckDeployment("orders"))
+	controllers(client, comesUp)
+	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New(`User "jane" cannot create resource "pods" in API group "" in the namespace "shop"`))
+	})
+	said, notes, err := restartOf(t.Context(), client, time.Minute, "deploy/orders")
+	const want = "note: whether new pods of deployment/orders in namespace shop are admitted could not be tried: the right to create pods in namespace shop is missing (user jane)\n"
+	if err != nil || !strings.Contains(said, "1/1 deployment/orders in namespace shop: done") || !strings.Contains(notes, want) {
+		t.Errorf("found %v\n%s%s", err, said, notes)
+	}
+}
+
+func TestNothingIsRestartedWhereANewPodCannotBeTriedForAnotherReason(t *testing.T) {
+	client := newCluster(stuckDeployment("orders"))
+	controllers(client, comesUp)
+	client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+	said, _, err := restartOf(t.Context(), client, time.Minute, "deploy/orders")
+	const want = "nothing was restarted: deployment/orders in namespace shop cannot be restarted: a new pod of it could not be tried: connection refused"
+	if err == nil || err.Error() != want || said != "" {
 		t.Errorf("found %v\n%s", err, said)
 	}
 }
