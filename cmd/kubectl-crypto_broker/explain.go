@@ -184,7 +184,7 @@ func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
 func decide(pod *corev1.Pod, byDefault bool) (webhook.Decision, error) {
 	decision, refusal := webhook.Decide(pod, byDefault)
 	if refusal == nil && excluded(pod.Namespace) {
-		decision = webhook.Decision{Reason: "excluded namespace"}
+		decision = webhook.Decision{Reason: excludedNamespace}
 	}
 	return decision, refusal
 }

@@ -74,34 +74,49 @@ func explainInjection(ctx context.Context, client kubernetes.Interface, namespac
 	return calling{known: known, installed: webhook.installed}
 }
 
+// called is a webhook by which the operator injects, and where it is written.
+type called struct {
+	*admissionregistrationv1.MutatingWebhook
+	in *admissionregistrationv1.MutatingWebhookConfiguration
+}
+
+// injectingWebhooks are those of the operator.
+func injectingWebhooks(ctx context.Context, client kubernetes.Interface) (found []called, err error) {
+	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range configurations.Items {
+		configuration := &configurations.Items[i]
+		for j := range configuration.Webhooks {
+			if w := &configuration.Webhooks[j]; strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) {
+				found = append(found, called{w, configuration})
+			}
+		}
+	}
+	return found, nil
+}
+
 // explainWebhook tells whether the API server calls the operator.
 func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
-	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	webhooks, err := injectingWebhooks(ctx, client)
 	if err != nil {
 		e.add("webhook", "whether the operator is called is not known: %s", oneLine(plain(err)))
 		return calling{}
 	}
-	c := calling{known: true}
-	for i := range configurations.Items {
-		configuration := &configurations.Items[i]
-		for j := range configuration.Webhooks {
-			w := &configuration.Webhooks[j]
-			if !strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) {
-				continue
-			}
-			c.installed = true
-			if !selects(w.NamespaceSelector, namespaceLabels) {
-				continue
-			}
-			c.covers, c.since = true, configuration.CreationTimestamp
-			e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
-				w.Name, configuration.Name, configuration.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
-			if len(w.ClientConfig.CABundle) == 0 {
-				e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
-				c.broken = "the operator has not started yet, and " + until(failure(w.FailurePolicy))
-			}
-			return c
+	c := calling{known: true, installed: len(webhooks) > 0}
+	for _, w := range webhooks {
+		if !selects(w.NamespaceSelector, namespaceLabels) {
+			continue
 		}
+		c.covers, c.since = true, w.in.CreationTimestamp
+		e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
+			w.Name, w.in.Name, w.in.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
+		if len(w.ClientConfig.CABundle) == 0 {
+			e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
+			c.broken = "the operator has not started yet, and " + until(failure(w.FailurePolicy))
+		}
+		return c
 	}
 	if c.installed {
 		e.add("webhook", "the operator's webhook leaves out namespace %s", namespace)

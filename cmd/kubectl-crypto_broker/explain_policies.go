@@ -22,7 +22,7 @@ import (
 // one. besides is whether there is a webhook, too, so that it goes without saying
 // that there is no policy.
 func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, besides bool, e *explanation) calling {
-	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	policies, err := injectingPolicies(ctx, client)
 	switch {
 	case apierrors.IsNotFound(err):
 		if !besides {
@@ -33,14 +33,9 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 		e.add("policy", "whether the API server injects by a policy is not known: %s", oneLine(plain(err)))
 		return calling{}
 	}
-	c := calling{known: true, policy: true}
-	for i := range policies.Items {
-		policy := &policies.Items[i]
-		if !injects(policy) {
-			continue
-		}
-		c.installed = true
-		if constraints := policy.Spec.MatchConstraints; constraints != nil && !selects(constraints.NamespaceSelector, namespaceLabels) {
+	c := calling{known: true, policy: true, installed: len(policies) > 0}
+	for _, policy := range policies {
+		if !selects(namespacesOf(policy), namespaceLabels) {
 			continue
 		}
 		c.covers, c.since = true, policy.CreationTimestamp
@@ -54,10 +49,28 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 	return c
 }
 
-// injects tells the policies that put brokers in.
-func injects(policy *admissionregistrationv1.MutatingAdmissionPolicy) bool {
-	kind := policy.Spec.ParamKind
-	return kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/")
+// injectingPolicies are those that put brokers in. That a Kubernetes has no such
+// policies is an error of the API server, NotFound.
+func injectingPolicies(ctx context.Context, client kubernetes.Interface) (found []*admissionregistrationv1.MutatingAdmissionPolicy, err error) {
+	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range policies.Items {
+		kind := policies.Items[i].Spec.ParamKind
+		if kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+			found = append(found, &policies.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// namespacesOf is what a policy selects namespaces by, nil for all.
+func namespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
+	if constraints := policy.Spec.MatchConstraints; constraints != nil {
+		return constraints.NamespaceSelector
+	}
+	return nil
 }
 
 // explainBinding tells whether the policy is in force, and with which template.

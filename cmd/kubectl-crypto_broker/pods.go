@@ -22,7 +22,7 @@ func newPods(cluster *cluster) *cobra.Command {
   BROKER    current   the one that a new pod would get now (tried by creating a pod as a dry run)
             outdated  another one: its workload can be restarted when it suits
             present   there is one; what a new pod would get could not be found out
-            missing   there is none, though the pod asks for one
+            missing   there is none, though the pod asks for one and its namespace is not left out
             none      there is none and none is wanted (with --all)
   SET       updated   the broker serves the namespace's set of profiles
             partial   it does, without profiles that it can't read
@@ -43,7 +43,8 @@ func newMissing(cluster *cluster) *cobra.Command {
 		Use:   "missing",
 		Short: "List pods that should have a broker and have none",
 		Long: `Lists pods that ask for a broker and have none: they were created while the operator could not be called,
-or before the annotation or the label of their namespace was there. Restarting their workload brings it.`,
+or before the annotation or the label of their namespace was there. Restarting their workload brings it. Pods in
+namespaces that the operator's webhooks or policies leave out miss nothing; where these may not be read, that is told.`,
 		Example: `  ` + name + ` missing -A
   ` + name + ` restart --missing -n shop`,
 		Args: noArguments,
@@ -103,6 +104,9 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 		}
 		if only != "" && len(rows) == 0 && len(notes) > 0 {
 			return errFound // that it is not known, as the notes say
+		}
+		if note := doubt(rows); note != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), noteMark+note)
 		}
 		return output.write(cmd.OutOrStdout(), cmd.ErrOrStderr(), rows, cluster.allNamespaces)
 	}

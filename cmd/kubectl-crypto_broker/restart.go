@@ -142,11 +142,14 @@ func (r restarter) find(ctx context.Context, namespace string, missing, outdated
 	for _, note := range notes {
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
-	for _, row := range rows {
+	rows = slices.DeleteFunc(rows, func(row row) bool {
 		concerned := missing && row.Broker == brokerMissing || outdated && row.Broker == brokerOutdated
-		if !concerned {
-			continue
-		}
+		return !concerned
+	})
+	if note := doubt(rows); note != "" {
+		fmt.Fprintln(r.errs, noteMark+note)
+	}
+	for _, row := range rows {
 		w, can := row.owner.workload()
 		if !can {
 			of := row.Workload

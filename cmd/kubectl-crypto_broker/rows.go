@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -60,6 +61,10 @@ type row struct {
 	Note string `json:"note,omitempty"`
 
 	owner owner
+	// leftOut is whether no new pod of its namespace gets a broker.
+	leftOut bool
+	// doubt says why that is not known, empty if it is.
+	doubt string
 }
 
 // askers is how many brokers are asked at a time.
@@ -85,23 +90,28 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 	case err != nil:
 		return nil, nil, err
 	}
-	labelled, err := s.labelled(ctx, namespace)
+	namespaces, err := s.namespaces(ctx, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil, fmt.Errorf("there is no namespace %q", namespace)
 	case err != nil:
-		notes = append(notes, "which namespaces ask for brokers by label is not known, so pods may be missing here: "+oneLine(plain(err)))
+		notes = append(notes, "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: "+oneLine(plain(err)))
 	}
+	reach := newReach(ctx, s.client, namespaces)
 	owners := newOwners(s.client)
 	sets := newSets(s.client)
 	var asked []int // rows of brokers to ask
 	var live []*corev1.Pod
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if ended(pod) || excluded(pod.Namespace) {
+		if ended(pod) {
 			continue
 		}
-		r := describe(pod, labelled[pod.Namespace])
+		leftOut, unknown := reach.leavesOut(pod.Namespace)
+		r := describe(pod, namespaces[pod.Namespace][v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, leftOut)
+		if unknown != nil {
+			r.doubt = oneLine(plain(unknown))
+		}
 		if r.Broker == brokerNone && !s.all {
 			continue
 		}
@@ -135,23 +145,24 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 	return rows, notes, nil
 }
 
-// labelled are the namespaces that ask for brokers by their label.
-func (s survey) labelled(ctx context.Context, namespace string) (map[string]bool, error) {
-	all := map[string]bool{}
+// namespaces are the labels of namespaces, by which these ask for brokers and are
+// selected.
+func (s survey) namespaces(ctx context.Context, namespace string) (map[string]labels.Set, error) {
+	all := map[string]labels.Set{}
 	if namespace != "" {
 		ns, err := s.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if err != nil {
 			return all, err
 		}
-		all[namespace] = isLabelled(ns)
+		all[namespace] = ns.Labels
 		return all, nil
 	}
-	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.InjectionLabel + "=" + v1alpha1.InjectionEnabled})
+	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return all, err
 	}
 	for i := range list.Items {
-		all[list.Items[i].Name] = true
+		all[list.Items[i].Name] = list.Items[i].Labels
 	}
 	return all, nil
 }
@@ -165,13 +176,14 @@ func isLabelled(ns *corev1.Namespace) bool {
 const tries = 5
 
 // judgeTemplates tells current brokers from outdated ones, by what a new pod
-// would get. That is the same in all namespaces.
+// would get. That is the same in all namespaces but those that are left out, where
+// it would get none. One that gets a broker proves of its namespace that it is not.
 func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.Pod) (notes []string) {
 	var asked []string
 	var now *corev1.Pod
 	var err error
 	for _, r := range rows {
-		if r.Broker != brokerPresent || slices.Contains(asked, r.Namespace) {
+		if r.Broker != brokerPresent || r.leftOut || slices.Contains(asked, r.Namespace) {
 			continue
 		}
 		asked = append(asked, r.Namespace)
@@ -186,7 +198,10 @@ func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.P
 		return nil
 	}
 	for i := range rows {
-		if rows[i].Broker != brokerPresent {
+		if rows[i].Namespace == asked[len(asked)-1] {
+			rows[i].doubt = ""
+		}
+		if rows[i].Broker != brokerPresent || rows[i].leftOut {
 			continue
 		}
 		rows[i].Broker = brokerCurrent
@@ -197,13 +212,20 @@ func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.P
 	return nil
 }
 
-// describe tells what a pod says by itself.
-func describe(pod *corev1.Pod, byDefault bool) row {
-	r := row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: brokerNone}
+// describe tells what a pod says by itself. leftOut is whether its namespace is
+// left out.
+func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
+	r := row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: brokerNone, leftOut: leftOut}
+	if leftOut {
+		r.Note = excludedNamespace
+	}
 	if broker := brokerOf(pod); broker != nil {
 		r.Broker, r.Image = brokerPresent, broker.Image
 		stamp := pod.Annotations[v1alpha1.InjectedAnnotation]
 		r.Version = stamp[:max(0, strings.LastIndex(stamp, "/"))]
+		return r
+	}
+	if leftOut {
 		return r
 	}
 	decision, err := webhook.Decide(pod, byDefault)
@@ -230,9 +252,4 @@ func brokerOf(pod *corev1.Pod) *corev1.Container {
 
 func ended(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// excluded tells the namespaces that are never injected into.
-func excluded(namespace string) bool {
-	return namespace == v1alpha1.SystemNamespace || namespace == v1alpha1.NodeLeaseNamespace
 }

@@ -122,7 +122,7 @@ func (t trial) whyNot(ctx context.Context, p *podTemplate) string {
 	decision, err := webhook.Decide(p.pod, labelled)
 	switch {
 	case err == nil && !decision.Inject && excluded(p.namespace):
-		return "excluded namespace"
+		return excludedNamespace
 	case err == nil && !decision.Inject:
 		return decision.Reason
 	default:

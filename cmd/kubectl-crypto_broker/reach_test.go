@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// operatorWebhook selects all namespaces but some, by their names, as that of the
+// chart does.
+func operatorWebhook(but ...string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	const name = "annotated.inject.cryptobroker.io"
+	return &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionregistrationv1.MutatingWebhook{{Name: name, NamespaceSelector: butFor(but...)}},
+	}
+}
+
+func butFor(names ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: names}}}
+}
+
+// namespaceNamed has the label that each namespace has.
+func namespaceNamed(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}}
+}
+
+// lacks makes a fake cluster refuse to list what the user has no right to.
+func lacks(client *fake.Clientset, resource string) {
+	client.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(`User "jane" cannot list resource "`+resource+`" in API group "" at the cluster scope`))
+	})
+}
+
+func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
+	policy := func(kind string, selector *metav1.LabelSelector) runtime.Object {
+		return &admissionregistrationv1.MutatingAdmissionPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: "policy"},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind},
+				MatchConstraints: &admissionregistrationv1.MatchResources{NamespaceSelector: selector},
+			},
+		}
+	}
+	const right = "which namespaces are left out is not known, so pods may be listed that no restart gives a broker: the right to list "
+	tests := map[string]struct {
+		installed runtime.Object
+		lacks     string
+		missing   string
+		doubt     string
+		notes     string
+	}{
+		"a webhook that leaves some out":      {operatorWebhook("kube-system", "operator", "legacy"), "", "shop", "", ""},
+		"a webhook for all":                   {operatorWebhook("kube-system"), "", "legacy operator shop", "", ""},
+		"a policy that leaves some out":       {policy("InjectionTemplate", butFor("kube-system", "operator")), "", "legacy shop", "", ""},
+		"nothing that is installed":           {namespaceNamed("elsewhere"), "", "legacy operator shop", "", ""},
+		"a policy of another":                 {policy("ConfigMap", butFor("shop")), "", "legacy operator shop", "", ""},
+		"webhooks that may not be read":       {operatorWebhook("operator"), "mutatingwebhookconfigurations", "legacy operator shop", right + "mutatingwebhookconfigurations is missing (user jane)", ""},
+		"policies that may not be read":       {operatorWebhook("operator"), "mutatingadmissionpolicies", "legacy operator shop", right + "mutatingadmissionpolicies is missing (user jane)", ""},
+		"policies that nobody has to ask for": {operatorWebhook("kube-system"), "mutatingadmissionpolicies", "legacy operator shop", "", ""},
+		"namespaces that may not be read":     {operatorWebhook("operator"), "namespaces", "legacy operator shop", "", "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: the right to list namespaces is missing (user jane)"},
+	}
+	for sentence, test := range tests {
+		t.Run(sentence, func(t *testing.T) {
+			objects := []runtime.Object{test.installed}
+			for _, name := range []string{"kube-system", "legacy", "operator", "shop"} {
+				objects = append(objects, namespaceNamed(name),
+					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}}})
+			}
+			client := fake.NewClientset(objects...)
+			if test.lacks != "" {
+				lacks(client, test.lacks)
+			}
+			rows, notes, err := survey{client: client, all: true}.rows(t.Context(), "", "")
+			if err != nil || len(rows) != 4 {
+				t.Fatalf("found %+v, %v", rows, err)
+			}
+			var missing []string
+			for _, r := range rows {
+				switch {
+				case r.Broker == brokerMissing:
+					missing = append(missing, r.Namespace)
+				case r.Broker != brokerNone || r.Note != excludedNamespace:
+					t.Errorf("found %+v", r)
+				}
+			}
+			if strings.Join(missing, " ") != test.missing || doubt(rows) != test.doubt || strings.Join(notes, "\n") != test.notes {
+				t.Errorf("found %q, %q, %q", missing, doubt(rows), notes)
+			}
+		})
+	}
+}
+
+func TestANewPodThatGetsABrokerShowsThatItsNamespaceIsNotLeftOut(t *testing.T) {
+	asks := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asks", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}}}
+	for judge, want := range map[bool]bool{false: true, true: false} {
+		client := fake.NewClientset(namespaceNamed("shop"), asks, injectedPod("shop", "broker:1"))
+		lacks(client, "mutatingwebhookconfigurations")
+		onlyIn(client, "shop")
+		rows, notes, err := survey{client: client, judge: judge}.rows(t.Context(), "shop", "")
+		if err != nil || len(notes) > 0 || len(rows) != 2 || doubt(rows) != "" != want {
+			t.Errorf("judged %t: found %q, %+v, %q, %v", judge, doubt(rows), rows, notes, err)
+		}
+	}
+}
+
+func TestABrokerIsOutdatedOnlyWhereANewPodWouldGetOne(t *testing.T) {
+	client := fake.NewClientset(operatorWebhook("operator"), namespaceNamed("operator"), namespaceNamed("shop"), injectedPod("operator", "broker:1"), injectedPod("shop", "broker:1"))
+	asked := onlyIn(client, "shop")
+	rows, notes, err := survey{client: client, judge: true}.rows(t.Context(), "", "")
+	if err != nil || len(notes) > 0 || len(rows) != 2 || rows[0].Broker != brokerPresent || rows[0].Note != excludedNamespace || rows[1].Broker != brokerOutdated || *asked != 1 {
+		t.Errorf("found %+v, %q, %v after %d dry runs", rows, notes, err, *asked)
+	}
+}
+
+func TestWhereNothingInjectsItIsSaidThatAgeIsNotKnown(t *testing.T) {
+	client := fake.NewClientset(injectedPod("shop", "broker:1"))
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return true, action.(clienttesting.CreateAction).GetObject(), nil
+	})
+	rows, notes, err := survey{client: client, judge: true}.rows(t.Context(), "", "")
+	want := []string{"which brokers are outdated is not known: " + errNotInjected.Error()}
+	if err != nil || len(rows) != 1 || rows[0].Broker != brokerPresent || !slices.Equal(notes, want) {
+		t.Errorf("found %+v, %q, %v", rows, notes, err)
+	}
+}
