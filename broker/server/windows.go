@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,7 +197,7 @@ func (c *callerConn) Write(b []byte) (int, error) {
 	defer w.mu.Unlock()
 	all := b
 	if len(w.begun) > 0 {
-		all = append(w.begun, b...)
+		all = slices.Concat(w.begun, b)
 	}
 	out, rest := c.sift(all)
 	w.begun = append([]byte(nil), rest...) // since b is the caller's

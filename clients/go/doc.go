@@ -14,7 +14,7 @@
 // seconds, see WithRetryBudget) or its context ends. So a program may start before
 // its broker does, and a broker may be killed and started again without a call
 // being lost. Other errors are never tried again. A try lasts as long as its context
-// allows, or until the broker has not answered a ping of the connection for 30
+// allows, or until the broker has not answered a ping of the connection for 90
 // seconds, as one does that was stopped.
 //
 // All operations are safe to repeat, since a broker keeps nothing of them. Where

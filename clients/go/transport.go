@@ -30,8 +30,9 @@ const (
 	// connectTime is how long a broker may take to greet.
 	connectTime = 5 * time.Second
 	// pingAfter and pingTimeout find a broker that has stopped to run while calls
-	// wait for it.
-	pingAfter, pingTimeout = 20 * time.Second, 10 * time.Second
+	// wait for it. One whose memory others fill may read nothing of a connection for
+	// a minute, which is what it gives them.
+	pingAfter, pingTimeout = 20 * time.Second, 70 * time.Second
 )
 
 func (c *Client) dial() (*grpc.ClientConn, error) {
