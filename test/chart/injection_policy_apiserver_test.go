@@ -9,7 +9,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -228,80 +227,6 @@ func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 	if diff := cmp.Diff(once.Spec, submit(once).Spec); diff != "" {
 		t.Errorf("a second pass changes the pod (-once +twice):\n%s", diff)
 	}
-}
-
-func TestThePolicyRefusesWithASentence(t *testing.T) {
-	admin := startPolicyServer(t)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	create(t, admin, namespace)
-	annotated := func(pairs ...string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) {
-			for i := 0; i < len(pairs); i += 2 {
-				pod.Annotations["cryptobroker.io/"+pairs[i]] = pairs[i+1]
-			}
-		}
-	}
-	tests := map[string]struct {
-		change func(*corev1.Pod)
-		want   string
-	}{
-		"another value than true or false":    {annotated("inject", "yes"), `found "yes", expected "true" to get a broker or "false" to get none`},
-		"a misspelt annotation":               {annotated("profile", "Default"), "metadata.annotations[cryptobroker.io/profile]: found an annotation that is unknown"},
-		"a container that is not there":       {annotated("containers", "app,other"), `found "app,other", expected names of containers of the pod`},
-		"a container twice":                   {annotated("containers", "app,app"), `found "app,app", expected names of containers of the pod`},
-		"profiles of a container not there":   {annotated("profiles.other", "Default"), "found cryptobroker.io/profiles.other, expected only containers of the pod"},
-		"an empty name of a profile":          {annotated("profiles", "Default,"), "expected names of profiles separated by single commas"},
-		"a profile of one that is not of all": {annotated("profiles", "Default", "profiles.app", "Other"), "expected some of the profiles in cryptobroker.io/profiles"},
-		"profiles of one where processes meet": {func(pod *corev1.Pod) {
-			annotated("profiles.app", "Default")(pod)
-			pod.Spec.ShareProcessNamespace = ptr.To(true)
-		}, "so that they cannot be told apart"},
-		"a path that is not absolute":  {annotated("socket-path", "tmp"), `found "tmp", expected an absolute path`},
-		"a path with dots":             {annotated("socket-path", "/tmp/../etc"), `found "/tmp/../etc", expected an absolute path`},
-		"a path in /proc":              {annotated("socket-path", "/proc/1"), "outside of /proc, /sys, /dev"},
-		"a quantity that is none":      {annotated("cpu-request", "much"), "expected a quantity"},
-		"too little memory":            {annotated("memory-limit", "16Mi", "memory-request", "16Mi"), "expected at least 32Mi"},
-		"a request above the limit":    {annotated("memory-request", "256Mi"), "must be less than or equal to memory limit"},
-		"another log level":            {annotated("log-level", "trace"), `found "trace", expected debug, info, warn or error`},
-		"an image that is not allowed": {annotated("image", "registry.example/broker:1.2.3-evil"), "expected one of the images that the operator allows, letter by letter"},
-		"a port below 1024":            {annotated("metrics-port", "80"), `found "80", expected a port from 1024 to 65535`},
-		"a port that is none":          {annotated("metrics-port", "http"), `found "http", expected a port from 1024 to 65535`},
-		"a port that the app declares": {func(pod *corev1.Pod) {
-			annotated("metrics-port", "8080")(pod)
-			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
-		}, "a port that no other container declares"},
-		"keys that can't be a Secret":   {annotated("keys", "Keys!"), `found "Keys!", expected names of Secrets`},
-		"a pull secret that can't be":   {annotated("image-pull-secret", "A B"), "expected the name of a Secret"},
-		"an app with the broker's name": {func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer }, `found the name "crypto-broker", expected another name`},
-		"a broker that it brings itself": {func(pod *corev1.Pod) {
-			pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: "example.com/evil:1"}}
-		}, `found a container "crypto-broker" that is not the one that is added`},
-		"a volume of the broker's that it brings itself": {func(pod *corev1.Pod) {
-			pod.Spec.Volumes = []corev1.Volume{{Name: "crypto-broker-keys-1", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		}, "found a volume whose name begins with"},
-		"a mount of the broker's profiles": {func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.ProfilesVolume, MountPath: "/profiles"}}
-		}, "found a mount of a volume of the broker"},
-	}
-	for _, name := range slices.Sorted(maps.Keys(tests)) {
-		test := tests[name]
-		t.Run(name, func(t *testing.T) {
-			pod := plainPod(namespace.Name, "pod")
-			pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
-			test.change(pod)
-			err := admin.Create(t.Context(), pod, client.DryRunAll)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("found %v, expected a refusal that says %s", err, test.want)
-			}
-		})
-	}
-	t.Run("a pod that did not ask may have what names it likes", func(t *testing.T) {
-		pod := plainPod(namespace.Name, "pod")
-		pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer
-		if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestThePolicyTellsBrokersWhomToTrustAndWhere(t *testing.T) {

@@ -41,14 +41,22 @@ resourceRules:
 - name: listed
   expression: >-
     'cryptobroker.io/containers' in variables.annotations
-    ? variables.annotations['cryptobroker.io/containers'].split(',').map(n, n.trim()) : variables.names
-- name: socketDirectory
+    ? variables.annotations['cryptobroker.io/containers'].split(',', 101).map(n, n.trim()) : variables.names
+- name: askedDirectory
   expression: variables.annotations[?'cryptobroker.io/socket-path'].orValue('/tmp/open-crypto-broker')
+- name: directoryFits
+  expression: >-
+    size(bytes(variables.askedDirectory)) <= 81 && variables.askedDirectory.matches(r'^(/[\pL\pM\pN\pP\pS ]+)+$') &&
+    !variables.askedDirectory.matches('//|/$|[:$]|/[.]{1,2}(/|$)|^/(proc|sys|dev)(/|$)')
+- name: socketDirectory
+  expression: "variables.directoryFits ? variables.askedDirectory : '/tmp/open-crypto-broker'"
 - name: askedPort
   expression: variables.annotations[?'cryptobroker.io/metrics-port'].orValue('')
-- name: statusPort
+- name: portFits
   expression: >-
-    variables.askedPort.matches('^[0-9]{4,5}$') ? int(variables.askedPort) : int(params.spec.statusPort)
+    variables.askedPort.matches('^0*[1-9][0-9]{3,4}$') && int(variables.askedPort) >= 1024 && int(variables.askedPort) <= 65535
+- name: statusPort
+  expression: "variables.portFits ? int(variables.askedPort) : int(params.spec.statusPort)"
 # Ports that containers declare, as the broker can't open them.
 - name: portDeclared
   expression: >-
@@ -62,10 +70,39 @@ resourceRules:
   expression: "!variables.hostNetwork && !variables.portDeclared"
 - name: sharesProcesses
   expression: object.spec.?hostPID.orValue(false) || object.spec.?shareProcessNamespace.orValue(false)
-- name: keys
+- name: askedKeys
   expression: >-
     'cryptobroker.io/keys' in variables.annotations
-    ? variables.annotations['cryptobroker.io/keys'].split(',').map(n, n.trim()) : []
+    ? variables.annotations['cryptobroker.io/keys'].split(',', 101).map(n, n.trim()) : []
+- name: keysFit
+  expression: >-
+    size(variables.askedKeys) <= 100 && size(variables.askedKeys.distinct()) == size(variables.askedKeys) &&
+    variables.askedKeys.all(n, !format.dns1123Subdomain().validate(n).hasValue())
+- name: keys
+  expression: "variables.keysFit ? variables.askedKeys : []"
+- name: images
+  expression: "[string(params.spec.container.image)] + params.spec.?allowedImages.orValue([]).map(i, string(i))"
+- name: askedImage
+  expression: variables.annotations[?'cryptobroker.io/image'].orValue(variables.images[0])
+- name: image
+  expression: "variables.askedImage in variables.images ? variables.askedImage : variables.images[0]"
+# Amounts, which are annotations without their prefix. CPU counts in thousandths and
+# memory in bytes; a number that is not whole leaves more than a double is wrong by.
+- name: askedAmounts
+  expression: >-
+    ['cpu-request', 'cpu-limit', 'memory-request', 'memory-limit'].filter(a, 'cryptobroker.io/' + a in variables.annotations)
+- name: amounts
+  expression: >-
+    variables.askedAmounts.filter(a, isQuantity(variables.annotations['cryptobroker.io/' + a])).filter(a,
+    [quantity(variables.annotations['cryptobroker.io/' + a]).asApproximateFloat() * (a.startsWith('cpu') ? 1000.0 : 1.0) + 1e-7].all(n,
+    n >= (a.startsWith('cpu') ? 1.0 : 33554432.0) && (n >= 1e15 || n - double(int(n)) < 2e-7)))
+# Resources of which more would be requested than the limit allows.
+- name: exceeded
+  expression: >-
+    ['cpu', 'memory'].filter(r, variables.amounts.exists(a, a.startsWith(r)) && [['request', 'limit'].map(k, quantity(r + '-' + k in variables.amounts
+    ? variables.annotations['cryptobroker.io/' + r + '-' + k]
+    : string(params.spec.container.?resources[?(k + 's')][?r].orValue('0'))))].exists(q,
+    sign(q[1]) > 0 && q[0].isGreaterThan(q[1])))
 {{- end }}
 
 {{/*
@@ -77,7 +114,7 @@ The broker's arguments; made from variables.callers, the containers with a socke
   expression: >-
     variables.callers.filter(n, 'cryptobroker.io/profiles.' + n in variables.annotations || 'cryptobroker.io/profiles' in variables.annotations)
     .map(n, n + '=' + variables.annotations[?'cryptobroker.io/profiles.' + n].or(variables.annotations[?'cryptobroker.io/profiles']).orValue('')
-    .split(',').map(p, p.trim()).join(',')).join(';')
+    .split(',', 101).map(p, p.trim()).join(',')).join(';')
 # Kubernetes declares the field UID and gives it as uid.
 - name: home
   expression: dyn(namespaceObject).metadata
