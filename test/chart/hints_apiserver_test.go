@@ -55,6 +55,7 @@ func warningsOf(ctx context.Context, object client.Object) (hints []string, err 
 }
 
 func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
+	const windows = "found cryptobroker.io/inject on a pod for Windows, which gets no broker, expected one for Linux: brokers run on Linux alone"
 	const lacks = "and no cryptobroker.io/inject, without which the pod gets no broker"
 	pod := func(namespace string, annotations map[string]string) *corev1.Pod {
 		object := plainPod(namespace, "pod")
@@ -113,6 +114,44 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 				return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: "a", Annotations: asked}, Spec: job(nil)}
 			},
 			want: "it belongs to the template of the pods, spec.template.metadata.annotations",
+		},
+		"a pod for Windows that asks": {
+			object: func(n string) client.Object {
+				object := pod(n, asked)
+				object.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+				return object
+			},
+			want: "metadata.annotations: " + windows,
+		},
+		"a pod for Windows that asks in a labelled namespace": {
+			object: func(n string) client.Object {
+				object := pod(n, asked)
+				object.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+				return object
+			},
+			labelled: true,
+			want:     "metadata.annotations: " + windows,
+		},
+		"a pod for Windows that declines": {object: func(n string) client.Object {
+			object := pod(n, map[string]string{v1alpha1.InjectAnnotation: "false"})
+			object.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+			return object
+		}},
+		"a pod for Windows that does not ask, in a labelled namespace": {
+			object: func(n string) client.Object {
+				object := pod(n, nil)
+				object.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+				return object
+			},
+			labelled: true,
+		},
+		"a Deployment of pods for Windows, by their nodes, that asks": {
+			object: func(n string) client.Object {
+				object := deployment(n, nil, asked)
+				object.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "windows"}
+				return object
+			},
+			want: "spec.template.metadata.annotations: " + windows,
 		},
 		"a CronJob whose template has a misspelt annotation": {
 			object: func(n string) client.Object {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -108,6 +109,25 @@ func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
 				t.Errorf("%s: found no message for\n%s", name, validation.Expression)
 			}
 		}
+	}
+}
+
+func TestHintsAreTheSameInBothWaysOfInjection(t *testing.T) {
+	hints := func(arguments ...string) map[string]any {
+		found := map[string]any{}
+		for _, object := range renderChart(t, arguments...) {
+			if slices.Contains(hintNames, object.GetName()) {
+				found[identity(object)] = object.Object
+			}
+		}
+		return found
+	}
+	byWebhook := hints()
+	if want := 2 * len(hintNames); len(byWebhook) != want {
+		t.Errorf("found %d policies and bindings, expected %d", len(byWebhook), want)
+	}
+	if diff := cmp.Diff(byWebhook, hints("--set", "injection.mode=policy")); diff != "" {
+		t.Errorf("(-webhook +policy):\n%s", diff)
 	}
 }
 
