@@ -5,9 +5,14 @@
 package chart
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -132,6 +137,36 @@ func podWithFinalizer(namespace, name string) *corev1.Pod {
 	return pod
 }
 
+// debuggingAdmin is a namespaceAdmin who may add ephemeral containers, too, which
+// the ClusterRole admin does not include.
+func debuggingAdmin(t *testing.T, namespace string) client.Client {
+	t.Helper()
+	const name = "debug-pods"
+	c := namespaceAdmin(t, namespace)
+	create(t, clusterAdmin(t), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "patch", "update"}}},
+	})
+	create(t, clusterAdmin(t), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "admin-of-" + namespace}},
+	})
+	eventually(t, "the right to debug pods", func(ctx context.Context) error {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Resource: "pods", Subresource: "ephemeralcontainers", Verb: "update"},
+		}}
+		if err := c.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return fmt.Errorf("found %+v, expected the request to be allowed", review.Status)
+		}
+		return nil
+	})
+	return c
+}
+
 func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 	patch := func(document string) func(*testing.T, client.Client, *corev1.Pod) error {
 		return func(t *testing.T, c client.Client, pod *corev1.Pod) error {
@@ -160,6 +195,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 	tests := map[string]struct {
 		newPod  func(namespace, name string) *corev1.Pod
 		call    func(*testing.T, client.Client, *corev1.Pod) error
+		status  bool // that call writes the status
 		refusal string
 	}{
 		"the broker's image": {
@@ -199,6 +235,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"the snapshot, through the status": {
 			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
+			status:  true,
 			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"a snapshot where there was none": {
@@ -216,10 +253,12 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"the digest, through the status": {
 			call:    patchStatus(`{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:0.9"}}}`),
+			status:  true,
 			refusal: "the annotation cryptobroker.io/profiles-digest is written by the Crypto Broker Operator alone",
 		},
 		"the status, as a kubelet does": {
-			call: patchStatus(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`),
+			call:   patchStatus(`{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`),
+			status: true,
 		},
 		"its debug container": {
 			call: debug(nil),
@@ -274,17 +313,32 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 			call:   debug(nil),
 		},
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			namespace := namespaceFor(t, nil)
-			newPod := test.newPod
-			if newPod == nil {
-				newPod = brokerPod
-			}
-			pod := newPod(namespace, "pod")
-			create(t, clusterAdmin(t), pod)
-			// With every right, for a policy knows no exception.
-			verdict(t, test.call(t, clusterAdmin(t), pod), test.refusal)
-		})
+	type user struct {
+		client    client.Client
+		namespace string
+		// status is set for one who may write the status of pods.
+		status bool
+	}
+	shop := namespaceFor(t, nil)
+	for who, user := range map[string]user{
+		"by who administers the namespace":                  {client: debuggingAdmin(t, shop), namespace: shop},
+		"with every right, for a policy knows no exception": {client: clusterAdmin(t), namespace: namespaceFor(t, nil), status: true},
+	} {
+		for name, test := range tests {
+			t.Run(name+", "+who, func(t *testing.T) {
+				newPod := test.newPod
+				if newPod == nil {
+					newPod = brokerPod
+				}
+				pod := newPod(user.namespace, "")
+				pod.GenerateName = "pod-"
+				create(t, clusterAdmin(t), pod)
+				refusal := test.refusal
+				if test.status && !user.status {
+					refusal = `cannot patch resource "pods/status"`
+				}
+				verdict(t, test.call(t, user.client, pod), refusal)
+			})
+		}
 	}
 }
