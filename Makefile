@@ -117,7 +117,7 @@ fuzz: ## Fuzz each target for FUZZTIME (2m): profiles, subjects, PEM, requests f
 test-apiserver: ## Run the tests against a real API server and etcd.
 	hack/cluster/cluster build
 	hack/tools/build helm kustomize >/dev/null
-	go test -tags apiserver -timeout 20m ./api/... ./controllers/... ./webhook/... ./cmd/... ./test/chart/...
+	go test -tags apiserver -count=1 -timeout 20m ./api/... ./controllers/... ./webhook/... ./cmd/... ./test/chart/...
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.
