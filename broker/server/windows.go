@@ -135,6 +135,7 @@ func (c *callerConn) allow(stream, size uint32) bool {
 	if a == nil {
 		return true // a unary call
 	}
+	a.release() // of the message before, if nobody said that it was served
 	bytes := min(int64(size), m.arrivingTotal)
 	if m.arriving.TryAcquire(bytes) {
 		a.take(bytes)

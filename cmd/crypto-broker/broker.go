@@ -51,6 +51,10 @@ type broker struct {
 	timeout time.Duration
 	stderr  io.Writer
 	conn    *grpc.ClientConn
+	// patience runs while a call whose input is read meanwhile waits for the broker,
+	// and ends it; nil for the others, which have a deadline.
+	patience *time.Timer
+	lasting  bool // whether there is one
 	// unreachable is the error of the last attempt to connect, nil once one worked.
 	unreachable atomic.Pointer[error]
 }
@@ -104,7 +108,7 @@ func (b *broker) close() { _ = b.conn.Close() }
 
 // call makes a call, and tells what it waits for if that takes long.
 func (b *broker) call(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+	ctx, cancel := b.bounded(ctx)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
@@ -113,14 +117,37 @@ func (b *broker) call(ctx context.Context, do func(context.Context) error) error
 	for {
 		select {
 		case err := <-done:
+			if errors.Is(context.Cause(ctx), errImpatient) && err != nil {
+				err = status.Error(codes.DeadlineExceeded, errImpatient.Error())
+			}
 			return b.failed(err)
 		case <-quiet.C:
+			if b.lasting {
+				continue // it may be the input that is waited for
+			}
 			if b.conn.GetState() == connectivity.Ready {
 				fmt.Fprintf(b.stderr, "waiting for the answer of the broker at %s, at most %s\n", b.socket, b.timeout)
 			} else {
 				fmt.Fprintf(b.stderr, "waiting for a broker at %s, at most %s\n", b.socket, b.timeout)
 			}
 		}
+	}
+}
+
+// errImpatient ends a call whose input the broker takes no more of.
+var errImpatient = errors.New("it took nothing of the input meanwhile")
+
+// bounded is the context of a call: it ends when the call takes longer than it may, or
+// where the input is read meanwhile, when the broker takes nothing of it for so long.
+func (b *broker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !b.lasting {
+		return context.WithTimeout(ctx, b.timeout)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	b.patience = time.AfterFunc(b.timeout, func() { cancel(errImpatient) })
+	return ctx, func() {
+		b.patience.Stop()
+		cancel(nil)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -200,6 +202,58 @@ func TestAFileOfAnySizeIsHashed(t *testing.T) {
 	got := execute(t, strings.Repeat("x", maxInput+1), "hash-data", "-", "--profile", "None", "--socket", s.socket)
 	if got.code != 3 || !strings.HasPrefix(got.stderr, `crypto-broker hash-data: HashData with profile "None": `) {
 		t.Errorf("a profile that is not there: %+v", got)
+	}
+}
+
+// slowInput takes its time before each part.
+type slowInput struct {
+	parts []string
+	time  time.Duration
+}
+
+// Read implements io.Reader.
+func (s *slowInput) Read(b []byte) (int, error) {
+	if len(s.parts) == 0 {
+		return 0, io.EOF
+	}
+	<-time.After(s.time)
+	n := copy(b, s.parts[0])
+	if s.parts[0] = s.parts[0][n:]; s.parts[0] == "" {
+		s.parts = s.parts[1:]
+	}
+	return n, nil
+}
+
+func TestAnInputThatTakesLongerThanTheBrokerMayIsHashed(t *testing.T) {
+	s := newSandbox(t).start()
+	const timeout = 300 * time.Millisecond
+	content := strings.Repeat("x", maxInput+1)
+	input := &slowInput{[]string{content, "slow", "er"}, 2 * timeout}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"hash-data", "-", "--output", "text", "--socket", s.socket, "--timeout", timeout.String()}, input, &stdout, &stderr)
+	digest := sha3.Sum512([]byte(content + "slower"))
+	if want := hex.EncodeToString(digest[:]) + "\n"; code != 0 || stdout.String() != want || stderr.String() != "" {
+		t.Errorf("got %d %q %q, want %q", code, stdout.String(), stderr.String(), want)
+	}
+}
+
+func TestABrokerThatTakesNothingOfALargeInputIsNotWaitedForLonger(t *testing.T) {
+	dir := newSandbox(t).dir
+	socket := filepath.Join(dir, "silent")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "unix", socket) // which accepts, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	got := execute(t, strings.Repeat("x", maxInput+1), "hash-data", "-", "--output", "text", "--socket", socket, "--timeout", "200ms")
+	want := "crypto-broker hash-data: the broker at " + socket + " did not answer within 200ms: it took nothing of the input meanwhile\n"
+	if got != (executed{4, "", want}) {
+		t.Errorf("got %+v, want %q", got, want)
 	}
 }
 

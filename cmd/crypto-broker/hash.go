@@ -21,7 +21,8 @@ func newHashData() *cobra.Command {
 		Use:   "hash-data [DATA|-]",
 		Short: "Compute a digest by the algorithm of a profile",
 		Long: `Computes the digest of the argument, of standard input (-), or of a file of any
-size, by the algorithm of a profile.`,
+size, by the algorithm of a profile. Of more than 1 MiB, --timeout is for each
+part that the broker takes, however long the whole of it does.`,
 		Example: `  crypto-broker hash-data "Welcome" --profile Default
   crypto-broker hash-data --file backup.tar --output text`,
 		Args:              arguments(0, 1, dataArgument("what to hash")),
@@ -54,6 +55,7 @@ size, by the algorithm of a profile.`,
 				if c.loop != noLoop {
 					return usagef("--loop is for at most %d bytes, and there are more", maxInput)
 				}
+				c.lasting = true
 				return c.run("Hashing input", announced, func(ctx context.Context) (*result, error) {
 					return c.hashStream(ctx, request, whole)
 				})
@@ -107,7 +109,10 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 	}})
 	chunk := make([]byte, 256<<10)
 	for err == nil {
+		// However long the input takes, that is not the broker's fault.
+		c.patience.Stop()
 		n, read := io.ReadFull(whole, chunk)
+		c.patience.Reset(c.timeout)
 		if n > 0 {
 			err = stream.Send(&streamv1.HashStreamRequest{Part: &streamv1.HashStreamRequest_Chunk{Chunk: chunk[:n]}})
 		}
