@@ -209,6 +209,8 @@ func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls c
 		return "has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart
 	case !decision.Inject:
 		return "has no broker, as it should.", wish(decision.Reason)
+	case calls.known && !calls.covers:
+		return "has no broker, though it asks for one.", calls.hindrance()
 	case calls.hindrance() != "":
 		return "has no broker, though it should have one.", calls.hindrance()
 	case calls.known && pod.CreationTimestamp.Before(&calls.since):

@@ -82,6 +82,9 @@ func concludeWorkload(w workload, admitted *corev1.Pod, tried error, decision we
 		if advice = calls.hindrance(); advice == "" {
 			advice = "Who should put it in leaves it out: the log of the operator says more."
 		}
+		if calls.known && !calls.covers {
+			return "a new pod of it gets no broker, though it asks for one.", advice
+		}
 		return "a new pod of it gets no broker, though it should.", advice
 	default:
 		return fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason)

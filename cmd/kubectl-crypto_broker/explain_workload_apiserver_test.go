@@ -57,7 +57,7 @@ func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 			`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`, "a new pod of it gets no broker, as it should: not asked.",
 			"To get one, it needs the annotation",
 		}},
-		"deployment/left-out": {left, []string{"a new pod of it gets no broker, though it should.", "The operator does not inject into this namespace"}},
+		"deployment/left-out": {left, []string{"a new pod of it gets no broker, though it asks for one.", "The operator does not inject into this namespace"}},
 		"cronjob/nightly":     {ns, []string{"cronjob/nightly in namespace " + ns + ": a new pod of it gets a broker.\n"}},
 	} {
 		t.Run(workload, func(t *testing.T) {

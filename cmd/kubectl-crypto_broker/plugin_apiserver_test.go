@@ -112,7 +112,7 @@ func TestAPodIsExplained(t *testing.T) {
 		"early":    {ns, "has no broker, though it should have one."},
 		"silent":   {ns, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
 		"fine":     {ns, "has a broker, as it should, which has not started yet."},
-		"left-out": {left, "The operator does not inject into this namespace"},
+		"left-out": {left, "has no broker, though it asks for one."},
 	} {
 		t.Run(pod, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", pod, "-n", test.namespace)
