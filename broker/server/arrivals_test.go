@@ -5,8 +5,11 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,8 +29,26 @@ import (
 const arrivingAtOnce = 4
 
 // stall opens a stream of Exchange by hand, announces a message of a MiB and sends its
-// first part only.
+// first part only. It returns once the rest may be sent.
 func stall(t *testing.T, socket string) net.Conn {
+	t.Helper()
+	conn, framer := byHand(t, socket)
+	if err := framer.WriteData(1, false, append([]byte{0, 0, 0x10, 0, 0}, make([]byte, 1000)...)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if update, ok := frame.(*http2.WindowUpdateFrame); ok && update.StreamID == 1 && update.Increment >= 1<<20 {
+			return conn
+		}
+	}
+}
+
+// byHand opens a stream of Exchange, the first of a connection, without gRPC.
+func byHand(t *testing.T, socket string) (net.Conn, *http2.Framer) {
 	t.Helper()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(t.Context(), "unix", socket)
@@ -48,26 +69,15 @@ func stall(t *testing.T, socket string) net.Conn {
 		t.Fatal(err)
 	}
 	framer := http2.NewFramer(conn, conn)
-	part := append([]byte{0, 0, 0x10, 0, 0}, make([]byte, 1000)...) // its length is 1 << 20
 	for _, err := range []error{
 		framer.WriteSettings(),
 		framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headers.Bytes(), EndHeaders: true}),
-		framer.WriteData(1, false, part),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The rest may be sent once the broker says so.
-	for {
-		frame, err := framer.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if update, ok := frame.(*http2.WindowUpdateFrame); ok && update.StreamID == 1 && update.Increment >= 1<<20 {
-			return conn
-		}
-	}
+	return conn, framer
 }
 
 // largeHashCall has a message of a MiB, or a little less.
@@ -152,5 +162,81 @@ func TestAllMemoryForMessagesIsGivenBackHoweverStreamsEnd(t *testing.T) {
 				t.Fatalf("got %v, %v", a, err)
 			}
 		}
+	}
+}
+
+// sendsWithoutAWindow sends a message that is more than the window, whether there is room
+// for it or not, and tells whether the broker closes the connection for that.
+func sendsWithoutAWindow(t *testing.T, socket string) (closed bool) {
+	t.Helper()
+	conn, framer := byHand(t, socket)
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	text := batch(hashCall(1, "Hash", strings.Repeat("x", 100<<10)))
+	wire := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text))), text...)
+	write := func(data []byte) bool {
+		return framer.WriteData(1, false, data) == nil && framer.WritePing(false, [8]byte{}) == nil
+	}
+	if !write(wire[:1000]) {
+		return true
+	}
+	for rest := wire[1000:]; ; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+		switch frame := frame.(type) {
+		case *http2.RSTStreamFrame:
+			return false
+		case *http2.PingFrame: // what was sent before it has been read
+			if !frame.IsAck() || len(rest) == 0 {
+				continue
+			}
+			n := min(16<<10, len(rest))
+			if !write(rest[:n]) {
+				return true
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+func TestAClientThatSendsWithoutAWindowLosesItsConnection(t *testing.T) {
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
+	var stalled []net.Conn
+	for range arrivingAtOnce {
+		stalled = append(stalled, stall(t, b.socket("")))
+	}
+	// gRPC by itself resets the stream where a client is faster than the stream's reader.
+	for deadline := time.Now().Add(waitLimit); !sendsWithoutAWindow(t, b.socket("")); {
+		if time.Now().After(deadline) {
+			t.Fatal("the broker keeps the connection")
+		}
+	}
+	// What it wanted is for others, once the first have gone.
+	for _, conn := range stalled {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	stream := exchange(t, connect(t, b.socket("")))
+	for id := range uint64(2 * arrivingAtOnce) {
+		stream.send(largeHashCall(id))
+		if _, a, err := stream.next(); err != nil || a.code() != codes.OK {
+			t.Fatalf("got %v, %v", a, err)
+		}
+	}
+	stream.closeSend()
+}
+
+func TestAChunkThatTheBrokerHoldsBackIsNotOneThatDidNotCome(t *testing.T) {
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(500*time.Millisecond))
+	for range arrivingAtOnce {
+		stall(t, b.socket("")) // which lose their connections after more than the idle time
+	}
+	_, err := hashStream(t, connect(t, b.socket("")), startOf(message{}.text(requestProfile, "Hash")), chunk(strings.Repeat("x", 1<<20)))
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -173,6 +173,7 @@ func (x *exchange) read() {
 		x.arrivals.arrived()
 		if !x.begin() {
 			message.buffer.Free()
+			x.arrivals.served()
 			return
 		}
 		began := time.Now()

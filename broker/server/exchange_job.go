@@ -24,6 +24,9 @@ type job struct {
 	began    time.Time
 	timeout  time.Duration
 	held     holding
+	// arrived is what the message holds of the memory for those of streams, where the
+	// call goes without that of all streams.
+	arrived int64
 	// givenUp tells that the client waits no more, and end ends what the call waits
 	// for, once it is served. Both belong to the lock of the exchange.
 	givenUp bool
@@ -58,6 +61,7 @@ func (x *exchange) hand(j *job) error {
 		if j.message != nil {
 			j.message.Free()
 		}
+		j.leave()
 		return err
 	}
 	if !x.writing {
@@ -103,9 +107,12 @@ func (x *exchange) share(j *job) error {
 		j.held.shared = j.held.bytes
 		return nil
 	}
-	x.submitLocal()
-	x.flush()
+	if x.submitLocal(); x.unsent.sending || len(x.unsent.waiting) > 0 {
+		x.arrivals.served() // since this may take as long as the client likes
+		x.flush()
+	}
 	if x.held.calls == 0 {
+		j.arrived = x.arrivals.handOver()
 		return x.gone()
 	}
 	x.arrivals.served()
@@ -165,6 +172,7 @@ func (j *job) run() {
 	c := &call{op: j.method.op, ctx: x.ctx}
 	defer func() {
 		if cause := recover(); cause != nil {
+			j.leave()
 			x.fail(cause)
 		}
 	}()
@@ -180,6 +188,7 @@ func (j *job) run() {
 	if j.message != nil {
 		j.message.Free()
 	}
+	j.leave()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.ids, j.id)
@@ -187,6 +196,14 @@ func (j *job) run() {
 	x.put(made)
 	x.leave()
 	x.nudge()
+}
+
+// leave gives back what its message has held.
+func (j *job) leave() {
+	if j.arrived > 0 {
+		j.exchange.server.exchanges.memory.arriving.Release(j.arrived)
+		j.arrived = 0
+	}
 }
 
 func (j *job) serve(c *call) (proto.Message, error) {

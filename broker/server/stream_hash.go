@@ -36,6 +36,7 @@ const (
 func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
 	h := &hashing{server: s, stream: requestStream(stream), started: time.Now()}
 	h.call = call{op: engine.HashData, ctx: h.stream.Context()}
+	h.arrivals = openArrivals(h.call.ctx)
 	done := make(chan error, 1)
 	s.metrics.Begin()
 	go func() { done <- h.serve() }()
@@ -52,6 +53,10 @@ func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
 				idle.Reset(left)
 				continue
 			}
+			if h.arrivals.waits() { // which is not the client's fault, or watched elsewhere
+				idle.Reset(s.idleTime)
+				continue
+			}
 			h.idle.Store(true)
 			return status.Errorf(codes.DeadlineExceeded, "%s: the next chunk did not come for %s", h.call.op, s.idleTime)
 		}
@@ -64,6 +69,8 @@ type hashing struct {
 	stream  grpc.ServerStream
 	call    call
 	started time.Time
+	// arrivals bounds what its messages take before they are served.
+	arrivals *arrivals
 	// progress is when the last message came, in nanoseconds from started on.
 	progress atomic.Int64
 	// idle tells that the stream ended because no message came.
@@ -93,8 +100,7 @@ func (h *hashing) serve() (err error) {
 			s.trace(&h.call, false, code, h.started)
 		}
 	}()
-	arrivals := openArrivals(h.call.ctx)
-	defer arrivals.close()
+	defer h.arrivals.close()
 	for {
 		var message partedMessage
 		switch err := h.stream.RecvMsg(&message); {
@@ -104,10 +110,10 @@ func (h *hashing) serve() (err error) {
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
-		arrivals.arrived()
+		h.arrivals.arrived()
 		err := h.receive(message.parts)
 		message.parts.Free()
-		arrivals.served()
+		h.arrivals.served()
 		if err != nil {
 			return err
 		}

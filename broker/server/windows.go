@@ -87,8 +87,37 @@ func (a *arrivals) end() {
 	delete(a.conn.arrivals, a.stream)
 	if a.stop != nil {
 		a.stop()
+		a.stop = nil
 	}
 	a.release()
+}
+
+// breach ends the connection of a client that sends a message without the window for
+// it: gRPC takes it, as it has said how much may come. The caller has the lock.
+func (a *arrivals) breach() {
+	a.end()
+	go func() { _ = a.conn.Close() }() // which takes the lock, and may be done twice
+}
+
+// waits tells whether a message waits for memory, or for a client that is watched.
+func (a *arrivals) waits() bool {
+	if a == nil {
+		return false
+	}
+	a.conn.memory.mu.Lock()
+	defer a.conn.memory.mu.Unlock()
+	return a.stop != nil || a.turn.next != nil
+}
+
+// handOver returns what the message holds, which the caller has to give back from then on.
+func (a *arrivals) handOver() (held int64) {
+	if a == nil {
+		return 0
+	}
+	a.conn.memory.mu.Lock()
+	defer a.conn.memory.mu.Unlock()
+	held, a.held = a.held, 0
+	return held
 }
 
 // arrived ends the client's turn with a message.
@@ -98,7 +127,10 @@ func (a *arrivals) arrived() {
 	}
 	a.conn.memory.mu.Lock()
 	defer a.conn.memory.mu.Unlock()
-	if a.turn.next != nil {
+	switch {
+	case a.stop != nil:
+		a.breach()
+	case a.turn.next != nil:
 		a.conn.memory.remove(&a.turn)
 	}
 }
@@ -135,6 +167,10 @@ func (c *callerConn) allow(stream, size uint32) bool {
 	if a == nil {
 		return true // a unary call
 	}
+	if a.stop != nil {
+		a.breach()
+		return false
+	}
 	a.release() // of the message before, if nobody said that it was served
 	bytes := min(int64(size), m.arrivingTotal)
 	if m.arriving.TryAcquire(bytes) {
@@ -149,13 +185,7 @@ func (c *callerConn) allow(stream, size uint32) bool {
 
 // await waits for memory and then sends the update.
 func (a *arrivals) await(ctx context.Context, bytes int64, size uint32) {
-	m := a.conn.memory
-	m.wait(a.conn, 1)
-	m.stream(a.conn, -1) // the client has nothing to do with it
-	err := m.arriving.Acquire(ctx, bytes)
-	m.stream(a.conn, 1)
-	m.wait(a.conn, -1)
-	if err == nil && a.granted(bytes) {
+	if err := a.conn.memory.arriving.Acquire(ctx, bytes); err == nil && a.granted(bytes) {
 		a.conn.update(a.stream, size)
 	}
 }
@@ -200,10 +230,11 @@ func (c *callerConn) Write(b []byte) (int, error) {
 	if len(w.begun) > 0 {
 		all = slices.Concat(w.begun, b)
 	}
+	ends := w.left // where the frame that is being sent does
 	out, rest := c.sift(all)
 	w.begun = append([]byte(nil), rest...) // since b is the caller's
-	if len(w.waiting) > 0 && w.left == 0 && len(w.begun) == 0 {
-		out = append(out[:len(out):len(out)], w.waiting...)
+	if len(w.waiting) > 0 && ends <= len(out) {
+		out = slices.Concat(out[:ends], w.waiting, out[ends:])
 		w.waiting = nil
 	}
 	if len(out) > 0 {

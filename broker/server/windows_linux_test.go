@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func TestAnUpdateThatWaitsForMemoryGoesOutBetweenTheFramesOfGRPC(t *testing.T) {
 	before := sent(t, settings, data(20_000), window(0, large), window(gated, 1000), window(7, large))
 	after := sent(t, data(100), window(gated, 2000), data(0), data(70))
 	waits := sent(t, window(gated, large))
-	all := append(append(append([]byte(nil), before...), waits...), after...)
+	all := slices.Concat(before, waits, after)
 
 	for _, size := range []int{1, 2, 9, 13, 4096, len(all)} {
 		t.Run(fmt.Sprintf("written in parts of %d bytes", size), func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestAnUpdateThatWaitsForMemoryGoesOutBetweenTheFramesOfGRPC(t *testing.T) {
 			}
 			m.arriving.Release(m.arrivingTotal)
 			got := <-read
-			if want := append(append(append([]byte(nil), before...), after...), waits...); !bytes.Equal(got, want) {
+			if want := slices.Concat(before, after, waits); !bytes.Equal(got, want) {
 				t.Errorf("got %d bytes, want the frames of gRPC and then the one that waited, %d bytes", len(got), len(want))
 			}
 			a.close()
@@ -120,6 +121,26 @@ func TestAnUpdateThatWaitsForMemoryGoesOutBetweenTheFramesOfGRPC(t *testing.T) {
 				t.Error("the stream has ended, and not all memory is given back")
 			}
 		})
+	}
+}
+
+func TestAnUpdateGoesOutThoughNoWriteOfGRPCEndsWithAFrame(t *testing.T) {
+	conn, client := connected(t)
+	frames := sent(t, func(f *http2.Framer) error { return f.WriteData(1, false, make([]byte, 1000)) },
+		func(f *http2.Framer) error { return f.WriteData(3, false, make([]byte, 1000)) })
+	const cut = 500 // the first write ends within the first frame, the second within the other
+	if _, err := conn.Write(frames[:cut]); err != nil {
+		t.Fatal(err)
+	}
+	conn.update(5, 1<<20)
+	if _, err := conn.Write(frames[cut : len(frames)-cut]); err != nil {
+		t.Fatal(err)
+	}
+	update := sent(t, func(f *http2.Framer) error { return f.WriteWindowUpdate(5, 1<<20) })
+	want := slices.Concat(frames[:len(frames)/2], update, frames[len(frames)/2:len(frames)-cut])
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(client, got); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the update is not between the two frames (%v)", err)
 	}
 }
 
