@@ -124,7 +124,7 @@ func TestALargeMessageOfAStreamWaitsUntilOthersHaveArrived(t *testing.T) {
 }
 
 func TestAClientThatDoesNotSendTheRestOfAMessageLosesItsConnection(t *testing.T) {
-	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(500*time.Millisecond))
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(2*time.Second))
 	for range arrivingAtOnce {
 		stall(t, b.socket(""))
 	}
@@ -231,7 +231,7 @@ func TestAClientThatSendsWithoutAWindowLosesItsConnection(t *testing.T) {
 }
 
 func TestAChunkThatTheBrokerHoldsBackIsNotOneThatDidNotCome(t *testing.T) {
-	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(500*time.Millisecond))
+	b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime), server.WithIdleTime(2*time.Second))
 	for range arrivingAtOnce {
 		stall(t, b.socket("")) // which lose their connections after more than the idle time
 	}
