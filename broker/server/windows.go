@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -39,6 +40,9 @@ type arrivals struct {
 	// stop ends the wait for memory, nil where there is none.
 	stop   context.CancelFunc
 	closed bool
+	// large tells, to be seen without the lock, that there was an update since the
+	// last message was served: most messages have none.
+	large atomic.Bool
 }
 
 // openArrivals begins to look at the messages of a stream, by its context. They go
@@ -122,7 +126,7 @@ func (a *arrivals) handOver() (held int64) {
 
 // arrived ends the client's turn with a message.
 func (a *arrivals) arrived() {
-	if a == nil {
+	if a == nil || !a.large.Load() {
 		return
 	}
 	a.conn.memory.mu.Lock()
@@ -138,12 +142,13 @@ func (a *arrivals) arrived() {
 // served gives back what a message has held: it is served, or waits for the client
 // while others wait for that memory.
 func (a *arrivals) served() {
-	if a == nil {
+	if a == nil || !a.large.Load() {
 		return
 	}
 	a.conn.memory.mu.Lock()
 	defer a.conn.memory.mu.Unlock()
 	a.release()
+	a.large.Store(false)
 }
 
 // release does it. The caller has the lock.
@@ -172,6 +177,7 @@ func (c *callerConn) allow(stream, size uint32) bool {
 		return false
 	}
 	a.release() // of the message before, if nobody said that it was served
+	a.large.Store(true)
 	bytes := min(int64(size), m.arrivingTotal)
 	if m.arriving.TryAcquire(bytes) {
 		a.take(bytes)

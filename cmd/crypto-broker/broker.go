@@ -122,13 +122,13 @@ func (b *broker) call(ctx context.Context, do func(context.Context) error) error
 			}
 			return b.failed(err)
 		case <-quiet.C:
-			if b.lasting {
-				continue // it may be the input that is waited for
-			}
-			if b.conn.GetState() == connectivity.Ready {
-				fmt.Fprintf(b.stderr, "waiting for the answer of the broker at %s, at most %s\n", b.socket, b.timeout)
-			} else {
+			switch ready := b.conn.GetState() == connectivity.Ready; {
+			case !ready:
 				fmt.Fprintf(b.stderr, "waiting for a broker at %s, at most %s\n", b.socket, b.timeout)
+			case b.lasting:
+				fmt.Fprintf(b.stderr, "sending the input to the broker at %s\n", b.socket)
+			default:
+				fmt.Fprintf(b.stderr, "waiting for the answer of the broker at %s, at most %s\n", b.socket, b.timeout)
 			}
 		}
 	}
