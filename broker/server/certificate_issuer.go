@@ -33,7 +33,7 @@ func (s *Server) issuer(c *call, policy *profile.CertificatePolicy, request cert
 	case request.GetCaPrivateKey() != "" && len(ids) > 0:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caPrivateKey is not empty, expected none: the profile lists the keys that may sign in KeyIds, and the broker has them")
 	case request.GetCaPrivateKey() != "":
-		return s.issuerOfRequest(c, request, issuer)
+		return s.issuerOfRequest(c, policy, request, issuer)
 	case len(ids) == 0:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caPrivateKey is empty, expected the issuer's private key in PEM, since the profile lists none in KeyIds")
 	case len(ids) > 1 && issuer.OwnCertificate:
@@ -68,13 +68,13 @@ func (s *Server) issuer(c *call, policy *profile.CertificatePolicy, request cert
 // about a tenth of the time that a certificate takes (BenchmarkCertificate), and
 // would leave the private keys of clients in memory for longer than they are
 // used. Who wants that time keeps the key in the broker, where it is parsed once.
-func (s *Server) issuerOfRequest(c *call, request certificateRequest, issuer engine.Issuer) (engine.Issuer, error) {
+func (s *Server) issuerOfRequest(c *call, policy *profile.CertificatePolicy, request certificateRequest, issuer engine.Issuer) (engine.Issuer, error) {
 	if issuer.Certificate == nil {
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, request.GetProfile(), "caCert is empty, expected the issuer's certificate in PEM")
 	}
 	text := []byte(request.GetCaPrivateKey())
 	defer clear(text)
-	key, err := keys.ParsePrivateKey(text)
+	key, err := keys.ParsePrivateKey(text, policy.IssuerKeys().LargestGivenRSA())
 	if err != nil {
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, request.GetProfile(), "caPrivateKey %v", err)
 	}
