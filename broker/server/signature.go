@@ -106,6 +106,11 @@ func (s *Server) signingKey(c *call, name string, policy *profile.SignaturePolic
 		if err != nil {
 			return engine.SigningKey{}, err
 		}
+		// What it signs could be a certificate: the part of one that is signed is
+		// data like any other.
+		if key.OfAuthority() {
+			return engine.SigningKey{}, refused(codes.FailedPrecondition, c.op, name, "the key %q is that of a certificate authority, by CA:TRUE or keyCertSign in a certificate beside the broker's keys, expected a key that signs no certificates", source.id)
+		}
 		if key.Signer() == nil {
 			return engine.SigningKey{}, refused(codes.FailedPrecondition, c.op, name, "the key %q has no private key here, so that it only verifies", source.id)
 		}
