@@ -5,6 +5,8 @@ package profile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -43,6 +45,14 @@ func (p *KeyPolicy) Allows(id string) bool {
 	}
 	_, ok := p.pins[id]
 	return ok || p.any
+}
+
+// IDs are those of the listed keys, sorted.
+func (p *KeyPolicy) IDs() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(p.pins))
 }
 
 // Pin returns the SHA-256 of the DER SubjectPublicKeyInfo (RFC 5280, section

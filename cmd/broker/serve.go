@@ -52,8 +52,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
+	use := &keyUse{logger: logger}
 	if c.keysDir != "" {
-		directory, err := watchKeys(watching, c.keysDir, metrics, logger)
+		directory, err := watchKeys(watching, c.keysDir, metrics, use, logger)
 		if err != nil {
 			return err
 		}
@@ -78,6 +79,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 			}
 			metrics.Looked(event)
 			logLook(logger, event)
+			if event.Set != nil {
+				use.useSet(event.Set)
+			}
 		}),
 		profile.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
 	}
