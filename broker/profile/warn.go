@@ -111,5 +111,5 @@ func (w warner) unlisted(at place, keys []KeyID, p *Profile, manager *KMS) {
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
 		return
 	}
-	w.add(at.field("KeyIds"), at, "is missing, so that requests bring their own keys and those that name a key of the broker are refused, which brokers before took for any key; list the keys that may be used, or %q alone for all", AnyKeyID)
+	w.add(at.field("KeyIds"), at, "is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or %q alone for all", AnyKeyID)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestWhatCanNeverSucceedOrHasChangedIsServedWithAWarning(t *testing.T) {
-	const unlisted = `is missing, so that requests bring their own keys and those that name a key of the broker are refused, which brokers before took for any key; list the keys that may be used, or "*" alone for all`
+	const unlisted = `is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`
 	const keys = "      KeyConstraints:\n        Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}\n"
 	tests := map[string]struct {
 		file string
