@@ -50,8 +50,8 @@ type Issuer struct {
 // does not ask, the certificate is valid for as long as the profile allows and
 // the issuer's own certificate lasts.
 //
-// Where the issuer's certificate has name constraints, the certificate that was
-// made is verified by them before anybody gets it.
+// Where the issuer's certificate has name constraints, only names within them are
+// certified.
 func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
 	csr, err := parseCSR(request.CSR)
 	if err != nil {
@@ -85,6 +85,9 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject, since the profile makes certificate authorities")
 	case nameless && names == nil:
 		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject: without it and without alternative names that the profile lets in, the certificate would name nobody")
+	}
+	if err := checkNameConstraints(issuer, request, rawSubject, names); err != nil {
+		return nil, err
 	}
 	subjectKeyID, err := keyIdentifier(policy, csr.RawSubjectPublicKeyInfo)
 	if err != nil {
@@ -121,9 +124,6 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, csr.PublicKey, issuer.Key)
 	if err != nil {
 		return nil, fmt.Errorf("engine: sign the certificate: %w", err)
-	}
-	if err := checkNameConstraints(issuer, request, der, notBefore); err != nil {
-		return nil, err
 	}
 	return der, nil
 }

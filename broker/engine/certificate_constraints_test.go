@@ -69,7 +69,7 @@ func acceptedByOpenSSL(t *testing.T, issuer, certificate *x509.Certificate) bool
 // constraints.
 func TestAnIssuerCertifiesNoNameThatItsCertificateDoesNotAllow(t *testing.T) {
 	const asks = "csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: "
-	const beginsWithNone = asks + "its subject, or a directory name, begins with none of the permitted ones"
+	const beginsWithNone = asks + "the subject is not permitted by any constraint"
 	dns := func(domains ...string) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.PermittedDNSDomainsCritical, c.PermittedDNSDomains = true, domains }
 	}
@@ -100,32 +100,32 @@ func TestAnIssuerCertifiesNoNameThatItsCertificateDoesNotAllow(t *testing.T) {
 		want      string // empty where it is signed
 	}{
 		"a DNS name within":                 {constrain: dns("example.com"), request: named("app.example.com", "example.com")},
-		"a DNS name outside":                {constrain: dns("example.com"), request: named("app.example.com", "app.example.org"), want: asks + `"DNS name \"app.example.org\" is not permitted by any constraint"`},
-		"a wildcard outside":                {constrain: dns("example.com"), request: named("*.example.org"), want: asks + `"DNS name \"*.example.org\" is not permitted by any constraint"`},
+		"a DNS name outside":                {constrain: dns("example.com"), request: named("app.example.com", "app.example.org"), want: asks + `the DNS name "app.example.org" is not permitted by any constraint`},
+		"a wildcard outside":                {constrain: dns("example.com"), request: named("*.example.org"), want: asks + `the DNS name "*.example.org" is not permitted by any constraint`},
 		"no name of a kind that is listed":  {constrain: dns("example.com"), request: nil},
-		"a common name that is a host name": {constrain: dns("example.com"), request: called(pkix.Name{CommonName: "app.example.org"}), want: asks + `"DNS name \"app.example.org\" is not permitted by any constraint"`},
+		"a common name that is a host name": {constrain: dns("example.com"), request: called(pkix.Name{CommonName: "app.example.org"}), want: asks + `the DNS name "app.example.org" is not permitted by any constraint`},
 		"a common name beside a DNS name": {constrain: dns("example.com"), request: func(r *x509.CertificateRequest) {
 			r.Subject.CommonName = "app.example.org"
 			r.DNSNames = []string{"app.example.com"}
 		}},
-		"a subject of the request": {constrain: dns("example.com"), request: nil, subject: "CN=app.example.org", want: `subject asks for a name that the issuer may not certify by the NameConstraints of its certificate: "DNS name \"app.example.org\" is not permitted by any constraint"`},
+		"a subject of the request": {constrain: dns("example.com"), request: nil, subject: "CN=app.example.org", want: `subject asks for a name that the issuer may not certify by the NameConstraints of its certificate: the DNS name "app.example.org" is not permitted by any constraint`},
 		"an excluded DNS name": {constrain: func(c *x509.Certificate) {
 			c.PermittedDNSDomainsCritical, c.ExcludedDNSDomains = true, []string{"internal.example.com"}
-		}, request: named("db.internal.example.com"), want: asks + `"DNS name \"db.internal.example.com\" is excluded by constraint \"internal.example.com\""`},
+		}, request: named("db.internal.example.com"), want: asks + `the DNS name "db.internal.example.com" is excluded by the constraint "internal.example.com"`},
 		"an address outside": {constrain: func(c *x509.Certificate) {
 			c.PermittedIPRanges = []*net.IPNet{{IP: net.IPv4(10, 0, 0, 0).To4(), Mask: net.CIDRMask(8, 32)}}
-		}, request: func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(192, 168, 0, 1)} }, want: asks + `"IP address \"192.168.0.1\" is not permitted by any constraint"`},
-		"an address of mail outside":        {constrain: func(c *x509.Certificate) { c.PermittedEmailAddresses = []string{"example.com"} }, request: func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"ops@example.org"} }, want: asks + `"email address \"ops@example.org\" is not permitted by any constraint"`},
-		"an address of mail in the subject": {constrain: func(c *x509.Certificate) { c.PermittedEmailAddresses = []string{"example.com"} }, request: called(pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}, Value: asn1.RawValue{Tag: asn1.TagIA5String, Bytes: []byte("ops@example.org")}}}}), want: asks + `"email address \"ops@example.org\" is not permitted by any constraint"`},
-		"a URI outside":                     {constrain: func(c *x509.Certificate) { c.PermittedURIDomains = []string{"example.com"} }, request: uri("spiffe://example.org/app"), want: asks + `"URI \"spiffe://example.org/app\" is not permitted by any constraint"`},
+		}, request: func(r *x509.CertificateRequest) { r.IPAddresses = []net.IP{net.IPv4(192, 168, 0, 1)} }, want: asks + `the IP address 192.168.0.1 is not permitted by any constraint`},
+		"an address of mail outside":        {constrain: func(c *x509.Certificate) { c.PermittedEmailAddresses = []string{"example.com"} }, request: func(r *x509.CertificateRequest) { r.EmailAddresses = []string{"ops@example.org"} }, want: asks + `the mail address "ops@example.org" is not permitted by any constraint`},
+		"an address of mail in the subject": {constrain: func(c *x509.Certificate) { c.PermittedEmailAddresses = []string{"example.com"} }, request: called(pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}, Value: asn1.RawValue{Tag: asn1.TagIA5String, Bytes: []byte("ops@example.org")}}}}), want: asks + `the mail address "ops@example.org" is not permitted by any constraint`},
+		"a URI outside":                     {constrain: func(c *x509.Certificate) { c.PermittedURIDomains = []string{"example.com"} }, request: uri("spiffe://example.org/app"), want: asks + `the URI "spiffe://example.org/app" is not permitted by any constraint`},
 		"a URI within":                      {constrain: func(c *x509.Certificate) { c.PermittedURIDomains = []string{"example.com"} }, request: uri("spiffe://example.com/app")},
 		"a subject within, in another case": {constrain: german(t), request: called(example)},
 		"a subject of another organization": {constrain: german(t), request: called(pkix.Name{Country: []string{"DE"}, Organization: []string{"Other"}}), want: beginsWithNone},
 		"a subject above the permitted one": {constrain: german(t), request: called(pkix.Name{Country: []string{"DE"}}), want: beginsWithNone},
 		"a subject that is excluded": {constrain: func(c *x509.Certificate) {
 			c.ExtraExtensions = []pkix.Extension{subtrees(t, nil, []asn1.RawValue{directory(t, pkix.Name{Country: []string{"DE"}})})}
-		}, request: called(example), want: asks + "its subject, or a directory name, begins with an excluded one"},
-		"both kinds, and the DNS name is not": {constrain: german(t, asn1.RawValue{Tag: 2, Bytes: []byte("example.com")}), request: func(r *x509.CertificateRequest) { r.Subject = example; r.DNSNames = []string{"example.org"} }, want: asks + `"DNS name \"example.org\" is not permitted by any constraint"`},
+		}, request: called(example), want: asks + "the subject is excluded by a constraint of directory names"},
+		"both kinds, and the DNS name is not": {constrain: german(t, asn1.RawValue{Tag: 2, Bytes: []byte("example.com")}), request: func(r *x509.CertificateRequest) { r.Subject = example; r.DNSNames = []string{"example.org"} }, want: asks + `the DNS name "example.org" is not permitted by any constraint`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var subject pkix.Name

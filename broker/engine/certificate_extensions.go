@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -135,11 +136,14 @@ func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 // isHostName tells whether a text is a host name. Underscores are no part of
 // one, but in use.
 func isHostName(text string) bool {
-	if len(text) > 253 {
-		return false
-	}
+	tooLong := func(label string) bool { return len(label) > 63 }
+	return len(text) <= 253 && !slices.ContainsFunc(strings.Split(text, "."), tooLong) && hasHostSyntax(text)
+}
+
+// hasHostSyntax reports whether a text of any length is one of a host name.
+func hasHostSyntax(text string) bool {
 	for label := range strings.SplitSeq(text, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {
 			return false
 		}
 		for _, c := range []byte(label) {

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"encoding/asn1"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// tagDirectory is the alternative of GeneralName that is a distinguished name.
+const tagDirectory = 4
+
+// smtpUTF8Mailbox is the beginning of another name that is an address of mail (RFC
+// 9598), which constraints of mail are for.
+var smtpUTF8Mailbox = []byte("\x06\x08\x2b\x06\x01\x05\x05\x07\x08\x09")
+
+// reading is a name of a certificate as verifiers read it. Where they read one
+// differently, there are two of it, and each has to be allowed.
+type reading struct {
+	tag  int
+	what string // for messages
+	// unreadable says why no constraint of the kind can be applied, in which case
+	// there must be none (RFC 5280, section 4.2.1.10).
+	unreadable string
+	// isWithin reports whether all that the name stands for is in a subtree, and
+	// touches whether any of it may be.
+	isWithin, touches func(subtree) bool
+}
+
+// readingsOf are all names of a certificate: its alternative names, its subject
+// as a directory name, addresses of mail in the subject and, as OpenSSL has it,
+// common names that are hosts where no alternative name is a DNS name. The problem
+// is that of a name that constraints of any kind rule out.
+func readingsOf(subject, alternative []byte) (names []reading, problem string) {
+	var general []asn1.RawValue
+	if alternative != nil {
+		if rest, err := asn1.Unmarshal(alternative, &general); err != nil || len(rest) > 0 {
+			return nil, "the alternative names cannot be read"
+		}
+	}
+	hasDNS := false
+	for _, name := range general {
+		hasDNS = hasDNS || name.Tag == tagDNS
+		names = append(names, readGeneralName(name)...)
+	}
+	if string(subject) == emptyName {
+		return names, ""
+	}
+	components, ok := readName(subject)
+	if !ok {
+		return nil, "the subject cannot be read"
+	}
+	names = append(names, directoryReading("the subject", components))
+	for _, value := range attributesOf(components, oidEmailAddress) {
+		if value.Class != asn1.ClassUniversal || value.Tag != asn1.TagIA5String {
+			return nil, "an emailAddress of the subject is of another type than IA5String"
+		}
+		names = append(names, mailReading(string(value.Bytes)))
+	}
+	if hasDNS {
+		return names, ""
+	}
+	for _, value := range attributesOf(components, oidCommonName) {
+		text, ok := textOf(value)
+		// Some certificates have names with NUL at their end, which OpenSSL ignores.
+		text = strings.TrimRight(text, "\x00")
+		if !ok || strings.ContainsRune(text, 0) {
+			return nil, "a common name of the subject cannot be read"
+		}
+		if host, wildcard := strings.CutPrefix(text, "*."); hasHostSyntax(host) && (wildcard || strings.Contains(host, ".")) {
+			names = append(names, dnsReading(text))
+		}
+	}
+	return names, ""
+}
+
+// readGeneralName reads an alternative name that was checked.
+func readGeneralName(name asn1.RawValue) []reading {
+	switch name.Tag {
+	case tagDNS:
+		return []reading{dnsReading(string(name.Bytes))}
+	case tagEmail:
+		return []reading{mailReading(string(name.Bytes))}
+	case tagURI:
+		return uriReadings(string(name.Bytes))
+	case tagIP:
+		return []reading{ipReading(name.Bytes)}
+	case tagDirectory:
+		if components, ok := readName(name.Bytes); ok {
+			return []reading{directoryReading("a directory name", components)}
+		}
+		return []reading{{tag: tagDirectory, unreadable: "a directory name cannot be read"}}
+	}
+	unreadable := func(tag int) reading {
+		return reading{tag: tag, unreadable: fmt.Sprintf("names of the kind %q are restricted, and this broker cannot tell how, expected none of them", nameKinds[tag])}
+	}
+	if name.Tag == 0 && bytes.HasPrefix(name.Bytes, smtpUTF8Mailbox) {
+		return []reading{unreadable(name.Tag), unreadable(tagEmail)}
+	}
+	return []reading{unreadable(name.Tag)}
+}
+
+// dnsReading is within a constraint that is its end, label by label. A wildcard
+// touches a constraint that is one of the hosts that it stands for, which OpenSSL
+// overlooks and RFC 5280 leaves open.
+func dnsReading(name string) reading {
+	within := func(tree subtree) bool {
+		base := string(tree.value)
+		if len(name) < len(base) || !equalFoldASCII(name[len(name)-len(base):], base) {
+			return false
+		}
+		return base == "" || len(name) == len(base) || base[0] == '.' || name[len(name)-len(base)-1] == '.'
+	}
+	return reading{tag: tagDNS, what: "the DNS name " + quote(name, 128), isWithin: within, touches: func(tree subtree) bool {
+		parent, wildcard := strings.CutPrefix(name, "*.")
+		label, rest, _ := strings.Cut(string(tree.value), ".")
+		return within(tree) || wildcard && label != "" && equalFoldASCII(rest, parent)
+	}}
+}
+
+// mailReading is within a constraint that is itself, its host, or a domain with a
+// dot in front that its host is below. Only the host is without case.
+func mailReading(address string) reading {
+	r := reading{tag: tagEmail, what: "the mail address " + quote(address, 128)}
+	at := strings.LastIndexByte(address, '@')
+	if at < 0 || strings.ContainsRune(address, 0) {
+		r.unreadable = r.what + " cannot be read, so that the constraints of mail cannot be applied"
+		return r
+	}
+	r.isWithin = func(tree subtree) bool {
+		base := string(tree.value)
+		i := strings.LastIndexByte(base, '@')
+		switch {
+		case i < 0 && strings.HasPrefix(base, "."):
+			return isBelow(address, base)
+		case i > 0 && base[:i] != address[:at]:
+			return false
+		}
+		return equalFoldASCII(base[i+1:], address[at+1:])
+	}
+	r.touches = orEmpty(r.isWithin)
+	return r
+}
+
+// uriReadings are within a constraint that is the host, or a domain with a dot in
+// front that the host is below. RFC 5280 takes the host of RFC 3986, and refuses
+// addresses and URIs without a host. OpenSSL takes what is before the first colon,
+// or else before the first slash.
+func uriReadings(text string) []reading {
+	r := reading{tag: tagURI, what: "the URI " + quote(text, 128)}
+	var host string
+	if u, err := url.Parse(text); err == nil {
+		host = strings.TrimSuffix(u.Hostname(), ".")
+	}
+	_, rest, _ := strings.Cut(text, "://")
+	asRead, _, colon := strings.Cut(rest, ":")
+	if !colon {
+		asRead, _, _ = strings.Cut(rest, "/")
+	}
+	if _, err := netip.ParseAddr(host); err == nil || !isHostName(host) || asRead == "" {
+		r.unreadable = r.what + " has no host name, so that the constraints of URIs cannot be applied"
+		return []reading{r}
+	}
+	var readings []reading
+	for _, host := range []string{host, asRead} {
+		r.isWithin = func(tree subtree) bool {
+			base := string(tree.value)
+			if strings.HasPrefix(base, ".") {
+				return isBelow(host, base)
+			}
+			return equalFoldASCII(host, base)
+		}
+		r.touches = orEmpty(r.isWithin)
+		readings = append(readings, r)
+		if host == asRead {
+			break
+		}
+	}
+	return readings
+}
+
+// isBelow reports whether a name ends with a domain that begins with a dot, and
+// has something before it.
+func isBelow(name, domain string) bool {
+	return len(name) > len(domain) && equalFoldASCII(name[len(name)-len(domain):], domain)
+}
+
+// orEmpty has a constraint without any text exclude every name, which is what
+// issuers write it for. RFC 5280 gives it no meaning, and OpenSSL none either.
+func orEmpty(within func(subtree) bool) func(subtree) bool {
+	return func(tree subtree) bool { return len(tree.value) == 0 || within(tree) }
+}
+
+// ipReading is within a constraint of an address and a mask of its length.
+func ipReading(address []byte) reading {
+	ip, _ := netip.AddrFromSlice(address)
+	within := func(tree subtree) bool {
+		if len(tree.value) != 2*len(address) {
+			return false
+		}
+		base, mask := tree.value[:len(address)], tree.value[len(address):]
+		for i := range address {
+			if (address[i]^base[i])&mask[i] != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return reading{tag: tagIP, what: "the IP address " + ip.String(), isWithin: within, touches: within}
+}
+
+// directoryReading is within a constraint that it begins with. To be permitted it
+// has to begin so as OpenSSL compares names, to be excluded as RFC 5280 does, which
+// takes more names for equal.
+func directoryReading(what string, name []nameComponentSET) reading {
+	return reading{
+		tag: tagDirectory, what: what,
+		isWithin: func(tree subtree) bool { return nameComparison(asOpenSSL).isWithin(name, tree.directory) },
+		touches:  func(tree subtree) bool { return nameComparison(asRFC5280).isWithin(name, tree.directory) },
+	}
+}
+
+// equalFoldASCII compares without the case of ASCII letters.
+func equalFoldASCII(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		x, y := a[i], b[i]
+		if x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
