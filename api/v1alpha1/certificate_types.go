@@ -71,6 +71,18 @@ type SignCertificate struct {
 	// +optional
 	SubjectAltNames *SubjectAltNames `json:"subjectAltNames,omitempty"`
 
+	// crlDistributionPoints says which CRL distribution points a request may
+	// ask for. Absent, it is as with the rule any.
+	// Example: {rule: patterns, uri: ["http://crl.example.com/*"]}.
+	// +optional
+	CRLDistributionPoints *CRLDistributionPoints `json:"crlDistributionPoints,omitempty"`
+
+	// allowSHA1Requests accepts certificate requests that are signed with
+	// SHA-1, which are refused otherwise. Those with MD5 always are.
+	// Example: true.
+	// +optional
+	AllowSHA1Requests bool `json:"allowSHA1Requests,omitempty"`
+
 	// keyIds are the issuer's keys that the broker signs with. Absent, requests
 	// bring the issuer's key.
 	// Example: [{id: issuer-2026}].
@@ -225,13 +237,20 @@ type BasicConstraints struct {
 // asks for.
 // +kubebuilder:validation:XValidation:rule="self.rule == 'patterns' || !(has(self.dns) || has(self.ip) || has(self.uri) || has(self.email))",message="dns, ip, uri and email are only allowed with rule patterns"
 // +kubebuilder:validation:XValidation:rule="self.rule != 'patterns' || has(self.dns) || has(self.ip) || has(self.uri) || has(self.email)",message="rule patterns needs at least one of dns, ip, uri and email"
+// +kubebuilder:validation:XValidation:rule="self.rule != 'deny' || !has(self.required) || !self.required",message="required is only allowed with rule copy or patterns"
 type SubjectAltNames struct {
 	// rule is deny (a certificate has none), copy (it has those of the
 	// request) or patterns (every name of the request must match a pattern of
-	// its kind).
+	// its kind, and so must a common name that is a host, an address or a mail
+	// address, and emailAddress in the subject).
 	// +required
 	// +kubebuilder:validation:Enum=deny;copy;patterns
 	Rule string `json:"rule"`
+
+	// required refuses requests without alternative names.
+	// Example: true.
+	// +optional
+	Required bool `json:"required,omitempty"`
 
 	// dns are patterns of DNS names; a leading * stands for one label.
 	// Example: ["*.shop.example.com"].
@@ -272,4 +291,27 @@ type SubjectAltNames struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=320
 	Email []string `json:"email,omitempty"`
+}
+
+// CRLDistributionPoints says which CRL distribution points a request may ask
+// for.
+// +kubebuilder:validation:XValidation:rule="self.rule == 'patterns' || !has(self.uri)",message="uri is only allowed with rule patterns"
+// +kubebuilder:validation:XValidation:rule="self.rule != 'patterns' || has(self.uri)",message="rule patterns needs uri"
+type CRLDistributionPoints struct {
+	// rule is any, deny (a request with one is refused) or patterns (every one
+	// must match a pattern).
+	// +required
+	// +kubebuilder:validation:Enum=any;deny;patterns
+	Rule string `json:"rule"`
+
+	// uri are patterns of URLs of http or https, in the same form as those of
+	// subjectAltNames.
+	// Example: ["http://crl.example.com/*"].
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	URI []string `json:"uri,omitempty"`
 }

@@ -61,7 +61,7 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDistributionPoints(request.CRLDistributionPoints); err != nil {
+	if err := checkDistributionPoints(policy.DistributionPoints(), request.CRLDistributionPoints); err != nil {
 		return nil, err
 	}
 	if err := checkIssuer(policy, issuer, now); err != nil {
@@ -72,6 +72,9 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 		return nil, err
 	}
 	if err := checkSubjectKey(policy, csr); err != nil {
+		return nil, err
+	}
+	if err := checkSubject(policy.Names(), request.subjectField(), rawSubject); err != nil {
 		return nil, err
 	}
 	names, err := alternativeNames(policy.Names(), csr)
@@ -126,6 +129,14 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 		return nil, fmt.Errorf("engine: sign the certificate: %w", err)
 	}
 	return der, nil
+}
+
+// subjectField is the field that the subject comes from.
+func (r CertificateRequest) subjectField() string {
+	if r.Subject != "" {
+		return "subject"
+	}
+	return "csr"
 }
 
 // emptyName is the DER of a name without components.

@@ -39,8 +39,8 @@ func checkNameConstraints(issuer Issuer, request CertificateRequest, subject, al
 		return nil
 	}
 	field := "csr"
-	if request.Subject != "" && alternative == nil {
-		field = "subject"
+	if alternative == nil {
+		field = request.subjectField()
 	}
 	return inputError(field, "asks for a name that the issuer may not certify by the NameConstraints of its certificate: %s", problem)
 }

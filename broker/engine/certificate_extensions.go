@@ -62,7 +62,10 @@ func alternativeNames(policy *profile.NamePolicy, csr *x509.CertificateRequest) 
 			value = extension.Value
 		}
 	}
-	if value == nil {
+	switch {
+	case value == nil && policy.Required():
+		return nil, inputError("csr", "asks for no alternative name, expected an extension SubjectAltName with one at least, since the profile requires it")
+	case value == nil:
 		return nil, nil
 	}
 	var names []asn1.RawValue

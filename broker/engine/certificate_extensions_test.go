@@ -218,6 +218,12 @@ func TestAlternativeNames(t *testing.T) {
 		"are all there where each matches a pattern": {patterns, all,
 			"X509v3 Subject Alternative Name: \n    DNS:web.shop.example.com, DNS:*.shop.example.com, email:ops@example.com, IP Address:10.1.2.3, IP Address:2001:DB8:0:0:0:0:0:1, URI:spiffe://example.com/ns/shop/sa/web", ""},
 		"need not be there for patterns": {patterns, nil, "", ""},
+		"have to be there where the profile requires them": {[]string{"SubjectAltNames: {Rule: copy, Required: true}"}, nil,
+			"", "csr asks for no alternative name, expected an extension SubjectAltName with one at least, since the profile requires it"},
+		"have to be there for patterns that require them": {append(patterns[:len(patterns):len(patterns)], "  Required: true"), nil,
+			"", "csr asks for no alternative name, expected an extension SubjectAltName with one at least, since the profile requires it"},
+		"are there that the profile requires": {[]string{"SubjectAltNames: {Rule: copy, Required: true}"}, func(r *x509.CertificateRequest) { r.DNSNames = []string{"a.example"} },
+			"X509v3 Subject Alternative Name: \n    DNS:a.example", ""},
 		"are critical without a subject": {copied, func(r *x509.CertificateRequest) {
 			r.Subject, r.DNSNames = pkix.Name{}, []string{"a.example"}
 		}, "X509v3 Subject Alternative Name: critical\n    DNS:a.example", ""},
@@ -243,7 +249,12 @@ func TestAlternativeNames(t *testing.T) {
 		"refuse a kind that there is not":        {copied, raw(0x30, 0x03, 0x89, 0x01, 0x00), "", "csr has an alternative name of an unknown kind"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			policy, request := permissive(t, c.lines...), engine.CertificateRequest{CSR: csr(t, "p-256", c.change)}
+			policy, request := permissive(t, c.lines...), engine.CertificateRequest{CSR: csr(t, "p-256", func(r *x509.CertificateRequest) {
+				r.Subject = pkix.Name{CommonName: "A web server"} // which no verifier takes for a host
+				if c.change != nil {
+					c.change(r)
+				}
+			})}
 			if c.refusal != "" {
 				refusedWith(t, policy, issuer, request, c.refusal)
 				return

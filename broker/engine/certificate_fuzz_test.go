@@ -142,7 +142,7 @@ func FuzzAlternativeNames(f *testing.F) {
 	matched := permissive(f, "SubjectAltNames: {Rule: patterns, DNS: ['*.example.com'], IP: [10.0.0.0/8], Email: ['*@example.com'], URI: ['spiffe://example.com/*']}")
 	issuer, key := authority(f, "p-256", nil), certificateKey(f, "ed25519")
 	f.Fuzz(func(t *testing.T, names []byte, patterns bool) {
-		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "x"}, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}}}
+		template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "Jane Doe"}, ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}}}
 		request, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 		if err != nil {
 			t.Fatal(err)

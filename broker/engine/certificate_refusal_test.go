@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,8 @@ func TestARequestIsRefusedWhoseCSR(t *testing.T) {
 		"is for a curve of its own":      {newCSR(t, "EC", "ec_paramgen_curve:secp256k1"), "csr is damaged or of a kind that is not supported: unsupported elliptic curve"},
 		"is for a key that is no longer": {newCSR(t, "RSA-PSS", "rsa_keygen_bits:2048"), "csr is for a key of an algorithm that is not supported, expected " + keys},
 		"is signed with MD5":             {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-md5"), "csr is signed with MD5-RSA, which proves nothing any more, expected SHA-256 or a longer digest"},
+		"is signed with SHA-1":           {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-sha1"), "csr is signed with SHA1-RSA, which the profile does not allow, expected SHA-256 or a longer digest"},
+		"is signed with ECDSA and SHA-1": {newCSR(t, "EC", "ec_paramgen_curve:P-256", "-sha1"), "csr is signed with ECDSA-SHA1, which the profile does not allow, expected SHA-256 or a longer digest"},
 		"is signed with another digest":  {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-sha3-256"), "csr is signed with an algorithm that is not supported, expected RSA, ECDSA or Ed25519"},
 		"names nobody": {csr(t, "p-256", func(r *x509.CertificateRequest) {
 			r.Subject, r.DNSNames = pkix.Name{}, []string{"a.example"}
@@ -97,6 +100,18 @@ func TestARequestIsRefusedWhoseCSR(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAProfileMayAllowRequestsThatAreSignedWithSHA1(t *testing.T) {
+	policy, issuer := permissive(t, "AllowSHA1Requests: true"), authority(t, "p-256", nil)
+	for _, key := range [][2]string{{"RSA", "rsa_keygen_bits:2048"}, {"EC", "ec_paramgen_curve:P-256"}} {
+		request := newCSR(t, key[0], key[1], "-sha1")
+		verifyByOpenSSL(t, issuer.Certificate, issued(t, policy, issuer, engine.CertificateRequest{CSR: request}))
+		refusedWith(t, policy, issuer, engine.CertificateRequest{CSR: damage(request, 4)},
+			"csr has a signature that its own public key does not confirm, expected one by the private key that the certificate is for")
+	}
+	refusedWith(t, policy, issuer, engine.CertificateRequest{CSR: newCSR(t, "RSA", "rsa_keygen_bits:2048", "-md5")},
+		"csr is signed with MD5-RSA, which proves nothing any more, expected SHA-256 or a longer digest")
 }
 
 // newCSR makes a request of a kind that Go's library does not make.
@@ -218,4 +233,36 @@ func TestARequestIsRefusedWithTheFields(t *testing.T) {
 			t.Errorf("distribution points %q", certificate.CRLDistributionPoints)
 		}
 	})
+}
+
+func TestDistributionPointsAreThoseThatTheProfileAllows(t *testing.T) {
+	const rule = "CRLDistributionPoints: {Rule: patterns, URI: ['http://crl.example.com/*', 'https://*.example.org/ca.crl']}"
+	for sentence, c := range map[string]struct {
+		line   string
+		points []string
+		want   string // empty where they are in the certificate
+	}{
+		"any where the profile has no rule":        {"", []string{"http://evil.example.net/ca.crl"}, ""},
+		"any by the rule any":                      {"CRLDistributionPoints: {Rule: any}", []string{"http://evil.example.net/ca.crl"}, ""},
+		"none by the rule deny":                    {"CRLDistributionPoints: {Rule: deny}", nil, ""},
+		"one by the rule deny":                     {"CRLDistributionPoints: {Rule: deny}", []string{"http://crl.example.com/ca.crl"}, "crlDistributionPoints is not empty, expected no CRL distribution points, since the profile allows none"},
+		"none where there are patterns":            {rule, nil, ""},
+		"those that match a pattern":               {rule, []string{"http://crl.example.com/a/b.crl", "HTTPS://eu.EXAMPLE.org/ca.crl"}, ""},
+		"one that matches none":                    {rule, []string{"http://crl.example.com/ca.crl", "http://crl.example.net/ca.crl"}, `crlDistributionPoints[1] is "http://crl.example.net/ca.crl", which no pattern of the profile allows`},
+		"one with another port":                    {rule, []string{"http://crl.example.com:8080/ca.crl"}, `crlDistributionPoints[0] is "http://crl.example.com:8080/ca.crl", which no pattern of the profile allows`},
+		"one whose host is a user of another host": {rule, []string{"http://crl.example.com@evil.example.net/ca.crl"}, `crlDistributionPoints[0] is "http://crl.example.com@evil.example.net/ca.crl", which no pattern of the profile allows`},
+		"one with a way up":                        {rule, []string{"http://crl.example.com/../ca.crl"}, `crlDistributionPoints[0] is "http://crl.example.com/../ca.crl", which no pattern of the profile allows`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			policy, issuer := permissive(t, c.line), authority(t, "p-256", nil)
+			request := engine.CertificateRequest{CSR: csr(t, "p-256", nil), CRLDistributionPoints: c.points}
+			if c.want != "" {
+				refusedWith(t, policy, issuer, request, c.want)
+				return
+			}
+			if got := issued(t, policy, issuer, request).CRLDistributionPoints; !slices.Equal(got, c.points) {
+				t.Errorf("distribution points %q, want %q", got, c.points)
+			}
+		})
+	}
 }

@@ -109,9 +109,12 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 		if problem := unapprovedKey(csr.PublicKey, nil); problem != "" {
 			return inputError("csr", "is for %s", problem)
 		}
-		if algorithm := csr.SignatureAlgorithm; algorithm == x509.SHA1WithRSA || algorithm == x509.ECDSAWithSHA1 {
+		if algorithm := csr.SignatureAlgorithm; isSHA1(algorithm) {
 			return inputError("csr", "is signed with %s, which FIPS 140-3 does not approve and this broker requires, expected SHA-256 or a longer digest", algorithm)
 		}
+	}
+	if algorithm := csr.SignatureAlgorithm; isSHA1(algorithm) && !policy.AllowsSHA1Requests() {
+		return inputError("csr", "is signed with %s, which the profile does not allow, expected SHA-256 or a longer digest", algorithm)
 	}
 	err := csr.CheckSignature()
 	var insecure x509.InsecureAlgorithmError
@@ -125,6 +128,12 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 	default:
 		return inputError("csr", "has a signature that its own public key does not confirm, expected one by the private key that the certificate is for")
 	}
+}
+
+// isSHA1 reports whether a signature that the library checks is one of a SHA-1
+// digest.
+func isSHA1(algorithm x509.SignatureAlgorithm) bool {
+	return algorithm == x509.SHA1WithRSA || algorithm == x509.ECDSAWithSHA1
 }
 
 // keyProblem tells what is wrong with a key by the limits of a profile; empty
@@ -166,7 +175,10 @@ func describeLimits(limits profile.KeyLimits) string {
 	return strings.Join(allowed, " or ")
 }
 
-func checkDistributionPoints(points []string) error {
+func checkDistributionPoints(policy *profile.PointPolicy, points []string) error {
+	if len(points) > 0 && policy.Rule() == profile.PointsDenied {
+		return inputError("crlDistributionPoints", "is not empty, expected no CRL distribution points, since the profile allows none")
+	}
 	if len(points) > MaxDistributionPoints {
 		return inputError("crlDistributionPoints", "has %d entries, expected at most %d", len(points), MaxDistributionPoints)
 	}
@@ -178,6 +190,9 @@ func checkDistributionPoints(points []string) error {
 		u, err := url.Parse(point)
 		if err != nil || u.Host == "" || !isVisibleASCII(point) || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {
 			return inputError(field, "is no URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\"")
+		}
+		if policy.Rule() == profile.PointsMatched && !policy.MatchesURI(point) {
+			return inputError(field, "is %s, which no pattern of the profile allows", quote(point, 256))
 		}
 	}
 	return nil

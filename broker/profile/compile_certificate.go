@@ -22,6 +22,8 @@ type CertificatePolicy struct {
 	ca                  bool
 	pathLen             int
 	names               *NamePolicy
+	points              *PointPolicy
+	sha1Requests        bool
 	keys                *KeyPolicy
 	keyIDs              []string
 	requireFIPS         bool
@@ -69,6 +71,12 @@ func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen
 
 // Names is the rule for alternative names, never nil.
 func (p *CertificatePolicy) Names() *NamePolicy { return p.names }
+
+// DistributionPoints is the rule for CRL distribution points, never nil.
+func (p *CertificatePolicy) DistributionPoints() *PointPolicy { return p.points }
+
+// AllowsSHA1Requests reports whether a request may be signed with SHA-1.
+func (p *CertificatePolicy) AllowsSHA1Requests() bool { return p.sha1Requests }
 
 // Keys says which of the broker's keys may sign, nil where none may.
 func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
@@ -152,6 +160,8 @@ func compileCertificate(s *SignCertificate, o compileOptions) *CertificatePolicy
 		pathLen:       -1,
 		requireFIPS:   o.requireFIPS,
 		names:         compileNames(s.SubjectAltNames),
+		points:        compilePoints(s.CRLDistributionPoints),
+		sha1Requests:  s.AllowSHA1Requests,
 		keys:          compileKeyIDs(s.KeyIDs, o.manager),
 	}
 	for _, key := range s.KeyIDs {

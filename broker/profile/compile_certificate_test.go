@@ -75,8 +75,18 @@ func TestACertificatePolicyHasWhatTheProfileSays(t *testing.T) {
 		"KeyUsage: [digitalSignature, contentCommitment, nonRepudiation, keyEncipherment, dataEncipherment, keyAgreement, keyCertSign, cRLSign, encipherOnly, decipherOnly]",
 		"ExtendedKeyUsage: [serverAuth, clientAuth, codeSigning, emailProtection, timeStamping, OCSPSigning]",
 		"BasicConstraints: {CA: true, PathLenConstraint: 0}",
+		"SubjectAltNames: {Rule: copy, Required: true}",
+		"CRLDistributionPoints: {Rule: patterns, URI: ['http://*.example.com/crl/*']}",
+		"AllowSHA1Requests: true",
 		"KeyIds: [{Id: b}, {Id: a}]",
 	)
+	if !p.Names().Required() || !p.AllowsSHA1Requests() {
+		t.Errorf("names required: %t, requests with SHA-1: %t", p.Names().Required(), p.AllowsSHA1Requests())
+	}
+	points := p.DistributionPoints()
+	if points.Rule() != profile.PointsMatched || !points.MatchesURI("http://a.example.com/crl/1") || points.MatchesURI("http://a.example.com/1") || points.MatchesURI("https://a.example.com/crl/1") {
+		t.Error("distribution points are not those of the pattern")
+	}
 	if p.KeyIdentifierHash() != crypto.SHA3_384 {
 		t.Errorf("key identifier by %v", p.KeyIdentifierHash())
 	}
@@ -114,6 +124,9 @@ func TestACertificatePolicyDefaultsToWhatReleasedBrokersDo(t *testing.T) {
 	}
 	if p.Names().Rule() != profile.NamesDenied {
 		t.Errorf("names by rule %d, want them denied", p.Names().Rule())
+	}
+	if p.Names().Required() || p.DistributionPoints().Rule() != profile.PointsAny {
+		t.Errorf("names required: %t, distribution points by rule %d", p.Names().Required(), p.DistributionPoints().Rule())
 	}
 	if p.Keys().ByReference() || len(p.KeyIDs()) > 0 {
 		t.Error("keys are restricted")

@@ -17,22 +17,27 @@ const (
 	// NamesCopied puts all of them into the certificate.
 	NamesCopied
 	// NamesMatched puts all of them into the certificate if each is of a kind
-	// and matches a pattern that the profile lists.
+	// and matches a pattern that the profile lists. So must what verifiers take for
+	// such a name in the subject.
 	NamesMatched
 )
 
 // NamePolicy is the rule for subject alternative names (RFC 5280, section
 // 4.2.1.6). It never changes and is safe for concurrent use.
 type NamePolicy struct {
-	rule  NameRule
-	dns   []dnsPattern
-	ip    []netip.Prefix
-	uri   []uriPattern
-	email []emailPattern
+	rule     NameRule
+	required bool
+	dns      []dnsPattern
+	ip       []netip.Prefix
+	uri      []uriPattern
+	email    []emailPattern
 }
 
 // Rule says what happens to the names.
 func (p *NamePolicy) Rule() NameRule { return p.rule }
+
+// Required reports whether a request has to ask for a name.
+func (p *NamePolicy) Required() bool { return p.required }
 
 // AllowsDNS tells whether a DNS name matches a pattern. A leading "*" of a
 // pattern stands for exactly one label, a leading "*" label of a name (a
@@ -60,7 +65,7 @@ func (p *NamePolicy) AllowsEmail(address string) bool {
 }
 
 func compileNames(s *SubjectAltNames) *NamePolicy {
-	p := &NamePolicy{}
+	p := &NamePolicy{required: s != nil && s.Required}
 	switch {
 	case s == nil || strings.EqualFold(s.Rule, "deny"):
 	case strings.EqualFold(s.Rule, "copy"):

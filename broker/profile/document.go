@@ -67,7 +67,12 @@ type SignCertificate struct {
 	ExtendedKeyUsage []string          `yaml:"ExtendedKeyUsage,omitempty"`
 	BasicConstraints *BasicConstraints `yaml:"BasicConstraints,omitempty"`
 	SubjectAltNames  *SubjectAltNames  `yaml:"SubjectAltNames,omitempty"`
-	KeyIDs           []KeyID           `yaml:"KeyIds,omitempty"`
+	// CRLDistributionPoints restricts those of requests; absent, as with the rule
+	// "any".
+	CRLDistributionPoints *CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
+	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
+	AllowSHA1Requests bool    `yaml:"AllowSHA1Requests,omitempty"`
+	KeyIDs            []KeyID `yaml:"KeyIds,omitempty"`
 }
 
 // Validity bounds a certificate's lifetime relative to the time of signing,
@@ -97,14 +102,25 @@ type BasicConstraints struct {
 	PathLenConstraint *int `yaml:"PathLenConstraint,omitempty"`
 }
 
-// SubjectAltNames says what happens to the alternative names a request asks for.
+// SubjectAltNames says what happens to the alternative names a request asks for,
+// and with the rule "patterns" which names its subject may have.
 type SubjectAltNames struct {
 	// Rule is "deny" (as when the field is absent), "copy" or "patterns".
-	Rule  string   `yaml:"Rule"`
+	Rule string `yaml:"Rule"`
+	// Required refuses requests without alternative names.
+	Required bool `yaml:"Required,omitempty"`
+
 	DNS   []string `yaml:"DNS,omitempty"`
 	IP    []string `yaml:"IP,omitempty"`
 	URI   []string `yaml:"URI,omitempty"`
 	Email []string `yaml:"Email,omitempty"`
+}
+
+// CRLDistributionPoints says which CRL distribution points a request may ask for.
+type CRLDistributionPoints struct {
+	// Rule is "any" (as when the field is absent), "deny" or "patterns".
+	Rule string   `yaml:"Rule"`
+	URI  []string `yaml:"URI,omitempty"`
 }
 
 // EncryptData is the policy of EncryptData and DecryptData.

@@ -31,6 +31,9 @@ func FIPSVerdicts(p *Profile) []FIPSVerdict {
 		if reason == "" && (s.SKIHashAlg == "" || strings.EqualFold(s.SKIHashAlg, "sha-1")) {
 			reason = "SKIHashAlg is SHA-1, which FIPS 140-3 does not approve; choose another one"
 		}
+		if reason == "" && s.AllowSHA1Requests {
+			reason = "AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve"
+		}
 		all = append(all, FIPSVerdict{"SignCertificate", reason})
 	}
 	if e := p.API.EncryptData; e != nil {

@@ -65,6 +65,8 @@ func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
 		"key ids of encryption":           {API: profile.API{EncryptData: &profile.EncryptData{KeyIDs: keys}}},
 		"key ids of signatures":           {API: profile.API{SignData: &profile.SignData{KeyIDs: keys}}},
 		"subject alternative names":       {API: profile.API{SignCertificate: &profile.SignCertificate{SubjectAltNames: &profile.SubjectAltNames{}}}},
+		"CRL distribution points":         {API: profile.API{SignCertificate: &profile.SignCertificate{CRLDistributionPoints: &profile.CRLDistributionPoints{}}}},
+		"requests signed with SHA-1":      {API: profile.API{SignCertificate: &profile.SignCertificate{AllowSHA1Requests: true}}},
 		"RSA-PSS certificates":            {API: profile.API{SignCertificate: &profile.SignCertificate{SignAlg: "RSA-PSS"}}},
 		"Ed25519 signatures":              {API: profile.API{SignData: &profile.SignData{SignAlg: "ed25519"}}},
 		"ML-DSA signatures":               {API: profile.API{SignData: &profile.SignData{SignAlg: "ml-dsa-44"}}},

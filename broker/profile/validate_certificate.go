@@ -34,6 +34,7 @@ func (v validator) signCertificate(at place, s *SignCertificate) {
 		}
 	}
 	v.subjectAltNames(at.field("SubjectAltNames"), s.SubjectAltNames)
+	v.distributionPoints(at.field("CRLDistributionPoints"), s.CRLDistributionPoints)
 	for i, key := range s.KeyIDs {
 		if where := at.field("KeyIds").index(i); key.ID == AnyKeyID {
 			v.add(where.field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
@@ -87,22 +88,43 @@ func (v validator) subjectAltNames(at place, s *SubjectAltNames) {
 		return
 	}
 	v.enum(at.field("Rule"), at, s.Rule, subjectAltNameRules)
-	kinds := []struct {
-		name     string
-		patterns []string
-		valid    func(string) bool
-		want     string
-	}{
+	if where := at.field("Required"); s.Required && strings.EqualFold(s.Rule, "deny") {
+		v.add(where, at, "is true while Rule is \"deny\", which leaves all names out, expected Rule \"copy\" or \"patterns\"")
+	}
+	v.patterns(at, s.Rule, "DNS, IP, URI or Email", []patternKind{
 		{"DNS", s.DNS, isDNSPattern, "a DNS name such as \"app.example.com\" or \"*.example.com\""},
 		{"IP", s.IP, isIPPattern, "an address or a range such as \"10.0.0.0/8\""},
 		{"URI", s.URI, isURIPattern, "a URI such as \"spiffe://example.com/ns/*\", where \"*\" is the host's first label, a segment of the path or its end"},
 		{"Email", s.Email, isEmailPattern, "an address such as \"ops@example.com\" or \"*@example.com\""},
+	})
+}
+
+func (v validator) distributionPoints(at place, c *CRLDistributionPoints) {
+	if c == nil {
+		return
 	}
+	v.enum(at.field("Rule"), at, c.Rule, distributionPointRules)
+	v.patterns(at, c.Rule, "URI", []patternKind{
+		{"URI", c.URI, isWebPattern, "a URL of http or https such as \"http://crl.example.com/*\", where \"*\" is the host's first label, a segment of the path or its end"},
+	})
+}
+
+// patternKind is a field of patterns.
+type patternKind struct {
+	name     string
+	patterns []string
+	valid    func(string) bool
+	want     string
+}
+
+// patterns checks that there are patterns where the rule is about them; fields
+// names the kinds.
+func (v validator) patterns(at place, rule, fields string, kinds []patternKind) {
 	patterns := 0
 	for _, kind := range kinds {
 		where := at.field(kind.name)
-		if len(kind.patterns) > 0 && s.Rule != "" && !strings.EqualFold(s.Rule, "patterns") {
-			v.add(where, at, "is only allowed where Rule is \"patterns\", found Rule %s", excerpt(s.Rule))
+		if len(kind.patterns) > 0 && rule != "" && !strings.EqualFold(rule, "patterns") {
+			v.add(where, at, "is only allowed where Rule is \"patterns\", found Rule %s", excerpt(rule))
 		}
 		for i, pattern := range kind.patterns {
 			patterns++
@@ -111,8 +133,8 @@ func (v validator) subjectAltNames(at place, s *SubjectAltNames) {
 			}
 		}
 	}
-	if strings.EqualFold(s.Rule, "patterns") && patterns == 0 {
-		v.add(at, at, "has Rule \"patterns\" and no pattern, expected at least one in DNS, IP, URI or Email")
+	if strings.EqualFold(rule, "patterns") && patterns == 0 {
+		v.add(at, at, "has Rule \"patterns\" and no pattern, expected at least one in %s", fields)
 	}
 }
 
@@ -159,6 +181,12 @@ func isURIPattern(s string) bool {
 	}
 	_, ok := parseURIPattern(s)
 	return ok
+}
+
+// isWebPattern accepts a pattern of URLs that a CRL may be fetched from.
+func isWebPattern(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && isURIPattern(s)
 }
 
 func isEmailPattern(s string) bool {

@@ -9,7 +9,9 @@ import (
 
 // FormatVersion returns the oldest version of the field table that can express
 // the profile. A broker that reads only older versions would overlook a field
-// that restricts, so the profile must not be rendered for it.
+// that restricts, so the profile must not be rendered for it. A field that comes
+// to version 1 does not make another: brokers that read that version refuse a
+// profile with a field that they do not know, and that profile alone.
 func (p *Profile) FormatVersion() int {
 	if p.Callers != nil || p.Audit != nil || p.API.ours() {
 		return 1
@@ -19,7 +21,7 @@ func (p *Profile) FormatVersion() int {
 
 func (a *API) ours() bool {
 	if s := a.SignCertificate; s != nil {
-		if s.SubjectAltNames != nil || len(s.KeyIDs) > 0 || newSignAlgorithm(s.SignAlg) || s.KeyConstraints.ours() {
+		if s.SubjectAltNames != nil || s.CRLDistributionPoints != nil || s.AllowSHA1Requests || len(s.KeyIDs) > 0 || newSignAlgorithm(s.SignAlg) || s.KeyConstraints.ours() {
 			return true
 		}
 	}

@@ -32,7 +32,8 @@ var (
 		"serverAuth", "clientAuth", "codeSigning", "emailProtection", "timeStamping", "OCSPSigning",
 	}
 
-	subjectAltNameRules = []string{"deny", "copy", "patterns"}
+	subjectAltNameRules    = []string{"deny", "copy", "patterns"}
+	distributionPointRules = []string{"any", "deny", "patterns"}
 
 	encryptAlgorithms = []string{"aes-gcm"}
 	encryptKeySizes   = []int{128, 192, 256}

@@ -100,9 +100,10 @@ func signCertificate(s *v1alpha1.SignCertificate) *profile.SignCertificate {
 			Subject: keySizes(&s.KeyConstraints.Subject),
 			Issuer:  keySizes(&s.KeyConstraints.Issuer),
 		},
-		KeyUsage:         s.KeyUsage,
-		ExtendedKeyUsage: s.ExtendedKeyUsage,
-		KeyIDs:           keyIDs(s.KeyIDs),
+		KeyUsage:          s.KeyUsage,
+		ExtendedKeyUsage:  s.ExtendedKeyUsage,
+		AllowSHA1Requests: s.AllowSHA1Requests,
+		KeyIDs:            keyIDs(s.KeyIDs),
 	}
 	if b := s.BasicConstraints; b != nil {
 		c.BasicConstraints = &profile.BasicConstraints{CA: b.CA}
@@ -111,7 +112,10 @@ func signCertificate(s *v1alpha1.SignCertificate) *profile.SignCertificate {
 		}
 	}
 	if n := s.SubjectAltNames; n != nil {
-		c.SubjectAltNames = &profile.SubjectAltNames{Rule: n.Rule, DNS: n.DNS, IP: n.IP, URI: n.URI, Email: n.Email}
+		c.SubjectAltNames = &profile.SubjectAltNames{Rule: n.Rule, Required: n.Required, DNS: n.DNS, IP: n.IP, URI: n.URI, Email: n.Email}
+	}
+	if p := s.CRLDistributionPoints; p != nil {
+		c.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: p.Rule, URI: p.URI}
 	}
 	return c
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"slices"
+	"strings"
+)
+
+// PointRule says which CRL distribution points a request may ask for.
+type PointRule uint8
+
+const (
+	// PointsAny allows every one.
+	PointsAny PointRule = iota
+	// PointsDenied allows none.
+	PointsDenied
+	// PointsMatched allows those that match a pattern that the profile lists.
+	PointsMatched
+)
+
+// PointPolicy is the rule for CRL distribution points (RFC 5280, section
+// 4.2.1.13). It never changes and is safe for concurrent use.
+type PointPolicy struct {
+	rule PointRule
+	uri  []uriPattern
+}
+
+// Rule says which points a request may ask for.
+func (p *PointPolicy) Rule() PointRule { return p.rule }
+
+// MatchesURI reports whether a URL matches a pattern, see uriPattern.
+func (p *PointPolicy) MatchesURI(url string) bool {
+	return slices.ContainsFunc(p.uri, func(u uriPattern) bool { return u.matches(url) })
+}
+
+func compilePoints(c *CRLDistributionPoints) *PointPolicy {
+	p := &PointPolicy{}
+	switch {
+	case c == nil || strings.EqualFold(c.Rule, "any"):
+	case strings.EqualFold(c.Rule, "deny"):
+		p.rule = PointsDenied
+	case strings.EqualFold(c.Rule, "patterns"):
+		p.rule = PointsMatched
+		for _, text := range c.URI {
+			p.uri = append(p.uri, mustParse(parseURIPattern(text)))
+		}
+	default:
+		panic("profile: compile of a profile that was not validated: " + c.Rule)
+	}
+	return p
+}
