@@ -37,10 +37,12 @@ API:
     BasicConstraints: {CA: true, PathLenConstraint: 1}
     SubjectAltNames:
       Rule: patterns
+      Required: true
       DNS: ["*.shop.example", www.example]
       IP: [10.0.0.0/16]
       URI: ["spiffe://shop.example/ns/*"]
       Email: ["*@shop.example"]
+    CRLDistributionPoints: {Rule: patterns, URI: ["http://crl.shop.example/*"]}
     KeyIds: [{Id: ca-1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000001"}]
   EncryptData: {EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: random, TagLength: 120, KeyIds: [{Id: k1}]}
   SignData:
@@ -241,7 +243,69 @@ var cases = map[string]comparing{
 		},
 		weaker: map[string]string{"API.SignCertificate.BasicConstraints.CA": "certificates are for certificate authorities, which may sign further ones"},
 	},
-	"alternative names denied": {change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil }},
+	"alternative names denied, and with them what patterns say of the subject": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil },
+		weaker: map[string]string{
+			"API.SignCertificate.SubjectAltNames.Required": "a request without alternative names is certified, it was refused",
+			"API.SignCertificate.SubjectAltNames.Rule":     "the subject may have any common name and mail address, they had to match a pattern",
+		},
+	},
+	"alternative names denied that were copied": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+		},
+		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames = nil },
+	},
+	"alternative names required": {
+		base:   func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.Required = false },
+		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.Required = true },
+	},
+	"alternative names no longer required": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.SubjectAltNames.Required = false },
+		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Required": "a request without alternative names is certified, it was refused"},
+	},
+	"CRL distribution points denied": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "deny"}
+	}},
+	"CRL distribution points by patterns where any was allowed": {
+		base: func(p *profile.Profile) { p.API.SignCertificate.CRLDistributionPoints = nil },
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
+		},
+	},
+	"any CRL distribution points": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.CRLDistributionPoints = nil },
+		weaker: map[string]string{"API.SignCertificate.CRLDistributionPoints.Rule": `the rule for CRL distribution points is "any", it was "patterns"`},
+	},
+	"CRL distribution points by patterns where they were denied": {
+		base: func(p *profile.Profile) {
+			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "Deny"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: "patterns", URI: []string{"http://a.example/*"}}
+		},
+		weaker: map[string]string{"API.SignCertificate.CRLDistributionPoints.Rule": `the rule for CRL distribution points is "patterns", it was "deny"`},
+	},
+	"patterns of CRL distribution points that the old ones cover": {change: func(p *profile.Profile) {
+		p.API.SignCertificate.CRLDistributionPoints.URI = []string{"http://crl.shop.example/ca.crl"}
+	}},
+	"patterns of CRL distribution points that the old ones do not cover": {
+		change: func(p *profile.Profile) {
+			p.API.SignCertificate.CRLDistributionPoints.URI = []string{"http://crl.shop.example/*", "http://*.example/*"}
+		},
+		weaker: map[string]string{"API.SignCertificate.CRLDistributionPoints.URI": `CRL distribution points may also match "http://*.example/*"`},
+	},
+	"requests with SHA-1": {
+		change: func(p *profile.Profile) { p.API.SignCertificate.AllowSHA1Requests = true },
+		weaker: map[string]string{
+			"API.SignCertificate.AllowSHA1Requests": "certificate requests may be signed with SHA-1, which were refused",
+			"API.SignCertificate":                   "SignCertificate is no longer approved by FIPS 140-3: AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve",
+		},
+	},
+	"requests with SHA-1 no longer": {
+		base:   func(p *profile.Profile) { p.API.SignCertificate.AllowSHA1Requests = true },
+		change: func(p *profile.Profile) { p.API.SignCertificate.AllowSHA1Requests = false },
+	},
 	"alternative names by patterns where they were copied": {
 		base: func(p *profile.Profile) {
 			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
@@ -252,7 +316,7 @@ var cases = map[string]comparing{
 	},
 	"alternative names copied": {
 		change: func(p *profile.Profile) {
-			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy"}
+			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{Rule: "copy", Required: true}
 		},
 		weaker: map[string]string{"API.SignCertificate.SubjectAltNames.Rule": `the rule for alternative names is "copy", it was "patterns"`},
 	},
@@ -265,14 +329,14 @@ var cases = map[string]comparing{
 	},
 	"patterns that the old ones cover": {change: func(p *profile.Profile) {
 		p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
-			Rule: "Patterns", DNS: []string{"*.SHOP.example", "api.shop.example"}, IP: []string{"10.0.7.0/24", "10.0.0.1"},
+			Rule: "Patterns", Required: true, DNS: []string{"*.SHOP.example", "api.shop.example"}, IP: []string{"10.0.7.0/24", "10.0.0.1"},
 			URI: []string{"spiffe://shop.example/ns/a/b"}, Email: []string{"root@shop.example"},
 		}
 	}},
 	"patterns that the old ones do not cover": {
 		change: func(p *profile.Profile) {
 			p.API.SignCertificate.SubjectAltNames = &profile.SubjectAltNames{
-				Rule: "patterns", DNS: []string{"*.example", "a.b.shop.example"}, IP: []string{"10.0.0.0/15", "::1"},
+				Rule: "patterns", Required: true, DNS: []string{"*.example", "a.b.shop.example"}, IP: []string{"10.0.0.0/15", "::1"},
 				URI: []string{"spiffe://*.example/ns/a"}, Email: []string{"*@bank.example"},
 			}
 		},

@@ -55,6 +55,7 @@ func Compare(before, after profile.Profile) []Weakening {
 	c.certificate(before.API.SignCertificate, after.API.SignCertificate)
 	if old.Certificate() != nil && changed.Certificate() != nil {
 		c.names(before.API.SignCertificate.SubjectAltNames, after.API.SignCertificate.SubjectAltNames, old.Certificate().Names())
+		c.points(before.API.SignCertificate.CRLDistributionPoints, after.API.SignCertificate.CRLDistributionPoints, old.Certificate().DistributionPoints())
 		c.keyIDs("API.SignCertificate.KeyIds", before.API.SignCertificate.KeyIDs, after.API.SignCertificate.KeyIDs)
 	}
 	c.cipher(before.API.EncryptData, after.API.EncryptData)

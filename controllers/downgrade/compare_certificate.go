@@ -3,7 +3,6 @@
 package downgrade
 
 import (
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +27,9 @@ func (c *comparison) certificate(before, after *profile.SignCertificate) {
 	c.usages(at+"KeyUsage", before.KeyUsage, after.KeyUsage)
 	c.usages(at+"ExtendedKeyUsage", before.ExtendedKeyUsage, after.ExtendedKeyUsage)
 	c.basicConstraints(at+"BasicConstraints.", before.BasicConstraints, after.BasicConstraints)
+	if after.AllowSHA1Requests && !before.AllowSHA1Requests {
+		c.add(at+"AllowSHA1Requests", "false", "true", "certificate requests may be signed with SHA-1, which were refused")
+	}
 }
 
 // listed are limits that allow what they list and nothing else.
@@ -111,63 +113,4 @@ func (c *comparison) basicConstraints(at string, before, after *profile.BasicCon
 	case *after.PathLenConstraint > *before.PathLenConstraint:
 		c.add(at+"PathLenConstraint", strconv.Itoa(*before.PathLenConstraint), strconv.Itoa(*after.PathLenConstraint), "%d authorities may follow, %d could", *after.PathLenConstraint, *before.PathLenConstraint)
 	}
-}
-
-// names compares the rules for alternative names. policy is the old rule,
-// compiled. A new pattern that is not found to be covered by a single old one
-// counts as broader.
-func (c *comparison) names(before, after *profile.SubjectAltNames, policy *profile.NamePolicy) {
-	const at = "API.SignCertificate.SubjectAltNames."
-	breadth := []string{"deny", "patterns", "copy"}
-	old, new := nameRule(before), nameRule(after)
-	if slices.Index(breadth, new) > slices.Index(breadth, old) {
-		c.add(at+"Rule", old, new, "the rule for alternative names is %q, it was %q", new, old)
-		return
-	}
-	if new != "patterns" || old != "patterns" {
-		return
-	}
-	kind := func(field string, before, after []string, covered func(string) bool) {
-		var added []string
-		for _, pattern := range after {
-			if !slices.Contains(before, pattern) && !covered(pattern) {
-				added = append(added, strconv.Quote(pattern))
-			}
-		}
-		if len(added) > 0 {
-			slices.Sort(added)
-			c.add(at+field, short(before), short(after), "alternative names may also match %s", short(added))
-		}
-	}
-	// A "*" at the beginning of a name is taken for a label of that spelling,
-	// which only a pattern with the same "*" allows.
-	kind("DNS", before.DNS, after.DNS, policy.AllowsDNS)
-	kind("IP", before.IP, after.IP, func(pattern string) bool {
-		return slices.ContainsFunc(before.IP, func(network string) bool { return contains(prefix(network), prefix(pattern)) })
-	})
-	kind("URI", before.URI, after.URI, policy.AllowsURI)
-	kind("Email", before.Email, after.Email, policy.AllowsEmail)
-}
-
-func nameRule(n *profile.SubjectAltNames) string {
-	if n == nil {
-		return "deny"
-	}
-	return strings.ToLower(n.Rule)
-}
-
-// prefix reads an address or network of a valid profile.
-func prefix(text string) netip.Prefix {
-	if network, err := netip.ParsePrefix(text); err == nil {
-		return network
-	}
-	address, err := netip.ParseAddr(text)
-	if err != nil {
-		panic("downgrade: comparison of a profile that was not validated: " + err.Error())
-	}
-	return netip.PrefixFrom(address, address.BitLen())
-}
-
-func contains(outer, inner netip.Prefix) bool {
-	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
