@@ -86,7 +86,9 @@ func TestTheSchema(t *testing.T) {
 keyUsage: [digitalSignature, keyCertSign, cRLSign]
 extendedKeyUsage: [clientAuth, OCSPSigning]
 basicConstraints: {ca: true, pathLenConstraint: 0}
-subjectAltNames: {rule: patterns, dns: ["*.example.com"], ip: [10.0.0.0/8], uri: ["spiffe://example.com/*"], email: ["*@example.com"]}
+subjectAltNames: {rule: patterns, required: true, dns: ["*.example.com"], ip: [10.0.0.0/8], uri: ["spiffe://example.com/*"], email: ["*@example.com"]}
+crlDistributionPoints: {rule: patterns, uri: ["http://crl.example.com/*"]}
+allowSHA1Requests: true
 keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000000000000000000000000"}]`) + `
   hashData: {hashAlg: shake-256}
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, keyIds: [{id: a}]}
@@ -167,6 +169,18 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		"refuses the rule patterns without a pattern": {
 			spec:    in("subjectAltNames: {rule: patterns}"),
 			refusal: `rule patterns needs at least one`,
+		},
+		"refuses to require names that are denied": {
+			spec:    in("subjectAltNames: {rule: deny, required: true}"),
+			refusal: `required is only allowed with rule copy or patterns`,
+		},
+		"refuses patterns of CRL distribution points under another rule": {
+			spec:    in("crlDistributionPoints: {rule: any, uri: ['http://a/*']}"),
+			refusal: `uri is only allowed with rule patterns`,
+		},
+		"refuses the rule patterns without a CRL distribution point": {
+			spec:    in("crlDistributionPoints: {rule: patterns}"),
+			refusal: `rule patterns needs uri`,
 		},
 		"refuses a key size AES does not have": {
 			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 512, nonceStrategy: random}}}`,
