@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"fmt"
 	"math/big"
 	"net"
 	"net/url"
@@ -204,4 +205,42 @@ func FuzzNameConstraints(f *testing.F) {
 			checkRefusal(t, err)
 		}
 	})
+}
+
+func TestConstraintsThatCannotBeAppliedLetNoNamePass(t *testing.T) {
+	const asks = "csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: "
+	named := func(count int) func(*x509.CertificateRequest) {
+		return func(r *x509.CertificateRequest) {
+			for i := range count {
+				r.DNSNames = append(r.DNSNames, fmt.Sprintf("a%d.example.com", i))
+			}
+		}
+	}
+	// A subtree of example.com from a depth of one on.
+	deep := pkix.Extension{Id: asn1.ObjectIdentifier{2, 5, 29, 30}, Value: []byte("\x30\x14\xa0\x12\x30\x10\x82\x0bexample.com\x80\x01\x01")}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprintf("b%d.example.com", i)
+	}
+	for sentence, c := range map[string]struct {
+		constrain func(*x509.Certificate)
+		names     int
+		want      string
+	}{
+		"a depth":              {func(c *x509.Certificate) { c.ExtraExtensions = []pkix.Extension{deep} }, 1, `the DNS name "a0.example.com" cannot be judged, since the constraints of its kind have a minimum or a maximum, expected neither`},
+		"too many of them":     {func(c *x509.Certificate) { c.ExcludedDNSDomains = many }, 1050, "its names and the constraints are too many to be compared, expected at most 1048576 of one times the other"},
+		"as many as there may": {func(c *x509.Certificate) { c.ExcludedDNSDomains = many }, 1000, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			policy, issuer := permissive(t, "SubjectAltNames: {Rule: copy}"), authority(t, "p-384", c.constrain)
+			request := engine.CertificateRequest{CSR: csr(t, "p-256", named(c.names))}
+			if c.want != "" {
+				refusedWith(t, policy, issuer, request, asks+c.want)
+				return
+			}
+			if certificate := issued(t, policy, issuer, request); !acceptedByOpenSSL(t, issuer.Certificate, certificate) {
+				t.Error("OpenSSL refuses the certificate")
+			}
+		})
+	}
 }
