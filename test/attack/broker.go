@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits that only a failure reaches.
+const (
+	startLimit = 30 * time.Second
+	stopLimit  = 20 * time.Second
+)
+
+// maxLog is how many lines of a broker's log are kept: the first ones.
+const maxLog = 200
+
+// profiles is the profile file of the broker.
+//
+//go:embed profiles.yaml
+var profiles []byte
+
+// programs is what is run, and a folder for what it needs.
+type programs struct {
+	dir    string
+	broker string
+}
+
+// prepare builds the broker, unless there is one, and lets this program open many
+// connections.
+func prepare(ctx context.Context, o options) (_ *programs, err error) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, err
+	}
+	files.Cur = files.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, fmt.Errorf("allow this program more open files: %w", err)
+	}
+	if files.Max < 2*idleConnections {
+		return nil, fmt.Errorf("a process may have %d open files, expected at least %d: raise the hard limit", files.Max, 2*idleConnections)
+	}
+	dir, err := os.MkdirTemp("", "attack") // a path that is short enough for sockets
+	if err != nil {
+		return nil, err
+	}
+	p := &programs{dir: dir, broker: o.broker}
+	if p.broker != "" {
+		p.broker, err = filepath.Abs(p.broker)
+		return p, err
+	}
+	progress("building the broker")
+	p.broker = filepath.Join(dir, "broker")
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", p.broker, "./cmd/broker")
+	command.Dir = o.root
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOFIPS140=v1.0.0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("build the broker: %w\n%s", err, output), p.remove())
+	}
+	return p, nil
+}
+
+func (p *programs) remove() error { return os.RemoveAll(p.dir) }
+
+// broker is a running one in a control group of its own.
+type broker struct {
+	*group
+	dir    string
+	status string // address of the status port
+	cmd    *exec.Cmd
+	exited chan struct{}
+
+	mu  sync.Mutex
+	log []string
+}
+
+// startBroker starts one and waits until it listens.
+func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err error) {
+	b := &broker{exited: make(chan struct{})}
+	if b.dir, err = os.MkdirTemp(p.dir, "b"); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, "Profiles.yaml"), profiles, 0o644); err != nil {
+		return nil, err
+	}
+	if b.group, err = newGroup(o.limit); err != nil {
+		return nil, err
+	}
+	const shell = `echo $$ > "$0" && exec "$@"`
+	b.cmd = exec.Command("/bin/sh", "-c", shell, b.processes(), p.broker,
+		"--profiles-dir", b.dir, "--socket-dir", filepath.Join(b.dir, "s"), "--callers", "a,b", "--status-address", "127.0.0.1:0")
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") && !strings.HasPrefix(variable, "OTEL_") {
+			b.cmd.Env = append(b.cmd.Env, variable)
+		}
+	}
+	// It ends with this program, in whatever way that ends.
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	output, err := b.cmd.StderrPipe()
+	if err != nil {
+		return nil, errors.Join(err, b.remove())
+	}
+	if err := b.cmd.Start(); err != nil {
+		return nil, errors.Join(err, b.remove())
+	}
+	listening := make(chan string, 1)
+	go func() {
+		defer close(b.exited)
+		b.read(output, listening)
+		_ = b.cmd.Wait() // the state of the process has the reason
+	}()
+	select {
+	case b.status = <-listening:
+		return b, nil
+	case <-b.exited:
+		err = fmt.Errorf("the broker ended while it started: %s\n%s", b.cmd.ProcessState, strings.Join(b.lines(), "\n"))
+	case <-time.After(startLimit):
+		err = fmt.Errorf("the broker does not listen after %s", startLimit)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return nil, errors.Join(err, b.stop())
+}
+
+// read keeps the first lines of the log, and sends the address of the status port.
+func (b *broker) read(output io.Reader, listening chan<- string) {
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		b.mu.Lock()
+		if len(b.log) < maxLog {
+			b.log = append(b.log, lines.Text())
+		}
+		b.mu.Unlock()
+		var line struct{ Msg, Status string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			listening <- line.Status
+		}
+	}
+	_, _ = io.Copy(io.Discard, output) // a line that is too long
+}
+
+func (b *broker) lines() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.log...)
+}
+
+func (b *broker) socket(caller string) string {
+	return filepath.Join(b.dir, "s", caller, "crypto-broker-server.sock")
+}
+
+// lives reports whether the process has not ended.
+func (b *broker) lives() bool {
+	select {
+	case <-b.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// stop ends the broker and removes its folder and its group. A broker that does not
+// end by itself is killed.
+func (b *broker) stop() error {
+	err := b.cmd.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
+	}
+	select {
+	case <-b.exited:
+	case <-time.After(stopLimit):
+		_ = b.cmd.Process.Kill()
+		<-b.exited
+		err = errors.Join(err, fmt.Errorf("the broker had to be killed: it did not stop within %s", stopLimit))
+	}
+	return errors.Join(err, os.RemoveAll(b.dir), b.remove())
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// idleConnections is how many connections do nothing.
+const idleConnections = 5500
+
+// manyConnections are opened, kept or closed, and ask for little or nothing.
+func manyConnections() []attack {
+	return []attack{
+		{
+			name: "idle-connections", about: "5,500 connections to the socket that have said hello and nothing else", tested: true,
+			run: idle(http2.ClientPreface + emptySettings),
+		},
+		{
+			name: "silent-connections", about: "5,500 connections to the socket that say nothing", tested: true,
+			run: idle(""),
+		},
+		{
+			name: "half-a-preface", about: "5,500 connections to the socket that say half of the preface",
+			run: idle(http2.ClientPreface[:12]),
+		},
+		{
+			name: "idle-after-a-call", about: "1,000 connections that have made a call and then do nothing",
+			run: func(ctx context.Context, t *target) error {
+				return persistently(ctx, t, 1000, func(ctx context.Context, _ int) error {
+					w, err := newWire(ctx, t, manner{})
+					if err == nil {
+						_, err = w.unary(methodHash, hashMessage(32))
+					}
+					if err != nil {
+						return err
+					}
+					return w.hold()
+				})
+			},
+		},
+		{
+			name: "status-idle", about: "5,500 connections to the status port that say nothing", tested: true,
+			run: idleStatus(""),
+		},
+		{
+			name: "status-half-sent", about: "5,500 connections to the status port with half a request each", tested: true,
+			run: idleStatus("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Half: "),
+		},
+		{
+			name: "status-kept-alive", about: "5,500 connections to the status port that have asked once and stay",
+			run: idleStatus("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+		},
+		{
+			name: "status-metrics-unread", about: "1,000 connections to the status port that ask for the metrics and do not read",
+			run: metricsUnread,
+		},
+		{
+			name: "open-and-close", about: "1,000 connections at a time that are opened and closed at once", tested: true,
+			run: func(ctx context.Context, t *target) error {
+				return persistently(ctx, t, 64, func(ctx context.Context, _ int) error {
+					var conns []net.Conn
+					for len(conns) < 1000/64 {
+						conn, err := connect(ctx, t.socket)
+						if err != nil {
+							return err
+						}
+						conns = append(conns, conn)
+					}
+					t.tally.count("connections", len(conns))
+					return nil
+				})
+			},
+		},
+		{
+			name: "open-call-and-close", about: "64 clients that connect, make a small hash and close, again and again",
+			run: func(ctx context.Context, t *target) error {
+				return persistently(ctx, t, 64, func(ctx context.Context, _ int) error {
+					conn, err := dial(t.socket)
+					if err != nil {
+						return err
+					}
+					_ = invoke(ctx, t, conn, methodHash, hashMessage(32)) // it is counted
+					return conn.Close()
+				})
+			},
+		},
+		{
+			name: "many-clients", about: "400 connections with 60 small hashes each at once, which is no abuse", tested: true, polite: true,
+			run: manyClients, least: 10 * time.Second,
+		},
+	}
+}
+
+// emptySettings is the frame that follows the preface.
+const emptySettings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+// idle opens connections to the socket that say something and then nothing more.
+// Those that the broker closes are opened again.
+func idle(hello string) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		return persistently(ctx, t, idleConnections, func(ctx context.Context, _ int) error {
+			conn, err := connect(ctx, t.socket)
+			if err != nil {
+				return err
+			}
+			return silent(t, conn, hello)
+		})
+	}
+}
+
+// idleStatus does the same with the status port.
+func idleStatus(hello string) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		return persistently(ctx, t, idleConnections, func(ctx context.Context, _ int) error {
+			conn, err := connectStatus(ctx, t)
+			if err != nil {
+				return err
+			}
+			return silent(t, conn, hello)
+		})
+	}
+}
+
+func connectStatus(ctx context.Context, t *target) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", t.status)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // it may be closed by now
+	}
+	return conn, err
+}
+
+// silent says one thing and reads until the broker closes the connection.
+func silent(t *target, conn net.Conn, hello string) error {
+	t.tally.count("connections", 1)
+	if _, err := io.WriteString(conn, hello); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, conn)
+	return err
+}
+
+func metricsUnread(ctx context.Context, t *target) error {
+	return persistently(ctx, t, 1000, func(ctx context.Context, _ int) error {
+		conn, err := connectStatus(ctx, t)
+		if err != nil {
+			return err
+		}
+		t.tally.count("connections", 1)
+		for ctx.Err() == nil {
+			if _, err := io.WriteString(conn, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				return err
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+		return nil
+	})
+}
+
+// manyClients has many clients make many calls at one moment, and again once all of
+// them are answered.
+func manyClients(ctx context.Context, t *target) error {
+	const connections, each = 400, 60
+	conns, err := clients(ctx, t, connections)
+	if err != nil {
+		return err
+	}
+	message := hashMessage(32)
+	for ctx.Err() == nil {
+		together(ctx, t, connections*each, func(i int) error {
+			_ = invoke(ctx, t, conns[i%connections], methodHash, message) // it is counted
+			return nil
+		})
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strconv"
+)
+
+// shortDeadlines are over before the call can be served.
+func shortDeadlines() []attack {
+	return []attack{
+		{
+			name: "deadlines-small", about: "eight connections with small hashes whose deadlines are 1 ns to 1 ms away", tested: true,
+			run: late(methodHash, hashMessage(32)),
+		},
+		{
+			name: "deadlines-large", about: "the same with 1 MiB each", tested: true,
+			run: late(methodHash, hashMessage(mebibyte)),
+		},
+		{
+			name: "deadlines-encrypt", about: "the same with replies of 1 MiB",
+			run: late(methodEncrypt, encryptMessage(mebibyte-100)),
+		},
+		{
+			name: "deadlines-exchange", about: "the same with streams of Exchange",
+			run: late(methodExchange, exchanged(encryptCall(1, mebibyte-200))),
+		},
+	}
+}
+
+// late makes calls with short deadlines, as many as there may be at a time.
+func late(method string, message []byte) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		data := framed(message)
+		return persistently(ctx, t, 8, func(ctx context.Context, _ int) error {
+			w, err := newWire(ctx, t, manner{})
+			for i := 1; err == nil; i++ {
+				unit := []string{"n", "u", "m"}[i%3]
+				amount := strconv.Itoa(1 + i*37%999)
+				if unit == "m" {
+					amount = "1"
+				}
+				var stream uint32
+				if stream, err = w.call(method, [2]string{"grpc-timeout", amount + unit}); err != nil {
+					break
+				}
+				go func() { _ = w.send(stream, data, true) }() // which ends with the stream
+				err = w.drain(200)
+			}
+			return err
+		})
+	}
+}

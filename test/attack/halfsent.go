@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/net/http2"
+)
+
+// halfSentSize is that of messages of which a part is never sent: nearly as large as
+// gRPC takes them.
+const halfSentSize = 3900 << 10
+
+// halfSentCalls do not send all of a message that they have announced, or send it as
+// they like.
+func halfSentCalls() []attack {
+	some := []string{methodHealth, methodPolicy}
+	streams := []string{methodExchange, methodHashStream}
+	return []attack{
+		{
+			name: "half-sent-health", about: "40 messages of 3.9 MB to Health/Check without their last byte", tested: true,
+			run: halfSent([]string{methodHealth}, 4, 10, halfSentSize-1),
+		},
+		{
+			name: "half-sent-policy", about: "40 messages of 3.9 MB to ListProfiles without their last byte",
+			run: halfSent([]string{methodPolicy}, 4, 10, halfSentSize-1),
+		},
+		{
+			name: "half-sent-unary", about: "40 messages of 3.9 MB to all other unary methods without their last byte", tested: true,
+			run: halfSent(unaryMethods, 4, 10, halfSentSize-1),
+		},
+		{
+			name: "half-sent-streams", about: "40 messages of 3.9 MB to Exchange and HashStream without their last byte", tested: true,
+			run: halfSent(streams, 4, 10, halfSentSize-1),
+		},
+		{
+			name: "half-sent-reflection", about: "40 messages of 3.9 MB to reflection and Health/Watch without their last byte",
+			run: halfSent([]string{methodReflection, methodWatch}, 4, 10, halfSentSize-1),
+		},
+		{
+			name: "half-sent-connections", about: "40 messages of 3.9 MB without their last byte, each by a connection of its own",
+			run: halfSent(some, 40, 1, halfSentSize-1),
+		},
+		{
+			name: "announced-health", about: "1,000 messages of 3.9 MB to Health/Check and ListProfiles of which nothing is sent", tested: true,
+			run: halfSent(some, 4, 250, 0),
+		},
+		{
+			name: "announced-unary", about: "1,000 messages of 3.9 MB to all other unary methods of which nothing is sent", tested: true,
+			run: halfSent(unaryMethods, 4, 250, 0),
+		},
+		{
+			name: "announced-streams", about: "1,000 messages of 3.9 MB to Exchange and HashStream of which nothing is sent",
+			run: halfSent(streams, 4, 250, 0),
+		},
+		{
+			name: "headers-only", about: "two connections with 400 calls each of which only the headers are sent", tested: true,
+			run: func(ctx context.Context, t *target) error {
+				return persistently(ctx, t, 2, func(ctx context.Context, _ int) error {
+					w, err := newWire(ctx, t, manner{})
+					for i := 0; i < 400 && err == nil; i++ {
+						_, err = w.call(unaryMethods[i%len(unaryMethods)])
+					}
+					if err != nil {
+						return err
+					}
+					return w.hold()
+				})
+			},
+		},
+		{
+			name: "trickle", about: "40 messages of 1 MiB of which a byte comes every 100 ms",
+			run: trickle,
+		},
+		{
+			name: "beyond-the-window-unary", about: "16 connections that send 3.9 MB to unary methods without windows for them", tested: true,
+			run: beyondTheWindow(append(some, unaryMethods...)),
+		},
+		{
+			name: "beyond-the-window-streams", about: "16 connections that send 3.9 MB to streams without windows for them", tested: true,
+			run: beyondTheWindow(streams),
+		},
+	}
+}
+
+// halfSent makes calls by the methods in turns, on each of the connections, and sends so
+// many bytes of each message. Connections that end are made again.
+func halfSent(methods []string, connections, calls, sent int) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		data := append(announced(halfSentSize), make([]byte, sent)...)
+		return persistently(ctx, t, connections, func(ctx context.Context, i int) error {
+			w, err := newWire(ctx, t, manner{})
+			if err != nil {
+				return err
+			}
+			together(ctx, t, calls, func(j int) error {
+				stream, err := w.call(methods[(i+j)%len(methods)])
+				if err == nil {
+					err = w.send(stream, data, false)
+				}
+				if err == nil {
+					t.tally.count("messages sent in part", 1)
+				}
+				return err
+			})
+			return w.hold()
+		})
+	}
+}
+
+func trickle(ctx context.Context, t *target) error {
+	return persistently(ctx, t, 4, func(ctx context.Context, _ int) error {
+		w, err := newWire(ctx, t, manner{})
+		if err != nil {
+			return err
+		}
+		var open []uint32
+		for i := range 10 {
+			stream, err := w.call([]string{methodHash, methodExchange}[i%2])
+			if err == nil {
+				err = w.send(stream, announced(mebibyte), false)
+			}
+			if err != nil {
+				return err
+			}
+			open = append(open, stream)
+		}
+		for ctx.Err() == nil {
+			for _, stream := range open {
+				if err := w.send(stream, []byte{0}, false); err != nil {
+					return err
+				}
+			}
+			pause(ctx, 100*time.Millisecond)
+		}
+		return nil
+	})
+}
+
+// beyondTheWindow sends messages as if there were no windows, again and again.
+func beyondTheWindow(methods []string) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		data := append(announced(halfSentSize), make([]byte, halfSentSize)...)
+		return persistently(ctx, t, 16, func(ctx context.Context, i int) error {
+			w, err := newWire(ctx, t, manner{})
+			for ; err == nil; i++ {
+				var stream uint32
+				if stream, err = w.call(methods[i%len(methods)]); err != nil {
+					break
+				}
+				for from := 0; from < len(data) && err == nil; from += frameSize {
+					part := data[from:min(len(data), from+frameSize)]
+					err = w.write(func(f *http2.Framer) error { return f.WriteData(stream, from+frameSize >= len(data), part) })
+				}
+			}
+			return err
+		})
+	}
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// ordinaryCallers is how many callers the ordinary load of a has.
+	ordinaryCallers = 16
+	// againLimit is how long after an attack a may wait until it is served again.
+	againLimit = 5 * time.Second
+	// leastShare is the part of the time of an attack in which the other caller has to
+	// have a call answered on average: one of so many milliseconds.
+	leastShare = 200 * time.Millisecond
+)
+
+// The verdicts.
+const (
+	passed     = "pass"
+	killed     = "KILLED"
+	starved    = "STARVED"
+	notAgain   = "NOT AGAIN"
+	callsFail  = "CALLS FAIL"
+	probesFail = "PROBES FAIL"
+)
+
+// result is what became of an attack.
+type result struct {
+	attack   attack
+	ordinary measured // beside the ordinary load
+	during   measured // beside the attack
+	lived    bool
+	exit     string // of the process, where it did not live
+	kills    int
+	peak     int64
+	took     time.Duration
+	tally    *tally
+	// again is how long after the attack a was served, served whether it was.
+	again  time.Duration
+	served bool
+	// probes are requests to the status port during the attack.
+	probes, probesFailed int
+	log                  []string
+}
+
+// try makes one attack on a broker of its own.
+func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err error) {
+	b, err := startBroker(ctx, o, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	other, err := startObserver(ctx, b.socket("b"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if stopped := other.stop(); ctx.Err() == nil {
+			err = errors.Join(err, stopped)
+		}
+	}()
+	r := &result{attack: a, tally: newTally()}
+	if err := await(ctx, b.socket("a")); err != nil {
+		return nil, fmt.Errorf("the broker does not serve: %w", err)
+	}
+	if o.ordinary > 0 {
+		if _, err := other.since(); err != nil {
+			return nil, err
+		}
+		if err := ordinaryLoad(ctx, b.socket("a"), o.ordinary); err != nil {
+			return nil, err
+		}
+		if r.ordinary, err = other.since(); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.attackOnce(ctx, o, b, other); err != nil {
+		return nil, err
+	}
+	return r, r.look(ctx, o, b)
+}
+
+// attackOnce makes the attack, while the other caller calls and the status port is
+// asked.
+func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *observer) error {
+	if _, err := other.since(); err != nil {
+		return err
+	}
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, max(o.time, r.attack.least))
+	defer cancel()
+	go func() {
+		select {
+		case <-b.exited: // there is nothing left to attack
+			cancel()
+		case <-limited.Done():
+		}
+	}()
+	asking, stop := context.WithCancel(ctx)
+	var probing sync.WaitGroup
+	probing.Go(func() { r.probe(asking, b.status) })
+	err := r.attack.run(limited, &target{socket: b.socket("a"), status: b.status, tally: r.tally})
+	r.took = time.Since(began)
+	var asked error
+	r.during, asked = other.since()
+	stop()
+	probing.Wait()
+	if err != nil && limited.Err() == nil {
+		return errors.Join(fmt.Errorf("the attack could not be made: %w", err), asked)
+	}
+	return asked
+}
+
+// probe asks the status port as a kubelet does, but more often.
+func (r *result) probe(ctx context.Context, address string) {
+	client := http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+	tick := time.NewTicker(freshInterval)
+	defer tick.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", nil)
+		if err == nil {
+			var answer *http.Response
+			if answer, err = client.Do(request); err == nil {
+				err = answer.Body.Close()
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		r.probes++
+		if err != nil {
+			r.probesFailed++
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look finds what the attack has left.
+func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, againLimit)
+	defer cancel()
+	r.served = b.lives() && await(limited, b.socket("a")) == nil
+	r.again = time.Since(began)
+	if r.peak, err = b.peak(); err != nil {
+		return err
+	}
+	if r.kills, err = b.kills(); err != nil {
+		return err
+	}
+	if r.kills > 0 {
+		select { // the end of the process follows
+		case <-b.exited:
+		case <-time.After(time.Second):
+		}
+	}
+	if r.lived = b.lives(); !r.lived {
+		r.exit = b.cmd.ProcessState.String()
+	}
+	r.log = b.lines()
+	if o.verbose {
+		fmt.Fprintln(os.Stderr, strings.Join(r.log, "\n"))
+	}
+	return nil
+}
+
+// await calls by a new connection until a call is answered.
+func await(ctx context.Context, socket string) error {
+	for {
+		conn, err := dial(socket)
+		if err == nil {
+			err = errors.Join(smallHash(ctx, conn), conn.Close())
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// ordinaryLoad is what callers do who mean no harm: small hashes, one after another.
+func ordinaryLoad(ctx context.Context, socket string, duration time.Duration) error {
+	conn, err := dial(socket)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(duration)
+	failures := make(chan error, ordinaryCallers)
+	var all sync.WaitGroup
+	for range ordinaryCallers {
+		all.Go(func() {
+			for time.Now().Before(deadline) && ctx.Err() == nil {
+				if err := smallHash(ctx, conn); err != nil {
+					failures <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(failures)
+	return errors.Join(<-failures, conn.Close())
+}
+
+// slow reports whether the other caller got too little during the attack.
+func (r *result) slow() bool {
+	return r.during.Errors > 0 || r.during.FreshErrors > 0 || r.during.Max > callLimit ||
+		time.Duration(r.during.Calls)*leastShare < r.took
+}
+
+// verdict is the worst of what happened.
+func (r *result) verdict() string {
+	switch {
+	case !r.lived || r.kills > 0:
+		return killed
+	case r.slow():
+		return starved
+	case !r.served:
+		return notAgain
+	case r.attack.polite && r.tally.failures() > 0:
+		return callsFail
+	case r.probesFailed > 0:
+		return probesFail
+	}
+	return passed
+}

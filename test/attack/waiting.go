@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+)
+
+// Of connections on which calls wait beside a stream.
+const (
+	fullConnections = 7
+	callsBeside     = 254
+)
+
+// waitingCalls wait in large numbers for memory that others have.
+func waitingCalls() []attack {
+	return []attack{
+		{
+			name: "beside-a-stream-half-sent", about: "seven connections with a stream of Exchange and 254 half-sent calls each", tested: true,
+			run: besideAStream(append(announced(mebibyte), make([]byte, 60<<10)...), false),
+		},
+		{
+			name: "beside-a-stream-large", about: "seven connections with a stream of Exchange and 254 calls with 1 MiB each",
+			run: besideAStream(framed(hashMessage(mebibyte)), true),
+		},
+		{
+			name: "beside-a-stream-health", about: "seven connections with a stream of Exchange and 254 half-sent Health/Check each",
+			run: besideAStream(append(announced(mebibyte), make([]byte, 60<<10)...), false, methodHealth, methodPolicy),
+		},
+	}
+}
+
+// besideAStream opens a stream that keeps a connection in use, and calls on it that
+// send data. Calls that end are made again, all at once.
+func besideAStream(data []byte, whole bool, methods ...string) func(context.Context, *target) error {
+	if methods == nil {
+		methods = []string{methodHash, methodEncrypt}
+	}
+	if whole {
+		methods = []string{methodHash}
+	}
+	return func(ctx context.Context, t *target) error {
+		return persistently(ctx, t, fullConnections, func(ctx context.Context, _ int) error {
+			w, err := newWire(ctx, t, manner{})
+			if err == nil {
+				_, err = w.call(methodExchange)
+			}
+			if err != nil {
+				return err
+			}
+			for {
+				together(ctx, t, callsBeside, func(i int) error {
+					stream, err := w.call(methods[i%len(methods)])
+					if err != nil {
+						return err
+					}
+					return w.send(stream, data, whole)
+				})
+				if err := w.drain(1); err != nil {
+					return err
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/mem"
+)
+
+// target is what is attacked, and where it is counted what becomes of that.
+type target struct {
+	socket string // that of the caller a
+	status string // address of the status port
+	tally  *tally
+}
+
+// pauseAfterFailure is how long an attacker waits before it tries again.
+const pauseAfterFailure = 20 * time.Millisecond
+
+// together does something n times at once and waits for all of them. Errors are
+// counted: what fails is what the attacker sees.
+func together(ctx context.Context, t *target, n int, do func(i int) error) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { t.failed(ctx, do(i)) })
+	}
+	all.Wait()
+}
+
+// failed counts an error, unless the attack is over.
+func (t *target) failed(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errEnded) {
+		t.tally.count(fmt.Sprintf("failures of the kind %q", cut(innermost(err).Error(), 60)), 1)
+	}
+}
+
+// innermost is the error that others are about: those of connections have addresses
+// in them, which differ.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// persistently has n attackers, each of which begins again when it has ended, until
+// the attack is over.
+func persistently(ctx context.Context, t *target, n int, do func(ctx context.Context, i int) error) error {
+	together(ctx, t, n, func(i int) error {
+		for ctx.Err() == nil {
+			once, cancel := context.WithCancel(ctx) // which closes its connections
+			began := time.Now()
+			t.failed(ctx, do(once, i))
+			cancel()
+			if time.Since(began) < pauseAfterFailure {
+				pause(ctx, pauseAfterFailure)
+			}
+		}
+		return nil
+	})
+	return nil
+}
+
+// pause waits, or less where the attack is over.
+func pause(ctx context.Context, duration time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(duration):
+	}
+}
+
+// hold waits until the connection ends or the attack is over.
+func (w *wire) hold() error {
+	stop := context.AfterFunc(w.ctx, func() { w.end(w.ctx.Err()) })
+	defer stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.ended == nil {
+		w.changed.Wait()
+	}
+	return nil
+}
+
+// drain waits until at most so many streams are open.
+func (w *wire) drain(most int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.ended == nil && len(w.streams) > most {
+		w.changed.Wait()
+	}
+	return w.ended
+}
+
+// plain is a codec for messages that are bytes already.
+type plain struct{}
+
+// Marshal implements encoding.CodecV2.
+func (plain) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(v.([]byte))}, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (plain) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// Name implements encoding.CodecV2.
+func (plain) Name() string { return "proto" }
+
+// clients dials a socket n times. They are closed when ctx ends.
+func clients(ctx context.Context, t *target, n int) ([]*grpc.ClientConn, error) {
+	var all []*grpc.ClientConn
+	for range n {
+		conn, err := dial(t.socket)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+		all = append(all, conn)
+	}
+	return all, nil
+}
+
+// invoke makes a call of bytes and counts how it ends, unless the attack is over.
+func invoke(ctx context.Context, t *target, conn *grpc.ClientConn, method string, request []byte) error {
+	var reply []byte
+	err := conn.Invoke(ctx, method, request, &reply, grpc.ForceCodecV2(plain{}), grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(8<<20))
+	if ctx.Err() == nil {
+		t.tally.call(err)
+	}
+	return err
+}
+
+// callers has n callers over so many connections, who call one after another until
+// the attack is over. Each is given its number.
+func callers(ctx context.Context, t *target, connections, n int, method string, request func(i int) []byte) error {
+	conns, err := clients(ctx, t, connections)
+	if err != nil {
+		return err
+	}
+	return persistently(ctx, t, n, func(ctx context.Context, i int) error {
+		message := request(i)
+		for ctx.Err() == nil {
+			if err := invoke(ctx, t, conns[i%connections], method, message); err != nil {
+				return nil // it is counted
+			}
+		}
+		return nil
+	})
+}
