@@ -56,6 +56,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) verify
 	$(MAKE) test-unit
 	$(MAKE) test-conformance
+	$(MAKE) test-attack
 	$(MAKE) test-clients
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
@@ -77,6 +78,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd clients/go && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/deployment && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster.
@@ -107,6 +109,14 @@ test-conformance: ## Run a part of the published test vectors through the broker
 conformance: ## Run all published test vectors through the broker's socket and write docs/conformance.md.
 	cd test/conformance && go run . --report ../../docs/conformance.md
 
+.PHONY: test-attack
+test-attack: ## Attack a broker in little memory as one caller, each attack for a moment, and look what another gets (Linux, root).
+	cd test/attack && go test -count=1 ./...
+
+.PHONY: attack
+attack: ## The same with all attacks and for longer; print a line for each (Linux, root; 15 minutes). ATTACK="--only NAME" for one.
+	cd test/attack && go run . $(ATTACK)
+
 FUZZTIME ?= 2m
 
 .PHONY: fuzz
@@ -134,6 +144,10 @@ cover: ## Run all tests with coverage; print it for each package, and what nothi
 .PHONY: bench
 bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/benchmarks.md (10 minutes).
 	cd test/bench && GOFIPS140=v1.0.0 go run . --report ../../docs/benchmarks.md $(BENCH)
+
+.PHONY: bench-fairness
+bench-fairness: ## Measure what one caller's latency is beside another's ordinary load and beside attacks (Linux, root; an hour).
+	cd test/attack && go run . --fairness --seconds 3 $(ATTACK)
 
 .PHONY: bench-propagation
 bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.

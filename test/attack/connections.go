@@ -92,7 +92,7 @@ func manyConnections() []attack {
 		},
 		{
 			name: "many-clients", about: "400 connections with 60 small hashes each at once, which is no abuse", tested: true, polite: true,
-			run: manyClients, least: 10 * time.Second,
+			run: manyClients,
 		},
 	}
 }

@@ -18,9 +18,9 @@ const (
 	ordinaryCallers = 16
 	// againLimit is how long after an attack a may wait until it is served again.
 	againLimit = 5 * time.Second
-	// leastShare is the part of the time of an attack in which the other caller has to
-	// have a call answered on average: one of so many milliseconds.
-	leastShare = 200 * time.Millisecond
+	// leastShare is the time in which the other caller has to have a call answered, on
+	// average. Less is as good as nothing.
+	leastShare = 500 * time.Millisecond
 )
 
 // The verdicts.
