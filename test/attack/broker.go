@@ -134,7 +134,8 @@ func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err er
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	return nil, errors.Join(err, b.stop())
+	_, stopped := b.stop()
+	return nil, errors.Join(err, stopped)
 }
 
 // read keeps the first lines of the log, and sends the address of the status port.
@@ -176,9 +177,9 @@ func (b *broker) lives() bool {
 }
 
 // stop ends the broker and removes its folder and its group. A broker that does not
-// end by itself is killed.
-func (b *broker) stop() error {
-	err := b.cmd.Process.Signal(syscall.SIGTERM)
+// end by itself is killed, and slow tells of it.
+func (b *broker) stop() (slow bool, err error) {
+	err = b.cmd.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
@@ -187,7 +188,7 @@ func (b *broker) stop() error {
 	case <-time.After(stopLimit):
 		_ = b.cmd.Process.Kill()
 		<-b.exited
-		err = errors.Join(err, fmt.Errorf("the broker had to be killed: it did not stop within %s", stopLimit))
+		slow = true
 	}
-	return errors.Join(err, os.RemoveAll(b.dir), b.remove())
+	return slow, errors.Join(err, os.RemoveAll(b.dir), b.remove())
 }

@@ -33,6 +33,9 @@ func (r *result) print() {
 	if r.exit != "" {
 		fmt.Printf("    the broker ended: %s\n", r.exit)
 	}
+	if r.stopsSlowly {
+		fmt.Printf("    the broker had to be killed afterwards: it did not stop within %s\n", stopLimit)
+	}
 	if r.during.Error != "" {
 		fmt.Printf("    b's first error: %s\n", cut(r.during.Error, 200))
 	}

@@ -49,7 +49,9 @@ type result struct {
 	served bool
 	// probes are requests to the status port during the attack.
 	probes, probesFailed int
-	log                  []string
+	// stopsSlowly tells that the broker did not end when it was asked to, after all.
+	stopsSlowly bool
+	log         []string
 }
 
 // try makes one attack on a broker of its own.
@@ -58,7 +60,11 @@ func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.stop()) }()
+	r := &result{attack: a, tally: newTally()}
+	defer func() {
+		slow, stopped := b.stop()
+		r.stopsSlowly, err = slow, errors.Join(err, stopped)
+	}()
 	other, err := startObserver(ctx, b.socket("b"))
 	if err != nil {
 		return nil, err
@@ -68,7 +74,6 @@ func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err 
 			err = errors.Join(err, stopped)
 		}
 	}()
-	r := &result{attack: a, tally: newTally()}
 	if err := await(ctx, b.socket("a")); err != nil {
 		return nil, fmt.Errorf("the broker does not serve: %w", err)
 	}
@@ -96,12 +101,14 @@ func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *ob
 		return err
 	}
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, max(o.time, r.attack.least))
+	// Calls have no deadline of the attack's, which the broker would be told.
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
+		defer cancel()
 		select {
 		case <-b.exited: // there is nothing left to attack
-			cancel()
+		case <-time.After(max(o.time, r.attack.least)):
 		case <-limited.Done():
 		}
 	}()

@@ -15,18 +15,25 @@ import (
 // unreadReplies are of clients that do not read what they have asked for.
 func unreadReplies() []attack {
 	noWindow := manner{limited: true, stingy: true}
+	// The reply has the metadata of the request again. It is a little less than what the
+	// broker counts as small.
+	echoed := field(hashMessage(32), hashMetadata, field(nil, unknownField, make([]byte, 15<<10)))
 	return []attack{
 		{
-			name: "unread-no-window", about: "26 connections that leave no window for 250 small replies each", tested: true,
-			run: unread(noWindow, 26, 250, methodHash, hashMessage(32)),
+			name: "unread-no-window", about: "26 connections that leave no window for 250 replies of 15 KiB each", tested: true,
+			run: unread(noWindow, 26, 250, methodHash, echoed),
 		},
 		{
-			name: "unread-socket", about: "26 connections that do not read the socket with 250 small replies each", tested: true,
-			run: unread(manner{deaf: true}, 26, 250, methodHash, hashMessage(32)),
+			name: "unread-socket", about: "26 connections that do not read the socket with 250 replies of 15 KiB each", tested: true,
+			run: unread(manner{deaf: true}, 26, 250, methodHash, echoed),
 		},
 		{
 			name: "unread-socket-no-window", about: "26 connections that do neither",
-			run: unread(manner{deaf: true, limited: true}, 26, 250, methodHash, hashMessage(32)),
+			run: unread(manner{deaf: true, limited: true}, 26, 250, methodHash, echoed),
+		},
+		{
+			name: "unread-small", about: "26 connections that leave no window for 250 small hashes each",
+			run: unread(noWindow, 26, 250, methodHash, hashMessage(32)),
 		},
 		{
 			name: "unread-failures", about: "26 connections that do not read the socket with 250 calls each that fail",

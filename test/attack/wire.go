@@ -39,7 +39,8 @@ type manner struct {
 	limited bool
 	// stingy clients read what comes and let no more of it come.
 	stingy bool
-	// deaf ones do not read the socket at all.
+	// deaf ones do not read the socket at all. So they do not see windows, and send
+	// as if they were open.
 	deaf bool
 }
 
@@ -253,8 +254,12 @@ func (w *wire) allowance(stream uint32, size int) (int, error) {
 		case !open:
 			return 0, errEnded
 		}
+		if w.manner.deaf {
+			left = frameSize
+			w.window = frameSize
+		}
 		if n := min(left, w.window, int64(size), frameSize); n > 0 {
-			w.streams[stream] -= n
+			w.streams[stream] = left - n
 			w.window -= n
 			return int(n), nil
 		}
