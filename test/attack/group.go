@@ -22,7 +22,6 @@ type group struct {
 var (
 	limitFile = map[int]string{1: "memory.limit_in_bytes", 2: "memory.max"}
 	peakFile  = map[int]string{1: "memory.max_usage_in_bytes", 2: "memory.peak"}
-	usageFile = map[int]string{1: "memory.usage_in_bytes", 2: "memory.current"}
 	killsFile = map[int]string{1: "memory.oom_control", 2: "memory.events"}
 )
 
@@ -87,9 +86,6 @@ func (g *group) remove() error {
 
 // peak is the most memory that the group ever took, in bytes.
 func (g *group) peak() (int64, error) { return g.number(peakFile[g.version]) }
-
-// usage is what it takes now, in bytes.
-func (g *group) usage() (int64, error) { return g.number(usageFile[g.version]) }
 
 func (g *group) number(name string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(g.dir, name))

@@ -232,13 +232,6 @@ func (w *wire) forget(stream uint32) {
 	w.changed.Broadcast()
 }
 
-// open counts the streams that have not ended.
-func (w *wire) open() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.streams)
-}
-
 // errEnded says that the stream or the connection is no more.
 var errEnded = errors.New("the stream has ended")
 
