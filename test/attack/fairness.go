@@ -36,6 +36,9 @@ func fairness(ctx context.Context, o options, p *programs) error {
 		for i, c := range order {
 			progress("round %d of %d, %d of %d: %s", round+1, o.rounds, i+1, len(order), c.attack.name)
 			r, err := try(ctx, o, p, c.attack)
+			if ctx.Err() != nil {
+				return errInterrupted // and what else failed, failed by that
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.attack.name, err)
 			}

@@ -150,6 +150,9 @@ func run(ctx context.Context, o options) (err error) {
 	return attackAll(ctx, o, p)
 }
 
+// errInterrupted says that a signal ended the attacks.
+var errInterrupted = errors.New("interrupted")
+
 // attackAll makes each attack once and prints a line for each.
 func attackAll(ctx context.Context, o options, p *programs) error {
 	began := time.Now()
@@ -158,6 +161,9 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 	for i, a := range o.attacks {
 		progress("%d of %d: %s", i+1, len(o.attacks), a.name)
 		r, err := try(ctx, o, p, a)
+		if ctx.Err() != nil {
+			return errInterrupted // and what else failed, failed by that
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
