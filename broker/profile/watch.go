@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -136,7 +137,7 @@ func (s *Source) Wait() { <-s.done }
 func (s *Source) look() bool {
 	found, err := s.read()
 	switch {
-	case errors.Is(err, errBeingWritten):
+	case errors.Is(err, regular.ErrBeingWritten):
 		return false
 	case errors.Is(err, fs.ErrNotExist):
 		s.reject(Missing, Event{Err: err}, "missing")
@@ -155,7 +156,7 @@ func (s *Source) read() (pair, error) {
 	if s.trusted != nil {
 		return readPair(s.dir)
 	}
-	data, err := readFile(filepath.Join(s.dir, FileName), MaxFileSize)
+	data, _, err := regular.Read(filepath.Join(s.dir, FileName), MaxFileSize)
 	return pair{profiles: data}, err
 }
 
