@@ -93,9 +93,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		source.Wait()
 	}()
 
-	where := c.sockets()
-	where.Logger = logger
-	sockets, err := server.Listen(where)
+	sockets, err := server.Listen(c.sockets())
 	if err != nil {
 		return err
 	}
