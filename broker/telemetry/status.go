@@ -39,8 +39,8 @@ type profilesAnswer struct {
 }
 
 // Server makes the HTTP server of the status port. It holds no more than its
-// few paths need: small headers, no bodies, short times.
-func (s *Status) Server() *http.Server {
+// few paths need: few connections, small headers, no bodies, short times.
+func (s *Status) Server() *Port {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok")
@@ -60,15 +60,30 @@ func (s *Status) Server() *http.Server {
 		MaxRequestsInFlight: 4,
 		Timeout:             5 * time.Second,
 	}))
-	return &http.Server{
-		Handler:           mux,
+	return newPort(&http.Server{
+		Handler:           withoutBody(mux),
 		ReadHeaderTimeout: 2 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          errorLog,
-	}
+	})
+}
+
+// withoutBody refuses requests with a body and reads nothing of it.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// Else the server would read on, to use the connection again. The recorder of
+		// a test has no deadline.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusRequestEntityTooLarge, "found a request with a body, expected one without")
+	})
 }
 
 func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {

@@ -148,7 +148,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 
 // statusPort is the HTTP server of the status port, or nothing where it is off.
 type statusPort struct {
-	server   *http.Server
+	server   *telemetry.Port
 	listener net.Listener
 }
 
