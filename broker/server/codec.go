@@ -3,8 +3,6 @@
 package server
 
 import (
-	"sync"
-
 	"google.golang.org/grpc/encoding"
 	protocodec "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
@@ -12,104 +10,46 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// envelope is a request on its way through the codec, which sees its bytes.
-type envelope struct {
-	message proto.Message
-	// requestField and replyField are the numbers of the metadata.
-	requestField, replyField protowire.Number
-	// metadata is the metadata of the request as it was on the wire, with the
-	// tag that it has in the reply. Its array may be used again.
-	metadata []byte
-	// buffer has the bytes of the request, which the message may refer to; nil where
-	// it was not received. Who made the envelope frees it.
-	buffer mem.Buffer
-	// parts are those bytes instead where they were not joined, and input is what they
-	// have of a large one.
-	parts mem.BufferSlice
-	input input
-	// size is that of the request in bytes, 0 where it was not received.
-	size int
-	// err says why the message could not be read. It is not the codec's error,
-	// since gRPC answers INTERNAL for that, which blames the broker.
-	err error
-}
-
-// keptMessage is a message of a stream as it was on the wire. Who received it
-// frees it.
-type keptMessage struct{ buffer mem.Buffer }
-
-// partedMessage is the same, in the parts that it came in.
-type partedMessage struct{ parts mem.BufferSlice }
-
 // wireMessage is a message of a stream as it will be on the wire.
 type wireMessage mem.BufferSlice
 
-// codec is gRPC's codec for protobuf, save for those above.
-type codec struct {
-	encoding.CodecV2
-	// oversized lets requests that take more memory than is set aside for them be
-	// decoded one at a time.
-	oversized *sync.Mutex
-}
+// codec is gRPC's codec for protobuf, save for replies that are written already.
+// Requests do not come this way, see incoming.
+type codec struct{ encoding.CodecV2 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name), &sync.Mutex{}} }
+func newCodec() codec { return codec{encoding.GetCodecV2(protocodec.Name)} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch message := v.(type) {
 	case wireMessage:
 		return mem.BufferSlice(message), nil
-	case *unaryReply:
+	case *place:
 		return message.message(), nil
 	}
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal implements encoding.CodecV2.
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	e, ok := v.(*envelope)
-	if !ok {
-		switch message := v.(type) {
-		case *keptMessage:
-			message.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-			return nil
-		case *partedMessage:
-			data.Ref()
-			message.parts = data
-			return nil
-		}
-		return c.CodecV2.Unmarshal(data, v)
-	}
-	if e.size = data.Len(); e.size > maxRequestSize {
-		// It will be refused, with the name of the field that is too large.
-		c.oversized.Lock()
-		defer c.oversized.Unlock()
-	}
-	wire, parted := readParts(data, e.message, &e.input)
-	if parted {
-		data.Ref()
-		e.parts = data
-	} else {
-		e.buffer = data.MaterializeToBuffer(mem.DefaultBufferPool())
-		wire = e.buffer.ReadOnlyData()
-		if e.err = unmarshal(wire, e.message); e.err != nil {
-			return nil
-		}
+// envelope is a request with what its reply needs of it.
+type envelope struct {
+	message proto.Message
+	// requestField and replyField are the numbers of the metadata, 0 where there is
+	// none.
+	requestField, replyField protowire.Number
+	// metadata is the metadata of the request as it was on the wire, with the
+	// tag that it has in the reply. Its array may be used again.
+	metadata []byte
+}
+
+// read takes a request from the wire. The message may refer to that.
+func (e *envelope) read(wire []byte) error {
+	if err := unmarshal(wire, e.message); err != nil {
+		return err
 	}
 	if e.metadata = retag(e.metadata[:0], wire, e.requestField, e.replyField); len(e.metadata) == 0 {
 		e.metadata = nil
 	}
 	return nil
-}
-
-// free lets go of the bytes of the request.
-func (e *envelope) free() {
-	if e.buffer != nil {
-		e.buffer.Free()
-		e.buffer = nil
-	}
-	e.parts.Free()
-	e.parts = nil
 }
 
 // retag appends a field of a message that was read without an error, with

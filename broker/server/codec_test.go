@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"testing"
 
-	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// FuzzMetadata holds that whatever a client sends, the codec neither fails nor
-// panics, and what it takes for the metadata reads back as the metadata.
+// FuzzMetadata holds that whatever a client sends, reading it does not
+// panic, and what it takes for the metadata reads back as the metadata.
 func FuzzMetadata(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0x0a, 0x01, 'P', 0x1a, 0x04, 0x0a, 0x02, 'i', 'd'})
@@ -28,11 +27,7 @@ func FuzzMetadata(f *testing.F) {
 		const replyField = 7
 		var request v0.HashDataRequest
 		e := &envelope{message: &request, requestField: 3, replyField: replyField}
-		defer e.free()
-		if err := newCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(bytes.Clone(wire))}, e); err != nil {
-			t.Fatalf("gRPC would blame the broker: %v", err)
-		}
-		if e.err != nil {
+		if err := e.read(bytes.Clone(wire)); err != nil {
 			return
 		}
 		var want v0.HashDataRequest

@@ -27,22 +27,18 @@ func described[Request, Reply any, PRequest message[Request], PReply message[Rep
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
-		Handler: func(server any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			request := PRequest(new(Request))
 			e := &envelope{message: request, requestField: requestField, replyField: replyField}
-			defer e.free()
-			if err := receive(method(name), e, decode); err != nil {
+			if err := decode(e); err != nil {
 				return nil, err
 			}
-			info := &grpc.UnaryServerInfo{Server: server, FullMethod: name}
-			return intercept(ctx, request, info, func(ctx context.Context, _ any) (any, error) {
-				reply, err := answer(ctx, request)
-				if err != nil {
-					return nil, err
-				}
-				identify(reply, replyField, e.metadata, nil)
-				return reply, nil
-			})
+			reply, err := answer(ctx, request)
+			if err != nil {
+				return nil, err
+			}
+			identify(reply, replyField, e.metadata, nil)
+			return reply, nil
 		},
 	}
 }

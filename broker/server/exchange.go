@@ -17,49 +17,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The limits of what the workers have to do. A stream that reaches one is not
-// read any further until there is room again, so that its client waits.
-const (
-	// maxWaitingCalls and maxHeld are for one stream: calls, and bytes of their
-	// requests and replies.
-	maxWaitingCalls = 1024
-	maxHeld         = 8 << 20
-	// callOverhead is what a call takes beside its request and its reply, and
-	// what a reply may have that no field of the request is as long as.
-	callOverhead = 4 << 10
-)
-
-// exchanges is what all streams of Exchange share.
-type exchanges struct {
-	methods map[protowire.Number]*exchangeMethod
-	workers *workers
-	memory  *memory
-}
-
-// shareExchanges makes what is left to make once the options are known.
-func (s *Server) shareExchanges() {
-	e := &s.exchanges
-	e.methods, e.workers, e.memory = s.exchangeMethods(), newWorkers(), &s.memory
-}
+// maxWaitingCalls is how many calls of a stream may wait for workers, or for their
+// replies to be written. A stream that has as many is not read any further until there
+// is room again, so that its client waits.
+const maxWaitingCalls = 128
 
 // errLeaving ends a stream at shutdown, with a code that clients take as a reason
 // to try again.
 var errLeaving = status.Error(codes.Unavailable,
 	"Exchange: the broker shuts down; calls without a reply were not served and can be made again")
-
-// holding is what calls hold of the limits.
-type holding struct {
-	calls int
-	bytes int64
-	// shared is how many of the bytes are of the memory of all streams.
-	shared int64
-}
-
-func (h *holding) add(more holding) {
-	h.calls += more.calls
-	h.bytes += more.bytes
-	h.shared += more.shared
-}
 
 // exchange is one stream of Exchange.
 //
@@ -73,8 +39,11 @@ type exchange struct {
 	stream grpc.ServerStream
 	ctx    context.Context // of the stream, shutdown apart
 	jobs   jobs
-	// arrivals bounds what its messages take before they are served.
-	arrivals *arrivals
+	in     *openedStream
+	from   *caller
+	// open counts who is not done with the place of the stream: its reader, and the
+	// goroutine of gRPC.
+	open atomic.Int32
 
 	mu sync.Mutex
 	// changed tells that there may be room again, or that the stream has ended.
@@ -86,10 +55,9 @@ type exchange struct {
 	// seen without the lock.
 	ids    map[uint64]*job
 	handed atomic.Int64
-	held   holding
-	unsent unsent
-	// alone is called when held is empty, where somebody waits for that.
-	alone func()
+	// waiting is how many calls have no reply yet that is written.
+	waiting int
+	unsent  unsent
 	// ended tells that no more messages are served, because of reason.
 	ended  bool
 	reason error
@@ -114,11 +82,16 @@ type exchange struct {
 
 // exchange serves Exchange.
 func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
-	stream = requestStream(stream)
+	in, err := s.openStream(stream, method("Exchange"), maxMessageSize)
+	if err != nil {
+		return err
+	}
 	x := &exchange{
-		server: s, stream: stream, ctx: stream.Context(),
+		server: s, stream: stream, ctx: stream.Context(), in: in, from: in.place.conn.caller,
 		ids: map[uint64]*job{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
+	x.jobs.caller = &x.from.turns
+	x.open.Store(2)
 	x.changed.L = &x.mu
 	defer context.AfterFunc(x.ctx, func() {
 		x.mu.Lock()
@@ -126,8 +99,6 @@ func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
 		x.changed.Broadcast()
 	})()
 	defer x.close()
-	x.arrivals = openArrivals(x.ctx)
-	defer x.arrivals.close()
 	go x.read()
 	quiet, leaving := x.quiet, s.streams.Done()
 	settled := make(chan error, 1)
@@ -155,14 +126,15 @@ func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
 
 // read serves messages until there are no more, or the stream ends.
 func (x *exchange) read() {
+	defer x.leaveStream()
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.fail(cause)
 		}
 	}()
-	var message keptMessage // the same for all, since what gRPC fills is allocated
 	for {
-		switch err := x.stream.RecvMsg(&message); {
+		wire, err := x.in.next(x.ctx)
+		switch {
 		case errors.Is(err, io.EOF):
 			x.end(nil)
 			return
@@ -170,16 +142,14 @@ func (x *exchange) read() {
 			x.end(err)
 			return
 		}
-		x.arrivals.arrived()
+		message := newExchangeMessage(x.in.place, wire)
 		if !x.begin() {
-			message.buffer.Free()
-			x.arrivals.served()
+			message.free()
 			return
 		}
 		began := time.Now()
-		err := x.serve(message.buffer, began)
-		message.buffer.Free()
-		x.arrivals.served()
+		err = x.serve(message, began)
+		message.free()
 		x.deliver(began)
 		if err != nil {
 			x.end(err)
@@ -282,6 +252,13 @@ func (x *exchange) stuck() bool {
 	return x.unsent.sending && time.Since(x.unsent.since) >= x.server.idleTime
 }
 
+// leaveStream gives the place of the stream back, once nobody needs it any more.
+func (x *exchange) leaveStream() {
+	if x.open.Add(-1) == 0 {
+		x.in.close()
+	}
+}
+
 // close lets go of what the stream still holds. What the workers are busy with
 // follows when they are done.
 func (x *exchange) close() {
@@ -290,12 +267,16 @@ func (x *exchange) close() {
 	x.unsent.closed = true
 	x.ended = true
 	for _, r := range x.unsent.waiting {
-		replyBuffers.Put(r.buffer)
+		buffers.Put(r.buffer)
 		x.release(r.held)
 	}
-	x.unsent.waiting = nil
+	for sent := range x.unsent.unwritten { // which gRPC may or may not let go of
+		x.release(sent.held)
+	}
+	x.unsent.waiting, x.unsent.unwritten = nil, nil
 	close(x.wake)
 	x.changed.Broadcast()
+	x.leaveStream()
 }
 
 // nudge has write send what waits. The caller has the lock.

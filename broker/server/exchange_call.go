@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -46,7 +45,7 @@ func (s *Server) parseCall(wire []byte) (call exchangeCall, err error) {
 			} else if n >= 0 {
 				call.timeout = time.Duration(uint32(value)) * time.Millisecond
 			}
-		case kind == protowire.BytesType && s.exchanges.methods[number] != nil:
+		case kind == protowire.BytesType && s.methods[number] != nil:
 			call.number, call.requests = number, call.requests+1
 			call.request, n = protowire.ConsumeBytes(wire)
 		default:
@@ -62,9 +61,8 @@ func (s *Server) parseCall(wire []byte) (call exchangeCall, err error) {
 
 // serve serves the calls of one message. An error ends the stream: what cannot be
 // read has no id to reply to.
-func (x *exchange) serve(message mem.Buffer, now time.Time) error {
-	wire := message.ReadOnlyData()
-	whole := len(wire)
+func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
+	wire := *message.wire
 	for len(wire) > 0 {
 		number, kind, n := protowire.ConsumeTag(wire)
 		if n < 0 {
@@ -92,22 +90,17 @@ func (x *exchange) serve(message mem.Buffer, now time.Time) error {
 		if err != nil {
 			return unreadableExchange(err)
 		}
-		method := x.server.exchanges.methods[call.number]
+		method := x.server.methods[call.number]
 		switch err := x.judge(&call); {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.quick:
-			x.server.exchanges.workers.quickCall(now)
+			x.server.workers.quickCall(now)
 			now = x.serveNow(method, &call, now)
 		default:
 			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
-			if len(part) > whole/2 {
-				// Little else would be kept with it.
-				message.Ref()
-				j.request, j.message = call.request, message
-			} else {
-				j.request = append([]byte(nil), call.request...)
-			}
+			j.request, j.held = call.request, holding{calls: 1, messages: []*exchangeMessage{message}}
+			message.ref()
 			if err := x.hand(j); err != nil {
 				return err
 			}
@@ -219,7 +212,6 @@ func (x *exchange) submitLocal() {
 // sendLocal sends the reader's own replies, and waits while there are many that
 // the client has not read. It tells why the stream cannot go on.
 func (x *exchange) sendLocal() error {
-	x.arrivals.served()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.submitLocal()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -20,13 +19,9 @@ type job struct {
 	id       uint64
 	number   protowire.Number
 	request  []byte
-	message  mem.Buffer // that the request is in, nil for its own
 	began    time.Time
 	timeout  time.Duration
 	held     holding
-	// arrived is what the message holds of the memory for those of streams, where the
-	// call goes without that of all streams.
-	arrived int64
 	// givenUp tells that the client waits no more, and end ends what the call waits
 	// for, once it is served. Both belong to the lock of the exchange.
 	givenUp bool
@@ -56,12 +51,8 @@ func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, b
 // where the stream ends before.
 func (x *exchange) hand(j *job) error {
 	s := x.server
-	j.held = holding{calls: 1, bytes: min(s.memory.total, int64(2*len(j.request)+callOverhead))}
 	if err := x.hold(j); err != nil {
-		if j.message != nil {
-			j.message.Free()
-		}
-		j.leave()
+		j.held.free()
 		return err
 	}
 	if !x.writing {
@@ -69,71 +60,29 @@ func (x *exchange) hand(j *job) error {
 		go x.write()
 	}
 	s.metrics.Begin()
-	s.exchanges.workers.submit(&x.jobs, j.run)
+	s.workers.submit(&x.jobs, j.run)
 	return nil
 }
 
-// hold waits until the limits of the stream and of all streams have room.
+// hold waits until the stream has room for a call.
 func (x *exchange) hold(j *job) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.full(j.held.bytes) {
-		x.arrivals.served() // since others wait for that, and this may take as long as the client likes
+	for x.waiting >= maxWaitingCalls {
 		x.submitLocal()
 		x.flush()
 		if err := x.gone(); err != nil {
 			return err
 		}
-		if x.full(j.held.bytes) {
+		if x.waiting >= maxWaitingCalls {
 			x.changed.Wait()
 		}
-	}
-	if err := x.share(j); err != nil {
-		return err
 	}
 	x.active++
 	x.ids[j.id] = j
 	x.handed.Add(1)
-	x.held.add(j.held)
+	x.waiting++
 	return nil
-}
-
-// share waits for room in what all streams share. A stream whose client has all
-// replies goes without, one call at a time, so that nobody waits for ever for
-// clients that do not read theirs. The caller has the lock.
-func (x *exchange) share(j *job) error {
-	memory := x.server.exchanges.memory
-	if memory.TryAcquire(j.held.bytes) {
-		j.held.shared = j.held.bytes
-		return nil
-	}
-	if x.submitLocal(); x.unsent.sending || len(x.unsent.waiting) > 0 {
-		x.arrivals.served() // since this may take as long as the client likes
-		x.flush()
-	}
-	if x.held.calls == 0 {
-		j.arrived = x.arrivals.handOver()
-		return x.gone()
-	}
-	x.arrivals.served()
-	waiting, cancel := context.WithCancel(x.ctx)
-	defer cancel()
-	x.alone = cancel
-	x.mu.Unlock()
-	err := memory.Acquire(waiting, j.held.bytes)
-	x.mu.Lock()
-	x.alone = nil
-	if err == nil {
-		j.held.shared = j.held.bytes
-		return nil
-	}
-	return x.gone()
-}
-
-// full tells whether a call has to wait for others of its stream. The caller has
-// the lock.
-func (x *exchange) full(bytes int64) bool {
-	return x.held.calls >= maxWaitingCalls || (x.held.calls > 0 && x.held.bytes+bytes > maxHeld)
 }
 
 // gone tells why the stream cannot go on. The caller has the lock.
@@ -149,20 +98,13 @@ func (x *exchange) gone() error {
 	return nil
 }
 
-// release gives back what sent or dropped replies held. The caller has the lock.
+// release gives back what written or dropped replies held. The caller has the lock.
 func (x *exchange) release(h holding) {
 	if h.calls == 0 {
 		return
 	}
-	x.held.calls -= h.calls
-	x.held.bytes -= h.bytes
-	x.held.shared -= h.shared
-	if h.shared > 0 {
-		x.server.exchanges.memory.Release(h.shared)
-	}
-	if x.held.calls == 0 && x.alone != nil {
-		x.alone()
-	}
+	x.waiting -= h.calls
+	h.free()
 	x.changed.Broadcast()
 }
 
@@ -172,7 +114,6 @@ func (j *job) run() {
 	c := &call{op: j.method.op, ctx: x.ctx}
 	defer func() {
 		if cause := recover(); cause != nil {
-			j.leave()
 			x.fail(cause)
 		}
 	}()
@@ -182,13 +123,12 @@ func (j *job) run() {
 		s.trace(c, true, status.Code(err), j.began)
 	}
 	r := newReply(j.id, j.number, message, err)
+	if !j.held.cover(x.from, len(j.request), r.whole) {
+		r = newReply(j.id, j.number, nil, x.noRoom(c.op, r.whole))
+	}
 	made := replies{held: j.held}
 	made.room(r.whole)
 	*made.buffer = r.append(*made.buffer)
-	if j.message != nil {
-		j.message.Free()
-	}
-	j.leave()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.ids, j.id)
@@ -196,14 +136,6 @@ func (j *job) run() {
 	x.put(made)
 	x.leave()
 	x.nudge()
-}
-
-// leave gives back what its message has held.
-func (j *job) leave() {
-	if j.arrived > 0 {
-		j.exchange.server.exchanges.memory.arriving.Release(j.arrived)
-		j.arrived = 0
-	}
 }
 
 func (j *job) serve(c *call) (proto.Message, error) {

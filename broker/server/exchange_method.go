@@ -11,11 +11,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// quickSize is the largest request in bytes that the operations on data which
-// take time by the byte serve at once: some ten microseconds by the slowest
-// digest. Keys by id are in memory.
-const quickSize = 16 << 10
-
 // exchangeMethod serves the calls of one operation.
 type exchangeMethod struct {
 	op engine.Operation
@@ -32,18 +27,18 @@ type exchangeMethod struct {
 // Call and their responses in Reply.
 func (s *Server) exchangeMethods() map[protowire.Number]*exchangeMethod {
 	return map[protowire.Number]*exchangeMethod{
-		3: exchanged(engine.HashData, quickSize, s.hashDataV1),
-		4: exchanged(engine.SignCertificate, 0, s.signCertificateV1),
-		5: exchanged(engine.EncryptData, quickSize, s.encryptDataV1),
-		6: exchanged(engine.DecryptData, quickSize, s.decryptDataV1),
-		7: exchanged(engine.SignData, 0, s.signDataV1),
-		8: exchanged(engine.VerifyData, 0, s.verifyDataV1),
+		3: exchanged(engine.HashData, s.hashDataV1),
+		4: exchanged(engine.SignCertificate, s.signCertificateV1),
+		5: exchanged(engine.EncryptData, s.encryptDataV1),
+		6: exchanged(engine.DecryptData, s.decryptDataV1),
+		7: exchanged(engine.SignData, s.signDataV1),
+		8: exchanged(engine.VerifyData, s.verifyDataV1),
 	}
 }
 
 // exchanged describes an operation to Exchange as unary does to gRPC.
 func exchanged[Request, Reply any, PRequest message[Request], PReply message[Reply]](
-	op engine.Operation, quick int, adapt func(*call, PRequest) (PReply, error),
+	op engine.Operation, adapt func(*call, PRequest) (PReply, error),
 ) *exchangeMethod {
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
@@ -63,7 +58,7 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 		return reply, nil
 	}
 	requests := sync.Pool{New: func() any { return PRequest(new(Request)) }}
-	return &exchangeMethod{op: op, quick: quick, run: func(c *call, wire []byte) (proto.Message, error) {
+	return &exchangeMethod{op: op, quick: quickSize(op), run: func(c *call, wire []byte) (proto.Message, error) {
 		request := requests.Get().(PRequest)
 		reply, err := run(c, wire, request)
 		proto.Reset(request)

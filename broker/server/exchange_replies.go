@@ -22,11 +22,11 @@ const (
 
 const (
 	// maxRepliesSize is the size in bytes above which no more replies go into a
-	// message: clients of gRPC take up to 4 MiB, if nobody told them otherwise.
-	maxRepliesSize = 1 << 20
+	// message.
+	maxRepliesSize = 64 << 10
 	// maxUnsent is how many bytes of replies may wait before the next call is
 	// served.
-	maxUnsent = 256 << 10
+	maxUnsent = 64 << 10
 	// promptly is how soon after a message was served the next one comes where it
 	// was there already, and maxLeft how many messages in a row the reader leaves
 	// the replies to, so that the client gets the first of them before the last is
@@ -39,14 +39,14 @@ const (
 // replies is a buffer of whole replies.
 type replies struct {
 	buffer *[]byte // nil while there are none
-	// held is what the calls with these replies hold of the limits.
+	// held is what the calls with these replies hold until they are written.
 	held holding
 }
 
 // room makes sure that size bytes fit in; it returns false where they do not.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = replyBuffers.Get(max(size, sharedRepliesSize))
+		r.buffer = buffers.Get(max(size, sharedBuffer))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size
@@ -113,6 +113,8 @@ func (r *encodedReply) append(b []byte) []byte {
 type unsent struct {
 	waiting []replies
 	bytes   int
+	// unwritten are replies that gRPC has and that hold something.
+	unwritten map[*sentReplies]struct{}
 	// sending tells that somebody is about to send all that waits, since when.
 	sending bool
 	since   time.Time
@@ -123,7 +125,7 @@ type unsent struct {
 // put queues replies, into a buffer that waits already where they fit in.
 func (x *exchange) put(r replies) {
 	if x.unsent.closed || x.unsent.err != nil {
-		replyBuffers.Put(r.buffer)
+		buffers.Put(r.buffer)
 		x.release(r.held)
 		return
 	}
@@ -133,7 +135,7 @@ func (x *exchange) put(r replies) {
 		if last := &x.unsent.waiting[n-1]; cap(*last.buffer)-len(*last.buffer) >= size {
 			*last.buffer = append(*last.buffer, *r.buffer...)
 			last.held.add(r.held)
-			replyBuffers.Put(r.buffer)
+			buffers.Put(r.buffer)
 			return
 		}
 	}
@@ -146,22 +148,19 @@ func (x *exchange) flush() {
 	u := &x.unsent
 	for !u.sending && !u.closed && u.err == nil && len(u.waiting) > 0 {
 		message := make(wireMessage, 0, min(len(u.waiting), 8))
-		var held holding
 		size, n := 0, 0
 		for _, r := range u.waiting {
 			if n > 0 && size+len(*r.buffer) > maxRepliesSize {
 				break
 			}
 			size += len(*r.buffer)
-			held.add(r.held)
-			message = append(message, mem.NewBuffer(r.buffer, &replyBuffers))
+			message = append(message, mem.NewBuffer(r.buffer, x.sent(r.held)))
 			n++
 		}
 		clear(u.waiting[:n])
 		u.waiting = append(u.waiting[:0], u.waiting[n:]...)
 		u.err = x.send(message)
 		u.bytes -= size
-		x.release(held)
 	}
 }
 

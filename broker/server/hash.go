@@ -12,22 +12,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// hash serves HashData for every generation: it appends the digest of the input,
-// which is the call's own where that has one, to dst and names the algorithm.
+// hash serves HashData for every generation: it appends the digest of the input to
+// dst and names the algorithm.
 func (s *Server) hash(c *call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
-	if err := checkSize(c.op, "input", max(len(input), c.input.size), maxInputSize); err != nil {
+	if err := checkSize(c.op, "input", len(input), maxInputSize); err != nil {
 		return nil, "", err
 	}
 	policy, err := s.hashPolicy(c, name)
 	if err != nil {
 		return nil, "", err
-	}
-	if c.input.size > 0 {
-		sum := engine.NewDigest(policy)
-		for _, part := range c.input.parts {
-			sum.Add(part)
-		}
-		return sum.Append(dst), policy.Algorithm().String(), nil
 	}
 	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
 }
@@ -60,7 +53,7 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	}
 	// First, so that a caller does not learn of profiles that it may not use.
 	if conn := connOf(c.ctx); !conn.mayUse(name) {
-		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it", conn.container)
+		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it", conn.caller.name)
 	}
 	if !ok {
 		return nil, notServed(c, serving.set, name)

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"errors"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
@@ -32,6 +34,9 @@ const (
 func unmarshal(wire []byte, m proto.Message) error {
 	if readCipher(wire, m) || readHash(wire, m) {
 		return nil
+	}
+	if problem := fieldsProblem(wire, m.ProtoReflect().Descriptor()); problem != "" {
+		return errors.New(problem)
 	}
 	return proto.Unmarshal(wire, m)
 }

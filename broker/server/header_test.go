@@ -22,12 +22,12 @@ func TestHeadersAboveTheLimitFailOneCallWithACodeThatNobodyRetries(t *testing.T)
 		var reply []byte
 		return conn.Invoke(ctx, methodHashData, []byte(request(nil)), &reply, grpc.ForceCodecV2(wire{}))
 	}
-	if err := with(60 << 10); err != nil {
+	if err := with(7 << 10); err != nil {
 		t.Errorf("below the limit: %v", err)
 	}
 	// The broker tells its limit when a connection begins, and gRPC keeps it.
-	const want = "header list size to send violates the maximum size (65536 bytes) set by server"
-	for _, size := range []int{64 << 10, 200 << 10, 2 << 20} {
+	const want = "header list size to send violates the maximum size (8192 bytes) set by server"
+	for _, size := range []int{8 << 10, 60 << 10, 2 << 20} {
 		if got := status.Convert(with(size)); got.Code() != codes.Internal || got.Message() != want {
 			t.Errorf("%d bytes: %s %q, want %s %q", size, got.Code(), got.Message(), codes.Internal, want)
 		}

@@ -11,7 +11,7 @@ import (
 
 func TestToJudgeACallerTakesNoMemory(t *testing.T) {
 	options := SocketOptions{Profiles: map[string][]string{"app": {"A", "B"}}}
-	conn := &callerConn{container: "app", identity: options.identity("app")}
+	conn := &callerConn{caller: &caller{name: "app"}, identity: options.identity("app")}
 	ctx := peer.NewContext(context.Background(), &peer.Peer{AuthInfo: callerInfo{conn: conn}})
 	allocations := testing.AllocsPerRun(100, func() {
 		if conn := connOf(ctx); !conn.mayUse("B") || conn.mayUse("C") {

@@ -12,13 +12,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// The largest message in bytes that gRPC reads or writes. It only bounds
-// memory; the limits that clients meet are those of the fields.
-const maxMessageSize = 4 << 20
-
-// maxRequestSize is the size in bytes that the wire contract has for requests. It
-// is more than all fields together may have.
-const maxRequestSize = 2 << 20
+// The largest messages in bytes, by method.
+const (
+	// maxMessageSize is for Exchange, whose messages may have many requests, and for
+	// all replies.
+	maxMessageSize = 4 << 20
+	// maxRequestSize is that of the wire contract. It is more than all fields of a
+	// request together may have.
+	maxRequestSize = 2 << 20
+	// maxOtherSize is for methods that are no operation of a profile.
+	maxOtherSize = 64 << 10
+)
 
 // The limits of the fields of a request, in bytes.
 const (

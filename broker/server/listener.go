@@ -21,19 +21,24 @@ type listener struct {
 	*net.UnixListener
 	path, caller string
 	identity
-	made   os.FileInfo // the socket file that this listener made
-	memory *memory     // of the server that it serves
+	made os.FileInfo // the socket file that this listener made
+	from *caller     // who connects, once the socket is served
 }
 
-// Accept implements net.Listener; its connections know their caller.
+// Accept implements net.Listener; its connections know their caller. One beyond the
+// limit is closed, which tells its client to try again later.
 func (l *listener) Accept() (net.Conn, error) {
-	conn, err := l.AcceptUnix()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		made := newCallerConn(conn, l.from, l.identity)
+		if err := conn.SetWriteBuffer(sendBuffer); err == nil && l.from.admit(made) {
+			return made, nil
+		}
+		_ = conn.Close() // its client is the one who learns of it
 	}
-	made := &callerConn{UnixConn: conn, container: l.caller, identity: l.identity, memory: l.memory}
-	made.changed.L = &l.memory.mu
-	return made, nil
 }
 
 // bind makes the socket in a directory.

@@ -8,47 +8,12 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
-
-// callerConn is a connection that knows which caller's socket it came in on.
-type callerConn struct {
-	*net.UnixConn
-	container string
-	identity
-	memory   *memory
-	ready    readiness
-	outgoing outgoing
-
-	// The rest is guarded by memory's lock: whether it is closed, how many of its
-	// requests wait to be read, and how many requests, replies and streams are the
-	// client's turn.
-	gone    bool
-	waiting int64
-	turns   int
-	changed sync.Cond
-	// arrivals are those of streams by their numbers.
-	arrivals map[uint32]*arrivals
-}
-
-// Read implements net.Conn.
-func (c *callerConn) Read(b []byte) (int, error) {
-	if c.memory.crowded.Load() {
-		c.memory.pause(c)
-	}
-	return c.UnixConn.Read(b)
-}
-
-// Close implements net.Conn.
-func (c *callerConn) Close() error {
-	c.memory.leave(c)
-	return c.UnixConn.Close()
-}
 
 // callerInfo is what gRPC keeps of a connection: who calls.
 type callerInfo struct {
@@ -78,7 +43,7 @@ func (callerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 		return nil, nil, err
 	}
 	if !conn.shared {
-		caller.Container = conn.container
+		caller.Container = conn.caller.name
 	}
 	return conn, callerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, caller, conn}, nil
 }

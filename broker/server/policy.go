@@ -19,12 +19,20 @@ import (
 // operations and texts as long as they may be, the page is below maxMessageSize.
 const maxPageSize = 200
 
+// listProfiles is the method whose replies are large and its requests are not, and
+// maxPageMemory what such a reply takes in bytes while it is made, unless its profiles
+// have very long texts.
+const (
+	listProfiles  method = "ListProfiles"
+	maxPageMemory        = 512 << 10
+)
+
 // policyService is the service cryptobroker.policy.v1.PolicyService.
 func (s *Server) policyService() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: policyv1.PolicyService_ServiceDesc.ServiceName,
 		Metadata:    policyv1.PolicyService_ServiceDesc.Metadata,
-		Methods:     []grpc.MethodDesc{described("ListProfiles", s.listProfiles)},
+		Methods:     []grpc.MethodDesc{described(string(listProfiles), s.listProfiles)},
 	}
 }
 
@@ -32,7 +40,7 @@ func (s *Server) policyService() *grpc.ServiceDesc {
 // behind the name that ended the one before, so a set that changes in between
 // neither repeats nor leaves out a profile that both sets have.
 func (s *Server) listProfiles(ctx context.Context, request *policyv1.ListProfilesRequest) (*policyv1.ListProfilesResponse, error) {
-	const name = method("ListProfiles")
+	const name = listProfiles
 	size := int(request.GetPageSize())
 	switch {
 	case size < 0 || size > maxPageSize:

@@ -19,11 +19,15 @@ type readiness struct {
 	try func(uintptr) bool
 
 	// The rest is of the read that is under way.
+	conn   *callerConn
 	pool   mem.BufferPool
 	size   int
 	buffer *[]byte
 	n      int
 	err    error
+	// crowded says that others are being read, and admitted that it need not wait for
+	// them.
+	crowded, admitted bool
 }
 
 // open makes it read from the connection.
@@ -36,8 +40,12 @@ func (r *readiness) open(conn syscall.Conn) error {
 	return nil
 }
 
-// readNow reads what there is; false is for nothing.
+// readNow reads what there is, in a turn of the caller's; false is for nothing.
 func (r *readiness) readNow(fd uintptr) bool {
+	if !r.admitted && !r.conn.turn(false) {
+		r.crowded = true
+		return true
+	}
 	r.buffer = r.pool.Get(r.size)
 	for {
 		// Not by x/sys/unix: the race detector knows what the net package uses.
@@ -50,7 +58,8 @@ func (r *readiness) readNow(fd uintptr) bool {
 		return true
 	}
 	r.pool.Put(r.buffer)
-	r.buffer = nil
+	r.buffer, r.admitted = nil, false
+	r.conn.pass()
 	return !errors.Is(r.err, syscall.EAGAIN)
 }
 
@@ -58,18 +67,22 @@ func (r *readiness) readNow(fd uintptr) bool {
 // from pool and reads into it. Whoever called puts it back. It returns io.EOF
 // without a buffer where the client has closed its side. gRPC reads by it where a
 // connection has it, by one call at a time, and else by Read with a buffer of the
-// connection's own.
+// connection's own. What it returned is done with when it is called again.
 func (c *callerConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
-	if c.memory.crowded.Load() {
-		c.memory.pause(c)
-	}
+	c.pass()
+	c.heed()
 	r := &c.ready
-	r.pool, r.size = pool, size
+	r.conn, r.pool, r.size = c, pool, size
 	closed := r.raw.Read(r.try)
+	for closed == nil && r.crowded {
+		r.crowded, r.admitted = false, c.turn(true)
+		closed = r.raw.Read(r.try)
+	}
 	buffer, n, err := r.buffer, r.n, r.err
-	r.pool, r.buffer, r.n, r.err = nil, nil, 0, nil
+	r.pool, r.buffer, r.n, r.err, r.crowded, r.admitted = nil, nil, 0, nil, false, false
 	switch {
 	case closed != nil:
+		c.pass()
 		return nil, 0, closed
 	case err != nil:
 		return nil, 0, fmt.Errorf("read from the connection: %w", err)

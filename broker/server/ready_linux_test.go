@@ -42,10 +42,8 @@ func connected(t *testing.T) (*callerConn, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m memory
-	m.total = defaultMemory
-	m.open()
-	l := &listener{UnixListener: unix.(*net.UnixListener), memory: &m}
+	s := Server{memory: defaultMemory, maxConnections: 1}
+	l := &listener{UnixListener: unix.(*net.UnixListener), from: newCaller("", s.shareOf(1))}
 	var dialer net.Dialer
 	client, err := dialer.DialContext(t.Context(), "unix", path)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 
 // registerReflection offers server reflection in both its versions. It tells of
 // what this broker serves and of nothing else.
-func (s *Server) registerReflection() {
-	options := reflection.ServerOptions{Services: s.grpc}
+func (s *Server) registerReflection(others guard) {
+	options := reflection.ServerOptions{Services: others}
 	if s.development == nil {
 		options.DescriptorResolver = withoutDevelopment()
 	}
-	reflectionv1.RegisterServerReflectionServer(s.grpc, reflection.NewServerV1(options))
-	reflectionv1alpha.RegisterServerReflectionServer(s.grpc, reflection.NewServer(options))
+	reflectionv1.RegisterServerReflectionServer(others, reflection.NewServerV1(options))
+	reflectionv1alpha.RegisterServerReflectionServer(others, reflection.NewServer(options))
 }
 
 // withoutDevelopment returns all descriptions but those of the development

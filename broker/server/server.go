@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
@@ -40,16 +42,18 @@ type Server struct {
 
 	serving atomic.Pointer[serving]
 
-	// maxStreams is for each connection.
-	maxStreams uint32
+	// maxStreams is for each connection, memory in bytes and maxConnections for all.
+	maxStreams     uint32
+	memory         int64
+	maxConnections int
 
 	// streams ends the streams that go on for as long as the client likes.
-	memory     memory
 	streams    context.Context
 	endStreams context.CancelFunc
-	// idleTime is how long a client may take to send the next part of a stream.
-	idleTime  time.Duration
-	exchanges exchanges
+	// idleTime is how long a client may take with what it has begun.
+	idleTime time.Duration
+	workers  *workers
+	methods  map[protowire.Number]*exchangeMethod
 }
 
 // serving is a set of profiles with what requests need beside each.
@@ -70,9 +74,9 @@ type servedProfile struct {
 
 // Sizes and times of connections.
 const (
-	// maxHeaderSize bounds the headers of a request in bytes; gRPC's own limit is
-	// 16 MiB.
-	maxHeaderSize = 64 << 10
+	// maxHeaderSize bounds the headers of a request in bytes, each with 32 more (RFC
+	// 9113, section 6.5.2); gRPC's own limit is 16 MiB.
+	maxHeaderSize = 8 << 10
 	// handshakeTime is how long a connection may take to begin.
 	handshakeTime = 5 * time.Second
 	// minPingInterval is how often clients may ask whether the broker is still
@@ -83,7 +87,7 @@ const (
 
 // DefaultMaxStreams is how many requests and streams a connection may have at one
 // time where nothing else was said.
-const DefaultMaxStreams = 256
+const DefaultMaxStreams = 100
 
 // Option changes what a server has.
 type Option func(*Server)
@@ -103,14 +107,15 @@ func WithMaxStreams(n uint32) Option {
 
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
-	s := &Server{logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime}
-	s.memory.total, s.maxStreams = defaultMemory, DefaultMaxStreams
+	s := &Server{
+		logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime,
+		memory: defaultMemory, maxConnections: math.MaxInt, maxStreams: DefaultMaxStreams,
+		workers: newWorkers(),
+	}
 	for _, option := range options {
 		option(s)
 	}
-	s.memory.patience = s.idleTime
-	s.memory.open()
-	s.shareExchanges()
+	s.methods = s.exchangeMethods()
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
@@ -122,19 +127,18 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		grpc.MaxHeaderListSize(maxHeaderSize),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(s.recoverUnary),
-		grpc.StreamInterceptor(s.boundStream),
 	)...)
+	others := guard{s}
 	s.grpc.RegisterService(s.cryptoGrpc(), nil)
 	s.grpc.RegisterService(s.cryptoService(), nil)
 	s.grpc.RegisterService(s.streamService(), nil)
-	s.grpc.RegisterService(s.policyService(), nil)
+	others.RegisterService(s.policyService(), nil)
 	if s.development != nil {
-		s.grpc.RegisterService(s.cryptoGrpcDev(), nil)
-		s.grpc.RegisterService(s.cryptoDevService(), nil)
+		others.RegisterService(s.cryptoGrpcDev(), nil)
+		others.RegisterService(s.cryptoDevService(), nil)
 	}
-	healthpb.RegisterHealthServer(s.grpc, s.health)
-	s.registerReflection()
+	healthpb.RegisterHealthServer(others, s.health)
+	s.registerReflection(others)
 	return s
 }
 
@@ -159,13 +163,18 @@ func (s *Server) Serve(sockets *Sockets) error {
 	var group errgroup.Group
 	watching, done := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	watch.Go(func() { s.watchMemory(watching) })
+	callers := make([]*caller, len(sockets.listeners))
+	share := s.shareOf(len(sockets.listeners))
+	for i, listener := range sockets.listeners {
+		callers[i] = newCaller(listener.caller, share)
+		listener.from = callers[i]
+	}
+	watch.Go(func() { s.watchClients(watching, callers) })
 	defer func() {
 		done()
 		watch.Wait()
 	}()
 	for _, listener := range sockets.listeners {
-		listener.memory = &s.memory
 		group.Go(func() error {
 			err := s.grpc.Serve(listener)
 			if err == nil || errors.Is(err, grpc.ErrServerStopped) {
@@ -198,36 +207,23 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// recoverUnary keeps a defect in a service of gRPC from ending the broker.
-func (s *Server) recoverUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			reply, err = nil, s.panicked(info.FullMethod, cause)
+// watchClients ends the connections of clients that take too long with what they have
+// begun, until ctx ends: it keeps others from what their caller may have.
+func (s *Server) watchClients(ctx context.Context, callers []*caller) {
+	tick := time.NewTicker(max(time.Millisecond, s.idleTime/4))
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			for _, c := range callers {
+				for _, conn := range c.late(now, s.idleTime) {
+					s.logger.Warn("a connection is closed: its client neither sends the rest of a request nor reads a reply",
+						"container", c.name, "time", s.idleTime.String())
+					_ = conn.Close() // it may be closed by now, which is as good
+				}
+			}
+		case <-ctx.Done():
+			return
 		}
-	}()
-	return handler(ctx, request)
+	}
 }
-
-// boundStream does the same for streams and ends them at shutdown.
-func (s *Server) boundStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = s.panicked(info.FullMethod, cause)
-		}
-	}()
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	conn := connOf(ctx)
-	s.memory.stream(conn, 1)
-	defer s.memory.stream(conn, -1)
-	defer context.AfterFunc(s.streams, cancel)()
-	return handler(srv, boundedStream{stream, ctx})
-}
-
-type boundedStream struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-// Context implements grpc.ServerStream.
-func (s boundedStream) Context() context.Context { return s.ctx }

@@ -61,26 +61,26 @@ func (o *SocketOptions) Validate() error {
 	if err := o.validateProfiles(); err != nil {
 		return err
 	}
-	for _, place := range o.places() {
-		if path := filepath.Join(place.path, SocketName); len(path) > maxSocketPath {
+	for _, at := range o.locations() {
+		if path := filepath.Join(at.path, SocketName); len(path) > maxSocketPath {
 			return fmt.Errorf("the path of the socket %s has %d bytes, and the system allows at most %d: choose a shorter socket directory or caller name", path, len(path), maxSocketPath)
 		}
 	}
 	return nil
 }
 
-// place is the directory of one socket, and whose it is.
-type place struct{ path, caller string }
+// location is the directory of one socket, and whose it is.
+type location struct{ path, caller string }
 
-func (o *SocketOptions) places() []place {
+func (o *SocketOptions) locations() []location {
 	if len(o.Callers) == 0 {
-		return []place{{path: filepath.Clean(o.Dir)}}
+		return []location{{path: filepath.Clean(o.Dir)}}
 	}
-	places := make([]place, len(o.Callers))
+	locations := make([]location, len(o.Callers))
 	for i, caller := range o.Callers {
-		places[i] = place{filepath.Join(o.Dir, caller), caller}
+		locations[i] = location{filepath.Join(o.Dir, caller), caller}
 	}
-	return places
+	return locations
 }
 
 // Sockets are the sockets a broker listens on. It holds them alone: a second
@@ -118,16 +118,16 @@ func (s *Sockets) listen(o SocketOptions) (err error) {
 	if s.lock, err = lock(dir); err != nil {
 		return err
 	}
-	for _, place := range o.places() {
-		if err := s.add(&o, dir, place); err != nil {
+	for _, at := range o.locations() {
+		if err := s.add(&o, dir, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add makes the socket of a place in the directory of all.
-func (s *Sockets) add(o *SocketOptions, dir *directory, at place) (err error) {
+// add makes the socket at a location in the directory of all.
+func (s *Sockets) add(o *SocketOptions, dir *directory, at location) (err error) {
 	if at.caller != "" {
 		if dir, err = o.openDirectory(dir.fd(), at.caller, at.path); err != nil {
 			return err

@@ -31,12 +31,3 @@ func (s *Server) streamService() *grpc.ServiceDesc {
 		},
 	}
 }
-
-// requestStream is the stream without the end that boundStream gives it at
-// shutdown: it is a request under way, which shutdown waits for.
-func requestStream(stream grpc.ServerStream) grpc.ServerStream {
-	if bounded, ok := stream.(boundedStream); ok {
-		return bounded.ServerStream
-	}
-	return stream
-}

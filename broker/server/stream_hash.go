@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -24,8 +23,6 @@ import (
 const (
 	hashStreamStart, hashStreamChunk              protowire.Number = 1, 2
 	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
-
-	tagHashStreamChunk = byte(hashStreamChunk)<<3 | byte(protowire.BytesType)
 )
 
 // hashStream serves HashStream: HashData of an input that comes in chunks, of
@@ -34,9 +31,17 @@ const (
 // gRPC only lets go of a call that waits for the next message when the handler
 // returns, so that the messages are received beside it.
 func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
-	h := &hashing{server: s, stream: requestStream(stream), started: time.Now()}
-	h.call = call{op: engine.HashData, ctx: h.stream.Context()}
-	h.arrivals = openArrivals(h.call.ctx)
+	ctx := stream.Context()
+	p, err := connOf(ctx).enter(engine.HashData)
+	if err != nil {
+		return err
+	}
+	h := &hashing{server: s, stream: stream, started: time.Now()}
+	h.call = call{op: engine.HashData, ctx: ctx}
+	if err := h.open(ctx, p, engine.HashData, maxRequestSize, s.idleTime); err != nil {
+		p.end()
+		return err
+	}
 	done := make(chan error, 1)
 	s.metrics.Begin()
 	go func() { done <- h.serve() }()
@@ -53,7 +58,7 @@ func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
 				idle.Reset(left)
 				continue
 			}
-			if h.arrivals.waits() { // which is not the client's fault, or watched elsewhere
+			if h.granting.Load() { // which is not the client's fault
 				idle.Reset(s.idleTime)
 				continue
 			}
@@ -69,8 +74,7 @@ type hashing struct {
 	stream  grpc.ServerStream
 	call    call
 	started time.Time
-	// arrivals bounds what its messages take before they are served.
-	arrivals *arrivals
+	incoming
 	// progress is when the last message came, in nanoseconds from started on.
 	progress atomic.Int64
 	// idle tells that the stream ended because no message came.
@@ -90,6 +94,9 @@ func (h *hashing) serve() (err error) {
 		if cause := recover(); cause != nil {
 			err = s.panicked(h.call.op.String(), cause)
 		}
+		if err != nil {
+			h.place.end()
+		}
 		code := status.Code(err)
 		if h.idle.Load() {
 			code = codes.DeadlineExceeded
@@ -100,44 +107,24 @@ func (h *hashing) serve() (err error) {
 			s.trace(&h.call, false, code, h.started)
 		}
 	}()
-	defer h.arrivals.close()
 	for {
-		var message partedMessage
-		switch err := h.stream.RecvMsg(&message); {
+		wire, err := h.next(h.call.ctx)
+		switch {
 		case errors.Is(err, io.EOF):
 			return h.reply()
 		case err != nil:
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
-		h.arrivals.arrived()
-		err := h.receive(message.parts)
-		message.parts.Free()
-		h.arrivals.served()
+		err = h.take(*wire)
+		h.done(wire)
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// receive takes one message, without a copy of what is a chunk and nothing else.
-func (h *hashing) receive(message mem.BufferSlice) error {
-	r := partReader{data: message}
-	tag, size, ok := r.field()
-	whole := size + uint64(1+protowire.SizeVarint(size))
-	if !ok || tag != tagHashStreamChunk || h.start == nil || size > maxInputSize || whole != uint64(message.Len()) {
-		joined := message.MaterializeToBuffer(mem.DefaultBufferPool())
-		defer joined.Free()
-		return h.take(joined.ReadOnlyData())
-	}
-	// It is shorter than it says where its size was written with more bytes than needed.
-	if !r.take(int(size), h.digest.Add) {
-		return h.unreadable(io.ErrUnexpectedEOF)
-	}
-	return nil
-}
-
-// take takes one message that is in one piece.
+// take takes one message.
 func (h *hashing) take(wire []byte) error {
 	number, part, err := h.part(wire)
 	switch {
@@ -223,5 +210,9 @@ func (h *hashing) reply() error {
 	var buffer [engine.MaxDigestSize]byte
 	reply := hashReplyV1(c, h.start.GetProfile(), h.name, h.digest.Append(buffer[:0]), h.raw)
 	identify(reply, hashStreamRepliedMetadata, h.metadata, c.warning)
-	return h.stream.SendMsg(reply)
+	if err := h.place.encode(c.op, reply, nil); err != nil {
+		return err
+	}
+	_ = h.stream.SendMsg(h.place) // it fails where the client is gone, and the place is gRPC's by now
+	return nil
 }

@@ -34,9 +34,6 @@ type call struct {
 	// deprecated.
 	counters *telemetry.Counters
 	warning  []byte
-	turn     turn
-	// input is that of the request where it came in parts.
-	input input
 	// metadata is that of the request as retag returned it, and profile the one
 	// that was found: what a span tells.
 	metadata []byte
@@ -53,6 +50,7 @@ type message[T any] interface {
 type unaryCall[Request any] struct {
 	call
 	envelope
+	incoming
 	request Request
 }
 
@@ -76,62 +74,88 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
 	warns := hasWarning(PReply(new(Reply)))
+	quick := quickSize(op)
 	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
-	handle := func(ctx context.Context, decode func(any) error) (wire *unaryReply, err error) {
-		started := time.Now()
-		u := calls.Get().(*unaryCall[Request])
-		c, e, request := &u.call, &u.envelope, PRequest(&u.request)
-		c.op, c.ctx = op, ctx
-		e.message, e.requestField, e.replyField = request, requestField, replyField
-		held := int64(0)
-		s.metrics.Begin()
+	// serve reads a request and writes its reply to the place of the call.
+	serve := func(u *unaryCall[Request], wire []byte) (err error) {
 		defer func() {
-			cause := recover()
-			if cause != nil {
-				wire, err = nil, s.panicked(op.String(), cause)
-			}
-			if c.turn.next != nil {
-				held = s.memory.received(&c.turn, e.size)
-			}
-			if err != nil {
-				s.memory.Release(held)
-			}
-			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
-			if s.tracer != nil {
-				c.metadata = e.metadata
-				s.trace(c, false, status.Code(err), started)
-			}
-			if cause == nil {
-				e.free()
-				proto.Reset(request)
-				*c, *e = call{}, envelope{metadata: reusable(e.metadata), input: e.input.reuse()}
-				calls.Put(u)
+			if cause := recover(); cause != nil {
+				err = s.panicked(op.String(), cause)
 			}
 		}()
-		if err := s.memory.begin(c, &c.turn, started); err != nil {
-			return nil, err
+		c, e := &u.call, &u.envelope
+		if err := e.read(wire); err != nil {
+			return unreadable(op, e.message, err)
 		}
-		err = receive(op, e, decode)
-		if held = s.memory.received(&c.turn, e.size); err != nil {
-			return nil, err
+		c.metadata = e.metadata
+		if err := checkMetadataSize(op, e.metadata); err != nil {
+			return err
 		}
-		c.input = e.input
-		reply, err := adapt(c, request)
+		reply, err := adapt(c, PRequest(&u.request))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		metadata := e.metadata
 		if warns && c.warning != nil {
 			metadata = withWarning(metadata, replyField, c.warning)
 		}
-		return s.memory.encode(c.turn.conn, reply, metadata, held)
+		return u.place.encode(op, reply, metadata)
+	}
+	handle := func(ctx context.Context) (_ *place, err error) {
+		started := time.Now()
+		s.metrics.Begin()
+		u := calls.Get().(*unaryCall[Request])
+		c := &u.call
+		c.op, c.ctx = op, ctx
+		u.message, u.requestField, u.replyField = PRequest(&u.request), requestField, replyField
+		var p *place
+		defer func() {
+			if err != nil && p != nil {
+				p.end()
+			}
+			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
+			if s.tracer != nil {
+				s.trace(c, false, status.Code(err), started)
+			}
+			proto.Reset(PRequest(&u.request))
+			u.call, u.incoming = call{}, incoming{}
+			u.envelope = envelope{metadata: reusable(u.envelope.metadata)}
+			calls.Put(u)
+		}()
+		conn := connOf(ctx)
+		if p, err = conn.enter(op); err != nil {
+			return nil, err
+		}
+		if err = u.open(ctx, p, op, maxRequestSize, s.idleTime); err != nil {
+			return nil, err
+		}
+		wire, err := u.only(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer buffers.Put(wire)
+		if len(*wire) <= quick {
+			s.workers.quickCall(started)
+			err = serve(u, *wire)
+		} else {
+			s.workers.run(&conn.jobs, func() {
+				if err = ctx.Err(); err != nil {
+					err = status.FromContextError(err).Err()
+					return
+				}
+				err = serve(u, *wire)
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
-		// Interceptors are for the services of gRPC itself: what they do is in
-		// handle, without their allocations.
-		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			reply, err := handle(ctx, decode)
+		// Messages are read by the broker itself, see incoming.
+		Handler: func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			reply, err := handle(ctx)
 			if err != nil {
 				return nil, calledAs(err, op, name)
 			}
@@ -150,17 +174,6 @@ func calledAs(err error, op engine.Operation, name string) error {
 		return err
 	}
 	return status.Errorf(s.Code(), "%s (called as %s)%s", op, name, rest)
-}
-
-// receive reads a request; what is the name that an error has.
-func receive(what fmt.Stringer, e *envelope, decode func(any) error) error {
-	if err := decode(e); err != nil {
-		return err
-	}
-	if e.err != nil {
-		return unreadable(what, e.message, e.err)
-	}
-	return checkMetadataSize(what, e.metadata)
 }
 
 func metadataField(m proto.Message) protowire.Number {

@@ -4,13 +4,17 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -40,11 +44,11 @@ func TestADefectFailsOneRequestAndKeepsItsInputOutOfTheLog(t *testing.T) {
 				test.fault(request.GetInput())
 				return &v0.HashResponse{}, nil
 			})
-			decode := func(v any) error {
-				v.(*envelope).message.(*v0.HashRequest).Input = []byte("a secret")
-				return nil
+			wire, err := proto.Marshal(&v0.HashRequest{Input: []byte("a secret")})
+			if err != nil {
+				t.Fatal(err)
 			}
-			_, err := method.Handler(nil, context.Background(), decode, nil)
+			_, err = method.Handler(nil, received(t, wire), nil, nil)
 			if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want Internal without the input", err)
 			}
@@ -59,12 +63,39 @@ func TestADefectInAServiceOfGRPCFailsOneCall(t *testing.T) {
 	s := New(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"))
 	defer s.endStreams()
 	defer s.grpc.Stop()
-	_, err := s.recoverUnary(context.Background(), nil, &grpc.UnaryServerInfo{FullMethod: "/x/Y"}, func(context.Context, any) (any, error) { panic(1) })
-	if status.Code(err) != codes.Internal {
+	handle := guard{s}.method("Y", func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) { panic(1) })
+	if _, err := handle(nil, received(t, nil), nil, nil); status.Code(err) != codes.Internal {
 		t.Errorf("unary: got %v, want Internal", err)
 	}
-	err = s.boundStream(nil, boundedStream{ctx: context.Background()}, &grpc.StreamServerInfo{FullMethod: "/x/Y"}, func(any, grpc.ServerStream) error { panic(1) })
-	if status.Code(err) != codes.Internal {
+	stream := guard{s}.stream("Y", func(any, grpc.ServerStream) error { panic(1) })
+	if err := stream(nil, &guardedStream{ctx: received(t, nil)}); status.Code(err) != codes.Internal {
 		t.Errorf("stream: got %v, want Internal", err)
 	}
 }
+
+// received is the context of a call whose only message has these bytes.
+func received(t *testing.T, wire []byte) context.Context {
+	t.Helper()
+	conn, _ := connected(t)
+	ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: callerInfo{conn: conn}})
+	message := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(wire))), wire...)
+	return grpc.NewContextWithServerTransportStream(ctx, &cannedStream{message: message})
+}
+
+// cannedStream is a stream of gRPC with one message.
+type cannedStream struct {
+	grpc.ServerTransportStream
+	message []byte
+}
+
+// ReadMessageHeader implements wireStream.
+func (s *cannedStream) ReadMessageHeader(into []byte) error {
+	if len(s.message) == 0 {
+		return io.EOF
+	}
+	s.message = s.message[copy(into, s.message):]
+	return nil
+}
+
+// RecvCompress implements wireStream.
+func (*cannedStream) RecvCompress() string { return "" }

@@ -29,7 +29,10 @@ func (s *Server) cryptoGrpc() *grpc.ServiceDesc {
 		},
 	}
 	if s.development != nil {
-		service.Methods = append(service.Methods, s.developmentV0()...)
+		for _, m := range s.developmentV0() {
+			m.Handler = guard{s}.method(method(m.MethodName), m.Handler)
+			service.Methods = append(service.Methods, m)
+		}
 	}
 	return service
 }

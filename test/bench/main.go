@@ -38,6 +38,7 @@ type options struct {
 	report  string        // document to write the tables into, if any
 	soak    time.Duration // instead of the rest; 0 for none
 	startup int           // how many starts are measured
+	before  string        // path of a broker to measure beside the one that is built, if any
 }
 
 func main() {
@@ -73,6 +74,7 @@ func readOptions(args []string) (options, error) {
 	set.IntVar(&o.procs, "procs", 0, "GOMAXPROCS of the broker and of the bare server alike (default: what they choose)")
 	set.StringVar(&o.json, "json", "", "`file` to write all figures to")
 	set.StringVar(&o.report, "report", "", "Markdown `file` with the markers between which to write the results")
+	set.StringVar(&o.before, "before", "", "`path` of a broker that was built before a change: it is measured in the same rounds, by all ways that have a broker")
 	set.DurationVar(&o.soak, "soak", 0, "call the broker for this `duration` instead, and compare what it holds before and after")
 	set.Usage = func() {
 		fmt.Fprint(set.Output(), "Measures the operation in process, a bare server of gRPC, and the broker side by side.\n\nFlags:\n")
@@ -94,6 +96,9 @@ func readOptions(args []string) (options, error) {
 	}
 	if o.ways, err = among("way", ways, wayNames()); err != nil {
 		return o, err
+	}
+	if o.before != "" {
+		o.ways = withEarlier(o.ways)
 	}
 	for text := range strings.SplitSeq(callers, ",") {
 		n, err := strconv.Atoi(text)

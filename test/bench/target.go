@@ -31,6 +31,18 @@ var targets = []target{
 	{about: "throughput of hashes of 1 MiB, of that in process", loads: []string{"hash-1m", "hash-1m-sha256"}, ways: []string{unary}, against: inProcess, value: perSecond, bound: 0.8},
 }
 
+// comparisons are of a broker with the one before, where there is one. A fifth is what
+// chance does on a machine that others use.
+func comparisons() []target {
+	var all []target
+	for _, way := range []string{unary, exchange, library} {
+		all = append(all,
+			target{about: "throughput, of the broker before", ways: []string{way}, against: earlier + way, value: perSecond, bound: 0.8},
+			target{about: "median latency, of the broker before", ways: []string{way}, against: earlier + way, value: latency, bound: 1.2, atMost: true})
+	}
+	return all
+}
+
 // Limits of what a broker takes.
 const (
 	idleTarget  = 16 << 20
@@ -51,8 +63,9 @@ type verdict struct {
 // judge compares everything with the targets. What was not measured has none.
 func (r *results) judge() []verdict {
 	var verdicts []verdict
-	for i := range targets {
-		t := &targets[i]
+	all := append(slices.Clone(targets), comparisons()...)
+	for i := range all {
+		t := &all[i]
 		for _, c := range r.cells {
 			if !slices.Contains(t.ways, c.way) || (t.loads != nil && !slices.Contains(t.loads, c.load)) || (t.callers != nil && !slices.Contains(t.callers, c.callers)) {
 				continue

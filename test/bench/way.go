@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -34,6 +35,25 @@ var waysAbout = map[string]string{
 	unary:     "broker",
 	exchange:  "broker, `Exchange`",
 	library:   "broker, Go client",
+
+	earlier + unary:    "broker before",
+	earlier + exchange: "broker before, `Exchange`",
+	earlier + library:  "broker before, Go client",
+}
+
+// earlier begins the names of ways to the broker that was built before.
+const earlier = "before-"
+
+// withEarlier has beside each way to the broker the one to the broker before.
+func withEarlier(names []string) []string {
+	var all []string
+	for _, name := range names {
+		all = append(all, name)
+		if name == unary || name == exchange || name == library {
+			all = append(all, earlier+name)
+		}
+	}
+	return all
 }
 
 // call makes one call; caller is which of those it is that call at the same time.
@@ -49,6 +69,7 @@ type way struct {
 
 // has tells whether a load can be made in a way.
 func has(name string, l *load) bool {
+	name = strings.TrimPrefix(name, earlier)
 	if l.health != nil {
 		return name == floor || name == unary || name == library
 	}
@@ -67,15 +88,20 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 	case plain:
 		w.server, err = startFloor(o, p, "framed")
 	default:
-		w.server, _, err = startBroker(ctx, o, p)
+		programs := *p
+		if strings.HasPrefix(name, earlier) {
+			programs.broker = o.before
+		}
+		w.server, _, err = startBroker(ctx, o, &programs)
 	}
 	if err != nil {
 		return nil, err
 	}
-	connected, err := connectTo(w.server, name, l)
+	connected, err := connectTo(w.server, strings.TrimPrefix(name, earlier), l)
 	if err != nil {
 		return nil, errors.Join(err, w.server.stop())
 	}
+	connected.name = name
 	return connected, nil
 }
 

@@ -20,6 +20,7 @@ type crew struct {
 func newCrew() *crew {
 	c := &crew{workers: newWorkers(), started: make(chan struct{}, 16), goOn: make(chan struct{})}
 	c.processors = 3
+	c.queue.caller = new(turns)
 	return c
 }
 

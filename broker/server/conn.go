@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// sendBuffer is what the system keeps of what was written to a connection and not
+// read by its client, in bytes: Linux doubles it, for what it needs beside them, and
+// counts it as the broker's memory.
+const sendBuffer = 16 << 10
+
+// stallTime is how long the system may take with a write before the client counts
+// as one that does not read.
+const stallTime = 10 * time.Millisecond
+
+// callerConn is a connection that knows whose it is, and what its client keeps of
+// what the caller may have.
+type callerConn struct {
+	*net.UnixConn
+	caller *caller
+	identity
+	ready readiness
+	// reading says that the connection has one of the caller's turns to be read.
+	reading atomic.Bool
+	// jobs are the calls of the connection that wait for a worker.
+	jobs jobs
+
+	// write is held while something is written, writing is when that began, in
+	// nanoseconds since 1970, and announced says that the first frame is out.
+	write     sync.Mutex
+	writing   atomic.Int64
+	announced bool
+
+	mu   sync.Mutex
+	gone bool // it is closed
+	// calls is how many it has, and quiet since when it has none.
+	calls int
+	quiet time.Time
+	// first and last are the ends of the list of places that wait for the client, the
+	// oldest first.
+	first, last *place
+}
+
+func newCallerConn(conn *net.UnixConn, from *caller, who identity) *callerConn {
+	made := &callerConn{UnixConn: conn, caller: from, identity: who, quiet: time.Now()}
+	made.jobs.caller = &from.turns
+	return made
+}
+
+// Write implements net.Conn.
+func (c *callerConn) Write(b []byte) (int, error) {
+	c.writing.Store(time.Now().UnixNano())
+	c.write.Lock()
+	defer func() {
+		c.write.Unlock()
+		c.writing.Store(0)
+	}()
+	if !c.announced {
+		c.announced = true
+		b = withCallWindow(b)
+	}
+	return c.UnixConn.Write(b)
+}
+
+// heed waits while the client does not read what is written, so that it begins no
+// more calls whose replies would have to wait.
+func (c *callerConn) heed() {
+	if since := c.writing.Load(); since != 0 && time.Now().UnixNano()-since > int64(stallTime) {
+		c.write.Lock()
+		c.write.Unlock() //nolint:staticcheck // to wait is all
+	}
+}
+
+// turn takes one of the caller's turns to read, waiting or not.
+func (c *callerConn) turn(wait bool) bool {
+	gate := &c.caller.gate
+	if wait {
+		if gate.enter() {
+			c.reading.Store(true)
+		}
+		return true
+	}
+	if gate.try() {
+		c.reading.Store(true)
+		return true
+	}
+	return false
+}
+
+// pass gives the turn to the next connection.
+func (c *callerConn) pass() {
+	if c.reading.CompareAndSwap(true, false) {
+		c.caller.gate.leave()
+	}
+}
+
+// Close implements net.Conn. The places of replies that gRPC has not written end.
+func (c *callerConn) Close() error {
+	c.pass()
+	c.caller.forget(c)
+	var ended []*place
+	c.mu.Lock()
+	c.gone = true
+	for p := c.first; p != nil; {
+		next := p.next
+		if p.replied {
+			c.remove(p)
+			ended = append(ended, p)
+		}
+		p = next
+	}
+	c.mu.Unlock()
+	for _, p := range ended {
+		p.give()
+	}
+	return c.UnixConn.Close()
+}
+
+// idleSince reports whether the connection has no call, and since when.
+func (c *callerConn) idleSince() (idle bool, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls == 0, c.quiet
+}
+
+// late reports whether the client has had longer than patience to send the rest of a
+// request, to read a reply, or to read anything at all.
+func (c *callerConn) late(now time.Time, patience time.Duration) bool {
+	if since := c.writing.Load(); since != 0 && now.UnixNano()-since > int64(patience) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first != nil && now.Sub(c.first.since) > patience
+}
+
+// link appends a place to the list. The caller has the lock, as in all that follow.
+func (c *callerConn) link(p *place, now time.Time) {
+	p.since, p.prev, p.next = now, c.last, nil
+	if c.last == nil {
+		c.first = p
+	} else {
+		c.last.next = p
+	}
+	c.last = p
+}
+
+func (c *callerConn) linked(p *place) bool { return p.prev != nil || c.first == p }
+
+func (c *callerConn) unlink(p *place) {
+	if !c.linked(p) {
+		return
+	}
+	if p.prev == nil {
+		c.first = p.next
+	} else {
+		p.prev.next = p.next
+	}
+	if p.next == nil {
+		c.last = p.prev
+	} else {
+		p.next.prev = p.prev
+	}
+	p.prev, p.next = nil, nil
+}
+
+// remove is the end of a call.
+func (c *callerConn) remove(p *place) {
+	c.unlink(p)
+	p.left = true
+	if c.calls--; c.calls == 0 {
+		c.quiet = time.Now()
+	}
+}

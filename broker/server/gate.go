@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// gate lets a few connections of a caller be read at one time, as many as there are
+// processors. So the calls that one connection brought begin before the next one is
+// read, and a caller with many busy connections keeps no more processors busy with
+// reading than one with a few.
+type gate struct {
+	turns   *semaphore.Weighted
+	waiting atomic.Int32
+}
+
+// gateTime is how long a connection waits at most: what keeps the others may be
+// their clients.
+const gateTime = 20 * time.Millisecond
+
+func newGate(n int) gate { return gate{turns: semaphore.NewWeighted(int64(n))} }
+
+// try enters if nobody waits.
+func (g *gate) try() bool { return g.turns.TryAcquire(1) }
+
+// enter waits for its turn. It reports false, and there is nothing to leave, where
+// that does not come soon.
+func (g *gate) enter() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), gateTime)
+	defer cancel()
+	g.waiting.Add(1)
+	defer g.waiting.Add(-1)
+	return g.turns.Acquire(ctx, 1) == nil
+}
+
+// leave ends a turn.
+func (g *gate) leave() {
+	if g.waiting.Load() > 0 {
+		runtime.Gosched() // the calls that were read go first
+	}
+	g.turns.Release(1)
+}
