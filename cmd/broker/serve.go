@@ -44,11 +44,19 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if err := checkFIPS(computing, c.requireFIPS); err != nil {
 		return err
 	}
+	files, err := openFiles()
+	if err != nil {
+		return err
+	}
+	connections, err := connectionLimit(files, len(c.callers))
+	if err != nil {
+		return err
+	}
 	metrics := telemetry.NewMetrics(programVersion())
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
-	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithTracer(tracer)}
+	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithMaxConnections(connections), server.WithTracer(tracer)}
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
@@ -138,7 +146,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	}
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
-		"processors", runtime.GOMAXPROCS(0), "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
+		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {
 		return err
 	}
