@@ -29,6 +29,9 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
+	if err := forbidDumps(); err != nil { // before there is a key in memory
+		logger.Warn("the memory of the broker may become part of a core dump", "error", err)
+	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
 	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
