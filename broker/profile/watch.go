@@ -204,9 +204,10 @@ func (s *Source) serve(event Event) {
 	if set.Rejected() > 0 {
 		reason = ProfilesRejected
 	}
-	event.Result, event.Reason = ResultLoaded, reason
+	now := s.now()
+	event.Result, event.Reason, event.Withdrawn = ResultLoaded, reason, s.withdrawn(set, now)
 	s.observe(event)
-	state := State{Digest: set.Digest(), Revision: event.Revision, Since: s.now(), Reason: reason}
+	state := State{Digest: set.Digest(), Revision: event.Revision, Since: now, Reason: reason, Withdrawn: event.Withdrawn}
 	if before := s.State(); before.Digest == state.Digest {
 		state.Since = before.Since
 	}

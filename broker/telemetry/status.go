@@ -36,7 +36,18 @@ type profilesAnswer struct {
 	Revision int64   `json:"revision"`
 	Since    *string `json:"since"`
 	Reason   string  `json:"reason"`
+	// Withdrawn are the first maxWithdrawn; older brokers tell none.
+	Withdrawn []withdrawn `json:"withdrawn,omitempty"`
 }
+
+// withdrawn is a profile that was served and is out of service.
+type withdrawn struct {
+	Profile string `json:"profile"`
+	Since   string `json:"since"`
+}
+
+// maxWithdrawn bounds the answer: operators read 4 KiB of it.
+const maxWithdrawn = 8
 
 // Server makes the HTTP server of the status port. It holds no more than its
 // few paths need: few connections, small headers, no bodies, short times.
@@ -92,6 +103,9 @@ func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
 	if !state.Since.IsZero() {
 		since := state.Since.UTC().Format(timeLayout)
 		body.Since = &since
+	}
+	for _, out := range state.Withdrawn[:min(len(state.Withdrawn), maxWithdrawn)] {
+		body.Withdrawn = append(body.Withdrawn, withdrawn{out.Profile, out.Since.UTC().Format(timeLayout)})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
