@@ -71,14 +71,15 @@ type SignCertificate struct {
 	// +optional
 	SubjectAltNames *SubjectAltNames `json:"subjectAltNames,omitempty"`
 
-	// keyIds are the issuer's keys that the operation may use. Absent, the
-	// profile does not restrict them.
+	// keyIds are the issuer's keys that the broker signs with. Absent, requests
+	// bring the issuer's key.
 	// Example: [{id: issuer-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="!self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected the id of the issuer's key"
 	KeyIDs []KeyID `json:"keyIds,omitempty"`
 }
 

@@ -158,14 +158,15 @@ type EncryptData struct {
 	// +kubebuilder:validation:MultipleOf=8
 	TagLength int32 `json:"tagLength,omitempty"`
 
-	// keyIds are the keys that the operation may use. Absent, the profile does
-	// not restrict them.
+	// keyIds are the keys of the broker that requests may name; the id * alone
+	// stands for every key. Absent, requests bring their own keys and name none.
 	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
 	KeyIDs []KeyID `json:"keyIds,omitempty"`
 }
 
@@ -207,21 +208,23 @@ type SignData struct {
 	// +optional
 	KeyConstraints *DataKeyConstraints `json:"keyConstraints,omitempty"`
 
-	// keyIds are the keys that the operation may use. Absent, the profile does
-	// not restrict them.
+	// keyIds are the keys of the broker that requests may name; the id * alone
+	// stands for every key. Absent, requests bring their own keys and name none.
 	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
 	KeyIDs []KeyID `json:"keyIds,omitempty"`
 }
 
-// KeyID allows one key by its id.
+// KeyID allows one key of the broker by its id.
+// +kubebuilder:validation:XValidation:rule="self.id != '*' || !has(self.spkiSHA256)",message="the id * stands for every key of the broker, expected no spkiSHA256 beside it"
 type KeyID struct {
 	// id is the key's id as its provider knows it: printable ASCII without
-	// spaces.
+	// spaces. In encryptData and signData, * stands for every key.
 	// Example: orders-2026.
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -90,7 +90,7 @@ subjectAltNames: {rule: patterns, dns: ["*.example.com"], ip: [10.0.0.0/8], uri:
 keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000000000000000000000000"}]`) + `
   hashData: {hashAlg: shake-256}
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, keyIds: [{id: a}]}
-  signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}}
+  signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}, keyIds: [{id: "*"}]}
 settings: {cryptoLibrary: native}
 kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
 callers: {containers: [app], uids: [1000], gids: [0]}
@@ -221,6 +221,18 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		"refuses an empty list of callers": {
 			spec:    `{api: {hashData: {hashAlg: sha-256}}, callers: {uids: []}}`,
 			refusal: `spec.callers.uids: Invalid value: 0`,
+		},
+		"refuses every key of the broker as the issuer's": {
+			spec:    in(`keyIds: [{id: "*"}]`),
+			refusal: `expected the id of the issuer's key`,
+		},
+		"refuses every key of the broker beside one": {
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, keyIds: [{id: "*"}, {id: a}]}}}`,
+			refusal: `the id * stands for every key of the broker, expected it alone in the list`,
+		},
+		"refuses a pin of every key of the broker": {
+			spec:    `{api: {signData: {signAlg: ed25519, keyIds: [{id: "*", spkiSHA256: "` + strings.Repeat("0", 64) + `"}]}}}`,
+			refusal: `the id * stands for every key of the broker, expected no spkiSHA256 beside it`,
 		},
 		"refuses the same key id twice": {
 			spec:    in("keyIds: [{id: a}, {id: a}]"),

@@ -33,11 +33,9 @@ type CertificateRequest struct {
 type Issuer struct {
 	Key         crypto.Signer
 	Certificate *x509.Certificate
-	// KeyID is the id of a key by reference, empty for one of the request.
+	// KeyID is the id of a key by reference, whose certificate lies beside it.
+	// Both came with the request where it is empty.
 	KeyID string
-	// OwnCertificate tells that the certificate came with the key of KeyID and
-	// not with the request.
-	OwnCertificate bool
 }
 
 // IssueCertificate makes a certificate (RFC 5280) by the rules of a profile and

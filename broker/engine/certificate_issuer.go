@@ -22,7 +22,7 @@ func (i Issuer) keyProblem(format string, args ...any) error {
 
 // certificateProblem refuses the issuer's certificate.
 func (i Issuer) certificateProblem(format string, args ...any) error {
-	if i.OwnCertificate {
+	if i.KeyID != "" {
 		return preconditionError("the certificate of the issuer's key %q %s", i.KeyID, fmt.Sprintf(format, args...))
 	}
 	return inputError("caCert", format, args...)

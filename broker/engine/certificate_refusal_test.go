@@ -148,7 +148,7 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 
 			// The same of a key by reference is not the caller's to mend.
 			byReference := c.issuer
-			byReference.KeyID, byReference.OwnCertificate = "ca", true
+			byReference.KeyID = "ca"
 			want := strings.NewReplacer("caPrivateKey ", `the issuer's key "ca" `, "caCert ", `the certificate of the issuer's key "ca" `).Replace(c.want)
 			_, err := engine.IssueCertificate(c.policy, byReference, request, time.Now())
 			var precondition *engine.PreconditionError

@@ -24,7 +24,7 @@ func TestAKeyThatDoesNotFitIsRefused(t *testing.T) {
 	}{
 		"of another algorithm":            {[]string{"SignAlg: rsa", "HashAlg: sha-256"}, "p-256", "keySource.single is an ECDSA key, expected an RSA key for rsa"},
 		"of another ML-DSA":               {[]string{"SigningMode: post-quantum", "SignAlg: ml-dsa-44"}, "ml-dsa-65", "keySource.single is an ML-DSA-65 key, expected an ML-DSA-44 key for ml-dsa-44"},
-		"too small for anything":          {[]string{"SignAlg: rsa", "HashAlg: sha-256"}, "rsa-1024", "keySource.single is an RSA key of 1024 bits, expected 2048 to 16384 bits"},
+		"too small for anything":          {[]string{"SignAlg: rsa", "HashAlg: sha-256"}, "rsa-1024", "keySource.single is an RSA key of 1024 bits, expected 2048 to 4096 bits"},
 		"too small for the profile":       {append([]string{"SignAlg: rsa-pss", "HashAlg: sha-256"}, limits...), "rsa-2048", "keySource.single is an RSA key of 2048 bits, expected 3072 to 4096 bits"},
 		"too large for the profile":       {append([]string{"SignAlg: ecdsa", "HashAlg: sha-256"}, limits...), "p-521", "keySource.single is an ECDSA key of 521 bits, expected 384 to 384 bits"},
 		"one of two":                      {[]string{"SigningMode: hybrid", "SignAlg: ed25519+ml-dsa-44"}, "ed25519", "keySource has 1 key, expected 2 in componentKeys for ed25519+ml-dsa-44, the classical one first"},

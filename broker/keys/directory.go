@@ -5,6 +5,7 @@ package keys
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -179,14 +180,41 @@ func (d *Directory) read() (map[string]*loaded, []Problem, error) {
 }
 
 func (d *Directory) publish(next map[string]*loaded, problems []Problem) {
+	authorities := authorityKeys(next)
 	current := make(map[string]*Key, len(next))
 	for id, l := range next {
 		current[id] = l.key
+		if key := l.key; key != nil && key.public != nil && authorities[key.spki] && !key.authority {
+			marked := *key
+			marked.authority = true
+			current[id] = &marked
+		}
 	}
 	d.loaded = next
 	d.current.Store(&current)
 	usable := d.count()
 	d.tell(Event{Keys: usable, Unusable: len(next) - usable, Problems: problems})
+}
+
+// authorityKeys are the public keys of all certificate authorities that the
+// directory has certificates of, as SPKISHA256. The key of one may lie there under
+// a second id, without a certificate that says so.
+func authorityKeys(all map[string]*loaded) map[[sha256.Size]byte]bool {
+	authorities := map[[sha256.Size]byte]bool{}
+	for _, l := range all {
+		if l.key == nil {
+			continue
+		}
+		for _, certificate := range l.key.chain {
+			if !ofAuthority(certificate) {
+				continue
+			}
+			if spki, err := spkiSHA256(certificate.PublicKey); err == nil { // else it is no key that the broker can have
+				authorities[spki] = true
+			}
+		}
+	}
+	return authorities
 }
 
 func (d *Directory) count() int {

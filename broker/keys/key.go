@@ -22,6 +22,9 @@ type Key struct {
 	spki   [sha256.Size]byte
 	chain  []*x509.Certificate
 	cipher engine.Cipher
+	// authority is whether a certificate makes it the key of a certificate
+	// authority.
+	authority bool
 }
 
 // NewSigning makes a key that signs and verifies. chain may be empty; its first
@@ -50,7 +53,13 @@ func NewVerifying(id string, public crypto.PublicKey, chain []*x509.Certificate)
 			return nil, fmt.Errorf("the certificate belongs to another key")
 		}
 	}
-	return &Key{id: id, public: public, spki: spki, chain: chain}, nil
+	return &Key{id: id, public: public, spki: spki, chain: chain, authority: len(chain) > 0 && ofAuthority(chain[0])}, nil
+}
+
+// ofAuthority reports whether a certificate lets its key sign others (RFC 5280,
+// sections 4.2.1.3 and 4.2.1.9).
+func ofAuthority(certificate *x509.Certificate) bool {
+	return certificate.BasicConstraintsValid && certificate.IsCA || certificate.KeyUsage&x509.KeyUsageCertSign != 0
 }
 
 // NewSymmetric makes a key that encrypts and decrypts.
@@ -68,6 +77,10 @@ func (k *Key) Public() crypto.PublicKey { return k.public }
 // Certificates are the certificate of the key and, after it, those of its
 // issuers as far as the provider has them. The slice must not be changed.
 func (k *Key) Certificates() []*x509.Certificate { return k.chain }
+
+// OfAuthority reports whether the key is that of a certificate authority: any
+// certificate that the provider has for the public key says so.
+func (k *Key) OfAuthority() bool { return k.authority }
 
 // Cipher encrypts and decrypts with the key, nil for an asymmetric key.
 func (k *Key) Cipher() engine.Cipher { return k.cipher }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
@@ -122,13 +123,13 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 	var public crypto.PublicKey
 	var chain []*x509.Certificate
 	if path = f.paths[privateKey]; path != "" {
-		if signer, err = ParseSigner(content[privateKey]); err != nil {
+		if signer, err = ParseSigner(content[privateKey], profile.MaxRSAKeySize); err != nil {
 			return nil, path, err
 		}
 		public = signer.Public()
 	}
 	if path = f.paths[publicKey]; path != "" {
-		given, err := parsePublic(content[publicKey])
+		given, err := parsePublic(content[publicKey], profile.MaxRSAKeySize)
 		if err != nil {
 			return nil, path, err
 		}
@@ -138,7 +139,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 		public = given
 	}
 	if path = f.paths[certificates]; path != "" {
-		if chain, err = ParseCertificates(content[certificates]); err != nil {
+		if chain, err = ParseCertificates(content[certificates], profile.MaxRSAKeySize); err != nil {
 			return nil, path, err
 		}
 		if public == nil {

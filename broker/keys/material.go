@@ -25,19 +25,21 @@ import (
 // may quote what they read.
 
 // ParseSigner reads one private key that signs, in PEM or DER: PKCS #8, PKCS #1
-// for RSA and SEC 1 for ECDSA. ML-DSA keys are in the seed form of RFC 9881.
-func ParseSigner(data []byte) (crypto.Signer, error) {
+// for RSA and SEC 1 for ECDSA. ML-DSA keys are in the seed form of RFC 9881. An
+// RSA key has at most largestRSA bits, see ParsePrivateKey; so it has for
+// ParseVerifier.
+func ParseSigner(data []byte, largestRSA int) (crypto.Signer, error) {
 	if isDER(data) {
 		if len(data) > maxPrivateKeySize {
 			return nil, fmt.Errorf("has %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(data), maxPrivateKeySize)
 		}
-		signer, err := parsePrivateDER(data, "has content that")
+		signer, err := parsePrivateDER(data, largestRSA, "has content that")
 		return usableSigner(signer, err, data)
 	}
 	if labels := labelsOf(data); len(labels) > 1 {
 		return nil, fmt.Errorf("has %d PEM blocks, the second %s, expected one private key", len(labels), quoteLabel(labels[1]))
 	}
-	signer, err := ParsePrivateKey(data)
+	signer, err := ParsePrivateKey(data, largestRSA)
 	if err == nil {
 		return usableSigner(signer, nil, nil)
 	}
@@ -91,16 +93,16 @@ func labelsOf(text []byte) []string {
 // (SubjectPublicKeyInfo) or a certificate in PEM, a public key in DER, or the
 // private key. Certificates behind the first, which are its issuers', say
 // nothing of the key and are not read.
-func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
+func ParseVerifier(data []byte, largestRSA int) (crypto.PublicKey, []*x509.Certificate, error) {
 	if isDER(data) {
-		public, err := parsePublicDER(data)
+		public, err := parsePublicDER(data, largestRSA)
 		if err == nil {
 			return public, nil, nil
 		}
 		if explained := explainPublicKey(data); explained != nil {
 			return nil, nil, err
 		}
-		signer, err := ParseSigner(data)
+		signer, err := ParseSigner(data, largestRSA)
 		if err != nil {
 			return nil, nil, errors.New("has no key that can be read, expected the DER of a public or private key")
 		}
@@ -113,16 +115,16 @@ func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
 	defer clear(block.Bytes)
 	switch block.Type {
 	case "PUBLIC KEY":
-		public, err := parsePublic(data)
+		public, err := parsePublic(data, largestRSA)
 		return public, nil, err
 	case "CERTIFICATE":
-		chain, err := ParseCertificates(pem.EncodeToMemory(block))
+		chain, err := ParseCertificates(pem.EncodeToMemory(block), largestRSA)
 		if err != nil {
 			return nil, nil, err
 		}
 		return chain[0].PublicKey, chain, nil
 	default:
-		signer, err := ParseSigner(data)
+		signer, err := ParseSigner(data, largestRSA)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -131,7 +133,7 @@ func ParseVerifier(data []byte) (crypto.PublicKey, []*x509.Certificate, error) {
 }
 
 // parsePublic reads one public key in PEM.
-func parsePublic(data []byte) (crypto.PublicKey, error) {
+func parsePublic(data []byte, largestRSA int) (crypto.PublicKey, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "PUBLIC KEY" {
 		return nil, errors.New("has no public key, expected PEM with the label PUBLIC KEY")
@@ -139,16 +141,19 @@ func parsePublic(data []byte) (crypto.PublicKey, error) {
 	if more, _ := pem.Decode(rest); more != nil {
 		return nil, errors.New("has more than one PEM block, expected one public key")
 	}
-	return parsePublicDER(block.Bytes)
+	return parsePublicDER(block.Bytes, largestRSA)
 }
 
-func parsePublicDER(der []byte) (crypto.PublicKey, error) {
+func parsePublicDER(der []byte, largestRSA int) (crypto.PublicKey, error) {
 	public, err := mldsax509.ParsePKIXPublicKey(der)
 	if err != nil {
 		if explained := explainPublicKey(der); explained != nil {
 			return nil, explained
 		}
 		return nil, errors.New("has a public key that cannot be read, expected the SubjectPublicKeyInfo of an RSA, ECDSA, Ed25519 or ML-DSA key")
+	}
+	if err := CheckRSASize(public, largestRSA); err != nil {
+		return nil, err
 	}
 	return usablePublic(public)
 }
@@ -168,8 +173,9 @@ func usablePublic(public crypto.PublicKey) (crypto.PublicKey, error) {
 const maxChain = 10
 
 // ParseCertificates reads a chain of certificates in PEM: the first is that of
-// the key, each other one has issued the one before it.
-func ParseCertificates(data []byte) ([]*x509.Certificate, error) {
+// the key, each other one has issued the one before it. None has an RSA key of
+// more than largestRSA bits.
+func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	for rest := data; ; {
 		var block *pem.Block
@@ -185,6 +191,10 @@ func ParseCertificates(data []byte) ([]*x509.Certificate, error) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("has a certificate, number %d, that cannot be read: %w", len(chain)+1, err)
+		}
+		// The next line may check a signature with it.
+		if err := CheckRSASize(certificate.PublicKey, largestRSA); err != nil {
+			return nil, fmt.Errorf("has a certificate, number %d, whose key %w", len(chain)+1, err)
 		}
 		if i := len(chain); i > 0 {
 			if err := chain[i-1].CheckSignatureFrom(certificate); err != nil {
@@ -204,3 +214,12 @@ func ParseCertificates(data []byte) ([]*x509.Certificate, error) {
 
 // isDER tells whether the data begins as every key in DER does, with a sequence.
 func isDER(data []byte) bool { return bytes.HasPrefix(data, []byte{0x30}) }
+
+// Forget overwrites a private key that came with a request, once it was used: an
+// Ed25519 key is a slice. Keys of other algorithms are numbers and tables inside
+// Go's packages, which nobody can overwrite.
+func Forget(signer crypto.Signer) {
+	if key, ok := signer.(ed25519.PrivateKey); ok {
+		clear(key)
+	}
+}

@@ -3,7 +3,9 @@
 package keys_test
 
 import (
+	"bytes"
 	"crypto"
+	"crypto/ed25519"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
@@ -14,6 +16,7 @@ import (
 	mldsax509 "filippo.io/mldsa/x509"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
@@ -32,7 +35,7 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 		"a private key in SEC 1 as DER":   {string(must(x509.MarshalECPrivateKey(ecKey))), ecKey.Public()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _, err := keys.ParseVerifier([]byte(c.text))
+			got, _, err := keys.ParseVerifier([]byte(c.text), profile.MaxRSAKeySize)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +87,7 @@ func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 		"is a PEM block of another kind": {block("SIGNATURE", []byte("hunter2")), `has a PEM block "SIGNATURE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := keys.ParseVerifier([]byte(c.text))
+			_, _, err := keys.ParseVerifier([]byte(c.text), profile.MaxRSAKeySize)
 			if err == nil || err.Error() != c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
@@ -100,7 +103,7 @@ func FuzzParseVerifier(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		public, chain, err := keys.ParseVerifier(data)
+		public, chain, err := keys.ParseVerifier(data, profile.MaxRSAKeySize)
 		switch {
 		case err != nil && (public != nil || chain != nil):
 			t.Error("a key together with an error")
@@ -110,4 +113,31 @@ func FuzzParseVerifier(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAKeyOfARequestIsOverwrittenOnceItWasUsed(t *testing.T) {
+	signer, err := keys.ParseSigner([]byte(privatePEM(edKey)), profile.MaxRSAKeySize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, ok := signer.(ed25519.PrivateKey)
+	if !ok {
+		t.Fatalf("a key of type %T", signer)
+	}
+	keys.Forget(signer)
+	if !bytes.Equal(key, make([]byte, len(key))) {
+		t.Error("the key is still there")
+	}
+}
+
+func TestAKeyThatIsReadIsLeftToItsOwner(t *testing.T) {
+	for form, text := range map[string]string{"PEM": privatePEM(ecKey), "DER": string(must(x509.MarshalPKCS8PrivateKey(ecKey)))} {
+		data := []byte(text)
+		if _, err := keys.ParseSigner(data, profile.MaxRSAKeySize); err != nil {
+			t.Fatal(err)
+		}
+		if string(data) != text {
+			t.Errorf("the %s of the caller was changed", form)
+		}
+	}
 }

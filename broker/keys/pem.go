@@ -38,7 +38,10 @@ const (
 // what was found and what was expected. It holds nothing of the key. What this
 // function itself had of the key is overwritten when it returns; the text is the
 // caller's to overwrite.
-func ParsePrivateKey(text []byte) (crypto.Signer, error) {
+//
+// An RSA key of more than largestRSA bits is refused before anything is done with
+// it that takes time.
+func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == labelParameters {
 		block, rest = pem.Decode(rest)
@@ -55,12 +58,15 @@ func ParsePrivateKey(text []byte) (crypto.Signer, error) {
 	case block.Type != labelPKCS1 && block.Type != labelSEC1 && block.Type != labelPKCS8:
 		return nil, fmt.Errorf("has a PEM block %s, expected \"PRIVATE KEY\", \"EC PRIVATE KEY\" or \"RSA PRIVATE KEY\"", quoteLabel(block.Type))
 	}
-	return parsePrivateDER(block.Bytes, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
+	return parsePrivateDER(block.Bytes, largestRSA, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
 }
 
 // parsePrivateDER reads a private key in any of the three forms. what begins the
 // sentence about content that has none of them.
-func parsePrivateDER(der []byte, what string) (crypto.Signer, error) {
+func parsePrivateDER(der []byte, largestRSA int, what string) (crypto.Signer, error) {
+	if err := checkPrivateRSASize(der, largestRSA); err != nil {
+		return nil, err
+	}
 	// A label that belongs to another of the three forms is a common mistake
 	// that never mattered: the forms cannot be taken for each other.
 	for _, parse := range []func([]byte) (any, error){mldsax509.ParsePKCS8PrivateKey, parsePKCS1, parseSEC1} {
@@ -137,10 +143,14 @@ func explainPrivateKey(der []byte, what string) error {
 		Curve   asn1.ObjectIdentifier `asn1:"optional,explicit,tag:0"`
 		Public  asn1.BitString        `asn1:"optional,explicit,tag:1"`
 	}
+	// These are copies, even where only a part could be decoded.
+	defer func() {
+		clear(pkcs8.Key)
+		clear(sec1.Key)
+	}()
 	curve := asn1.ObjectIdentifier{}
 	switch {
 	case decodesAs(der, &pkcs8):
-		defer clear(pkcs8.Key)
 		switch algorithm := pkcs8.Algorithm.Algorithm; {
 		case algorithm.Equal(rsaPSSKeyOID):
 			return errRestrictedToPSS
@@ -153,7 +163,6 @@ func explainPrivateKey(der []byte, what string) error {
 			return fmt.Errorf("has a key of the algorithm %s, expected RSA, ECDSA or Ed25519", shortOID(algorithm))
 		}
 	case decodesAs(der, &sec1):
-		defer clear(sec1.Key)
 		curve = sec1.Curve
 	case decodesAs(der, new([]asn1.RawValue)):
 		return fmt.Errorf("%s is DER, but no private key of PKCS #8, PKCS #1 or SEC 1", what)

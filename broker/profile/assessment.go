@@ -17,6 +17,18 @@ type Assessment struct {
 	Refused bool
 }
 
+// Section is the field of a profile that offers an operation.
+func Section(operation string) string {
+	switch operation {
+	case "DecryptData":
+		return "API.EncryptData"
+	case "VerifyData":
+		return "API.SignData"
+	default:
+		return "API." + operation
+	}
+}
+
 // Assessments judge each operation that the profile offers, in the order of
 // StrengthOf. The caller must not change them.
 func (c *Compiled) Assessments() []Assessment { return c.assessments }

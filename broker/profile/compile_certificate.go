@@ -70,15 +70,15 @@ func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen
 // Names is the rule for alternative names, never nil.
 func (p *CertificatePolicy) Names() *NamePolicy { return p.names }
 
-// Keys says which of the issuer's keys may sign, nil where any may.
+// Keys says which of the broker's keys may sign, nil where none may.
 func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
 
 // RequiresFIPS tells that keys and requests must be approved as well, see
 // RequireFIPS.
 func (p *CertificatePolicy) RequiresFIPS() bool { return p.requireFIPS }
 
-// KeyIDs are the ids of the keys that may sign, in the profile's order; empty
-// where any may. The caller must not change it.
+// KeyIDs are the ids of the broker's keys that may sign, in the profile's order;
+// empty where requests bring their keys. The caller must not change it.
 func (p *CertificatePolicy) KeyIDs() []string { return p.keyIDs }
 
 var (

@@ -115,7 +115,7 @@ func TestACertificatePolicyDefaultsToWhatReleasedBrokersDo(t *testing.T) {
 	if p.Names().Rule() != profile.NamesDenied {
 		t.Errorf("names by rule %d, want them denied", p.Names().Rule())
 	}
-	if p.Keys().Restricts() || len(p.KeyIDs()) > 0 {
+	if p.Keys().ByReference() || len(p.KeyIDs()) > 0 {
 		t.Error("keys are restricted")
 	}
 }

@@ -29,7 +29,8 @@ func (c *CipherPolicy) TagSize() int { return c.tagSize }
 // and answers for never using one twice with the same key.
 func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 
-// Keys says which keys may be used, nil where any may.
+// Keys says which of the broker's keys may be used, nil where requests bring
+// their own.
 func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
 
 func compileCipher(e *EncryptData, o compileOptions) *CipherPolicy {

@@ -91,7 +91,7 @@ func TestTheKeysAnOperationMayUse(t *testing.T) {
 	sum := strings.Repeat("0123456789abcdef", 4)
 	p := compiled(t, "- Name: P\n  API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: pinned, SPKISHA256: "+strings.ToUpper(sum)+"}, {Id: free}]}, HashData: {HashAlg: sha-256}}\n")
 	keys := p.Signature().Keys()
-	if !keys.Restricts() || !keys.Allows("pinned") || !keys.Allows("free") || keys.Allows("other") || keys.Allows("") {
+	if !keys.ByReference() || !keys.Allows("pinned") || !keys.Allows("free") || keys.Allows("other") || keys.Allows("") {
 		t.Error("the list is not what it says")
 	}
 	if pin, ok := keys.Pin("pinned"); !ok || hex.EncodeToString(pin[:]) != sum {
@@ -101,8 +101,35 @@ func TestTheKeysAnOperationMayUse(t *testing.T) {
 		t.Error("a key without a pin has one")
 	}
 	var none *profile.KeyPolicy
-	if _, pinned := none.Pin("any"); none.Restricts() || !none.Allows("any") || pinned {
-		t.Error("without a list keys are restricted")
+	if _, pinned := none.Pin("any"); none.ByReference() || none.Allows("any") || pinned {
+		t.Error("without a list a key of the broker is allowed")
+	}
+	every := compiled(t, "- Name: P\n  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: \"*\"}]}}\n").Cipher().Keys()
+	if _, pinned := every.Pin("any"); !every.ByReference() || !every.Allows("any") || pinned {
+		t.Error("a list of every key does not allow one")
+	}
+}
+
+func TestTheLargestRSAKeyThatARequestMayBringIs(t *testing.T) {
+	for sentence, c := range map[string]struct {
+		api  string
+		want int
+	}{
+		"4096 bits without KeyConstraints":              {"SignAlg: rsa, HashAlg: sha-256", 4096},
+		"4096 bits where they list other keys":          {"SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}}", 4096},
+		"that of KeyConstraints, where they allow more": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 8192}}}", 8192},
+		"that of KeyConstraints, where they allow less": {"SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 3072}}}", 3072},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			policy := compiled(t, "- Name: P\n  API: {SignData: {"+c.api+"}}\n").Signature()
+			if signs, checks := policy.Signs().LargestGivenRSA(), policy.Checks().LargestGivenRSA(); signs != c.want || checks != c.want {
+				t.Errorf("%d to sign and %d to verify, want %d", signs, checks, c.want)
+			}
+		})
+	}
+	broker := compiled(t, "- Name: P\n  API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyIds: [{Id: k}]}}\n").Signature()
+	if size, _ := broker.Signs().Range("RSA"); size.MaxKeySize != profile.MaxRSAKeySize {
+		t.Errorf("a key of the broker may have %d bits, want %d", size.MaxKeySize, profile.MaxRSAKeySize)
 	}
 }
 

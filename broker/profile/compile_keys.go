@@ -5,15 +5,19 @@ package profile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strings"
 )
 
-// KeyPolicy says which keys an operation may use, and who has them. A nil
-// KeyPolicy allows any that the broker has.
+// KeyPolicy says which keys of the broker an operation may use by reference, and
+// who has them. A nil KeyPolicy allows none: requests bring their own.
 type KeyPolicy struct {
 	// pins are those of the listed keys, nil where a key is not pinned. The map is
-	// nil where any key is allowed.
+	// nil where the profile has no list.
 	pins map[string]*[sha256.Size]byte
+	// any is whether the list is AnyKeyID.
+	any bool
 	// manager is the Client of the KMS that has the keys, external whether there
 	// is one.
 	manager  string
@@ -29,17 +33,26 @@ func (p *KeyPolicy) Manager() (client string, external bool) {
 	return p.manager, p.external
 }
 
-// Restricts tells that only listed keys may be used. A key that comes with the
-// request is in no list, so it may not.
-func (p *KeyPolicy) Restricts() bool { return p != nil && p.pins != nil }
+// ByReference reports whether the operation takes keys of the broker, named by
+// their ids, and none that comes with the request. Otherwise it is the other way
+// round.
+func (p *KeyPolicy) ByReference() bool { return p != nil && p.pins != nil }
 
-// Allows tells whether the operation may use the key of this id.
+// Allows reports whether the operation may use the broker's key of this id.
 func (p *KeyPolicy) Allows(id string) bool {
-	if !p.Restricts() {
-		return true
+	if !p.ByReference() {
+		return false
 	}
 	_, ok := p.pins[id]
-	return ok
+	return ok || p.any
+}
+
+// IDs are those of the listed keys, sorted.
+func (p *KeyPolicy) IDs() []string {
+	if p == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(p.pins))
 }
 
 // Pin returns the SHA-256 of the DER SubjectPublicKeyInfo (RFC 5280, section
@@ -72,8 +85,12 @@ func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
 		}
 		p.pins[strings.Clone(key.ID)] = pin
 	}
+	p.any = AllowsAnyKey(keys)
 	return p
 }
+
+// AllowsAnyKey reports whether a valid list stands for every key of the broker.
+func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
 
 // managerOf is the key manager of a profile: its own, else that of the file. One
 // without a word in it is none.

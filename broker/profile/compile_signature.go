@@ -91,7 +91,8 @@ func (s *SignaturePolicy) Signs() KeyLimits { return s.signs }
 // Checks limits the keys that signatures are checked with, see Signs.
 func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
 
-// Keys says which keys may be used, nil where any may.
+// Keys says which of the broker's keys may be used, nil where requests bring
+// their own.
 func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
 
 // RequiresFIPS tells that keys must be approved as well, see RequireFIPS.
@@ -116,9 +117,34 @@ type KeyLimits map[string]KeySize
 
 // defaultKeyLimits has the smallest sizes of 112 bits of security strength.
 var defaultKeyLimits = KeyLimits{
-	"RSA":     {MinKeySize: 2048, MaxKeySize: maxRSAKeySize},
+	"RSA":     {MinKeySize: 2048, MaxKeySize: MaxRSAKeySize},
 	"ECDSA":   {MinKeySize: minECDSAKeySize, MaxKeySize: maxECDSAKeySize},
 	"Ed25519": {MinKeySize: ed25519KeySize, MaxKeySize: ed25519KeySize},
+}
+
+// maxGivenRSAKeySize is the size in bits of the largest RSA key that a request
+// may bring unless the profile allows larger ones: the time that a key takes
+// grows with the cube of its size.
+const maxGivenRSAKeySize = 4096
+
+// DefaultKeyLimits are those of SignData where its KeyConstraints list nothing.
+// given is whether requests bring the keys.
+func DefaultKeyLimits(given bool) KeyLimits {
+	limits := maps.Clone(defaultKeyLimits)
+	if given {
+		limits["RSA"] = KeySize{MinKeySize: limits["RSA"].MinKeySize, MaxKeySize: maxGivenRSAKeySize}
+	}
+	return limits
+}
+
+// LargestGivenRSA is the size in bits of the largest RSA key that a request may
+// bring. Where the limits do not list RSA at all, a key of a usual size is still
+// read, so that its sender learns that.
+func (l KeyLimits) LargestGivenRSA() int {
+	if size, listed := l["RSA"]; listed {
+		return size.MaxKeySize
+	}
+	return maxGivenRSAKeySize
 }
 
 // Range returns the sizes in bits that a key of the algorithm may have, both
@@ -140,9 +166,10 @@ func compileSignature(s *SignData, o compileOptions) *SignaturePolicy {
 	if s == nil {
 		return nil
 	}
+	given := len(s.KeyIDs) == 0
 	p := &SignaturePolicy{
-		signs:  keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject),
-		checks: keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer),
+		signs:  keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject, given),
+		checks: keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer, given),
 		keys:   compileKeyIDs(s.KeyIDs, o.manager),
 
 		requireFIPS: o.requireFIPS,
@@ -179,9 +206,12 @@ func mustFind[T ~uint8](names []string, name string) T {
 	panic("profile: compile of a profile that was not validated")
 }
 
-func keyLimits(own, other map[string]KeySize) KeyLimits {
+func keyLimits(own, other map[string]KeySize, given bool) KeyLimits {
 	if own == nil {
 		own = other
+	}
+	if own == nil {
+		return DefaultKeyLimits(given)
 	}
 	return maps.Clone(own)
 }

@@ -130,7 +130,12 @@ type SignData struct {
 	KeyIDs          []KeyID        `yaml:"KeyIds,omitempty"`
 }
 
-// KeyID allows one key by its id and may pin it to a public key.
+// AnyKeyID is the id that stands for every key of the broker, alone in its list
+// and not in SignCertificate.
+const AnyKeyID = "*"
+
+// KeyID allows one key of the broker by its id, or every one by AnyKeyID, and may
+// pin it to a public key.
 type KeyID struct {
 	ID string `yaml:"Id"`
 	// SPKISHA256 is the SHA-256 of the DER SubjectPublicKeyInfo, in hex.

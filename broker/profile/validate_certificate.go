@@ -34,6 +34,11 @@ func (v validator) signCertificate(at place, s *SignCertificate) {
 		}
 	}
 	v.subjectAltNames(at.field("SubjectAltNames"), s.SubjectAltNames)
+	for i, key := range s.KeyIDs {
+		if where := at.field("KeyIds").index(i); key.ID == AnyKeyID {
+			v.add(where.field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
+		}
+	}
 	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
 }
 

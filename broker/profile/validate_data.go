@@ -19,6 +19,9 @@ func (v validator) encryptData(at place, e *EncryptData) {
 	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
 	for i := range e.KeyIDs {
 		where := at.field("KeyIds").index(i)
+		if e.KeyIDs[i].ID == AnyKeyID {
+			continue // which has no pin either
+		}
 		if pin := where.field("SPKISHA256"); v.present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
 			v.add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")
 		}

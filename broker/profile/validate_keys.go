@@ -19,7 +19,7 @@ func (v validator) keySizes(at place, sizes map[string]KeySize) {
 		var lowest, highest int
 		switch algorithm {
 		case "RSA":
-			lowest, highest = minRSAKeySize, maxRSAKeySize
+			lowest, highest = minRSAKeySize, MaxRSAKeySize
 		case "ECDSA":
 			lowest, highest = minECDSAKeySize, maxECDSAKeySize
 		case "Ed25519":
@@ -66,11 +66,11 @@ func ValidKeyID(id string) bool {
 	return true
 }
 
-// keyIDs checks the list of keys an operation may use. A list that is there but
-// empty would read as "no key" and act as "any key".
+// keyIDs checks the list of keys of the broker that an operation may use. A list
+// that is there but empty could mean no key at all, or keys of requests.
 func (v validator) keyIDs(at place, keys []KeyID) {
 	if len(keys) == 0 && v.present(at) {
-		v.add(at, at, "the list is empty, expected at least one key; leave the field out to allow any")
+		v.add(at, at, "the list is empty, expected at least one key; leave the field out where requests bring their keys")
 	}
 	first := map[string]int{}
 	for i, key := range keys {
@@ -83,6 +83,8 @@ func (v validator) keyIDs(at place, keys []KeyID) {
 			v.add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
 		case !ValidKeyID(key.ID):
 			v.add(id, where, "found %s, expected printable ASCII without spaces", excerpt(key.ID))
+		case key.ID == AnyKeyID && len(keys) > 1:
+			v.add(id, where, "found %q, which stands for every key of the broker, beside other keys, expected it alone in the list", key.ID)
 		case twice:
 			v.add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)
 		default:
@@ -90,6 +92,10 @@ func (v validator) keyIDs(at place, keys []KeyID) {
 		}
 		pin := where.field("SPKISHA256")
 		if key.SPKISHA256 == "" && !v.present(pin) {
+			continue
+		}
+		if key.ID == AnyKeyID {
+			v.add(pin, where, "found a pin of %q, which stands for every key of the broker, expected no SPKISHA256", key.ID)
 			continue
 		}
 		if sum, err := hex.DecodeString(key.SPKISHA256); err != nil || len(sum) != 32 {

@@ -8,8 +8,8 @@ import (
 )
 
 // Warnings are about profiles that are served although something in them can
-// never succeed: keys that no key can be, records that nobody writes. They have
-// the form of problems, sorted by position, and take nothing out of service,
+// never succeed, such as keys that no key can be or records that nobody writes,
+// or does something else than with brokers before. They have the form of problems, sorted by position, and take nothing out of service,
 // since released brokers serve such profiles as well. The caller must not change
 // them.
 func (s *Set) Warnings() Problems { return s.warnings }
@@ -39,12 +39,15 @@ func (w warner) profile(at place, p *Profile, manager *KMS) {
 		w.external(operation, s.KeyIDs, manager)
 	}
 	if e := p.API.EncryptData; e != nil {
-		w.external(api.field("EncryptData"), e.KeyIDs, manager)
+		operation := api.field("EncryptData")
+		w.external(operation, e.KeyIDs, manager)
+		w.unlisted(operation, e.KeyIDs, p, manager)
 	}
 	if s := p.API.SignData; s != nil {
 		operation := api.field("SignData")
 		w.curves(operation, s.KeyConstraints)
 		w.external(operation, s.KeyIDs, manager)
+		w.unlisted(operation, s.KeyIDs, p, manager)
 	}
 	switch {
 	case p.Audit == nil:
@@ -98,4 +101,15 @@ func (w warner) external(at place, keys []KeyID, manager *KMS) {
 		return
 	}
 	w.add(at.field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", excerpt(manager.Client))
+}
+
+// unlisted warns of operations that could use every key of the broker by the
+// rules of before, and use none now. It leaves alone profiles that released
+// brokers know, whose requests bring their keys, and keys of a key manager, which
+// never were there.
+func (w warner) unlisted(at place, keys []KeyID, p *Profile, manager *KMS) {
+	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
+		return
+	}
+	w.add(at.field("KeyIds"), at, "is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or %q alone for all", AnyKeyID)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
 
-func TestWhatCanNeverSucceedIsServedWithAWarning(t *testing.T) {
+func TestWhatCanNeverSucceedOrHasChangedIsServedWithAWarning(t *testing.T) {
+	const unlisted = `is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`
 	const keys = "      KeyConstraints:\n        Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}\n"
 	tests := map[string]struct {
 		file string
@@ -51,6 +52,20 @@ func TestWhatCanNeverSucceedIsServedWithAWarning(t *testing.T) {
 		"keys of a key manager that cannot be reached": {
 			file: "KMS: {Client: vault}\nProfiles:\n- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: k}]}\n",
 			want: []string{`Profiles.yaml:5:54: profile "P": API.EncryptData.KeyIds: are keys of the external key manager "vault" (KMS.Client), which brokers of this version have no access to, so that every call is refused`},
+		},
+		"keys of the broker that a profile could use before": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}\n    SignData: {SignAlg: ecdsa, HashAlg: sha-256}\n",
+			want: []string{
+				`Profiles.yaml:3:5: profile "P": API.EncryptData.KeyIds: ` + unlisted,
+				`Profiles.yaml:4:5: profile "P": API.SignData.KeyIds: ` + unlisted,
+			},
+		},
+		"keys of the broker of which another operation lists some": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: \"*\"}]}\n    SignData: {SignAlg: ecdsa, HashAlg: sha-256}\n",
+			want: []string{`Profiles.yaml:4:5: profile "P": API.SignData.KeyIds: ` + unlisted},
+		},
+		"no key of the broker, in a profile that released brokers know": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}\n    SignData: {SignAlg: ecdsa, HashAlg: sha-256}\n",
 		},
 	}
 	for name, test := range tests {

@@ -20,7 +20,7 @@ const (
 	// messages: callWindow, its headers, and what gRPC and Go keep of it. A
 	// connection takes no more than that either, what the system keeps for its
 	// client to read included.
-	memoryPerCall = 32 << 10
+	memoryPerCall = 16 << 10
 	// smallMessage is the size up to which a message is part of that.
 	smallMessage = 8 << 10
 	// leastMemory is what the messages of a caller may always take together: a
@@ -30,7 +30,7 @@ const (
 
 // callsPerStream is how many calls a caller may have for each stream that it may
 // have open: a stream takes more, see exchange.
-const callsPerStream = 4
+const callsPerStream = 8
 
 // defaultMemory is what WithMemory changes.
 const defaultMemory = 128 << 20
@@ -89,7 +89,7 @@ func newCaller(name string, share bounds) *caller {
 	return &caller{
 		name: name, bounds: share,
 		messages: semaphore.NewWeighted(share.memory),
-		gate:     newGate(runtime.GOMAXPROCS(0)),
+		gate:     newGate(max(1, runtime.GOMAXPROCS(0)-1)),
 		conns:    map[*callerConn]struct{}{},
 	}
 }

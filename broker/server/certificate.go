@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
 // certificateRequest is what the requests of all generations have.
@@ -40,6 +41,9 @@ func (s *Server) signCertificate(c *call, request certificateRequest, notBefore,
 	issuer, err := s.issuer(c, policy, request)
 	if err != nil {
 		return nil, "", err
+	}
+	if issuer.KeyID == "" {
+		defer keys.Forget(issuer.Key)
 	}
 	der, err = engine.IssueCertificate(policy, issuer, engine.CertificateRequest{
 		CSR:                   []byte(request.GetCsr()),

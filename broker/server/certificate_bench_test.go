@@ -26,7 +26,7 @@ func BenchmarkCertificate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		key, err := keys.ParsePrivateKey([]byte(files.key))
+		key, err := keys.ParsePrivateKey([]byte(files.key), profile.MaxRSAKeySize)
 		if err != nil {
 			b.Fatal(err)
 		}

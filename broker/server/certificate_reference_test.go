@@ -4,8 +4,13 @@ package server_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,6 +84,7 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 		"mixed-up.key": current.key, "mixed-up.crt": next.certificate,
 		"aes.bin": strings.Repeat("k", 32),
 	})
+	forged := otherCertificate(t, current)
 	conn := certificatesByReference(t, directory, map[string]string{
 		"one":      "{Id: current}",
 		"rotating": "{Id: gone}, {Id: current}, {Id: next}",
@@ -101,7 +107,6 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 	}{
 		"without anything of the issuer in the request":    {request("one", ""), current},
 		"with the issuer's certificate in the request":     {request("one", current.certificate), current},
-		"with the certificate in the request only":         {request("bare", bare.certificate), bare},
 		"if it is the one that the profile pins":           {request("pinned", ""), current},
 		"if it is the one of several that the cert is for": {request("rotating", next.certificate), next},
 		"if it is another one of several":                  {request("rotating", current.certificate), current},
@@ -124,10 +129,13 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 		want    string
 	}{
 		"if the request brings one, too":           {request("one", current.certificate).text(certKey, current.key), codes.InvalidArgument, "caPrivateKey is not empty, expected none: the profile lists the keys that may sign in KeyIds, and the broker has them"},
-		"for the certificate of another key":       {request("one", next.certificate), codes.FailedPrecondition, `the issuer's key "current" is not the key of the issuer's certificate, expected the private key that belongs to its public key`},
-		"if there is no certificate":               {request("bare", ""), codes.InvalidArgument, `caCert is empty, expected the issuer's certificate in PEM, since there is none beside the key "bare"`},
+		"for the certificate of another key":       {request("one", next.certificate), codes.InvalidArgument, `caCert is another certificate than the one beside the key "current", expected the same or none`},
+		"for another certificate of the key":       {request("one", forged), codes.InvalidArgument, `caCert is another certificate than the one beside the key "current", expected the same or none`},
+		"if several could, for another of one":     {request("rotating", forged), codes.InvalidArgument, "caCert is none of the certificates beside the 3 keys that the profile lists in KeyIds and the broker has"},
+		"if there is no certificate":               {request("bare", ""), codes.FailedPrecondition, `the key "bare" has no certificate, expected that of the issuer beside the key in the key directory`},
+		"if the certificate is in the request":     {request("bare", bare.certificate), codes.FailedPrecondition, `the key "bare" has no certificate, expected that of the issuer beside the key in the key directory`},
 		"if several could and none is meant":       {request("rotating", ""), codes.InvalidArgument, "caCert is empty, expected the issuer's certificate in PEM, since the profile lists 3 keys in KeyIds and the certificate tells which of them signs"},
-		"if several could and another is meant":    {request("rotating", foreign.certificate), codes.InvalidArgument, "caCert belongs to none of the 3 keys that the profile lists in KeyIds and the broker has"},
+		"if several could and another is meant":    {request("rotating", foreign.certificate), codes.InvalidArgument, "caCert is none of the certificates beside the 3 keys that the profile lists in KeyIds and the broker has"},
 		"if it is not the one that is pinned":      {request("replaced", ""), codes.FailedPrecondition, `the key "next" is another one than the profile pins by SPKISHA256`},
 		"if it is not there":                       {request("gone", ""), codes.NotFound, `there is no key "gone"`},
 		"if it cannot be read":                     {request("broken", ""), codes.FailedPrecondition, `the key "broken" cannot be used; the broker's log says why`},
@@ -141,6 +149,22 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 			wantRefusal(t, conn, c.request, c.code, fmt.Sprintf("SignCertificate with profile %q: %s", name, c.want))
 		})
 	}
+}
+
+// otherCertificate is one that a caller made over an issuer's public key, to have
+// another name.
+func otherCertificate(t *testing.T, of issuing) string {
+	t.Helper()
+	block, _ := pem.Decode([]byte(of.certificate))
+	template := must(x509.ParseCertificate(block.Bytes))
+	public := template.PublicKey
+	template.RawSubject, template.Subject.CommonName = nil, "of the caller's making"
+	own := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
+	template.SignatureAlgorithm = x509.ECDSAWithSHA384
+	parent := *template
+	parent.PublicKey = own.Public()
+	der := must(x509.CreateCertificate(rand.Reader, template, &parent, public, own))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func wantRefusal(t *testing.T, conn *grpc.ClientConn, request message, code codes.Code, want string) {

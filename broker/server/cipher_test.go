@@ -19,8 +19,12 @@ import (
 const cipherProfiles = `
 - Name: P
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: user-provided, TagLength: 128}}
+- Name: Any
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: user-provided, TagLength: 128, KeyIds: [{Id: "*"}]}}
 - Name: Random
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}}
+- Name: Held
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: large}]}}
 - Name: Listed
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}, {Id: gone}]}}
 - Name: Hash
@@ -85,7 +89,7 @@ func TestEachGenerationEncryptsAndDecrypts(t *testing.T) {
 
 func TestAKeyByReferenceEncryptsWithANonceOfTheBroker(t *testing.T) {
 	conn := connect(t, startWithKeys(t, cipherProfiles, cipherKeys).socket(""))
-	request := message{}.text(dataProfile, "Random").bytes(dataKey, byID("large")).text(dataText, "plain")
+	request := message{}.text(dataProfile, "Held").bytes(dataKey, byID("large")).text(dataText, "plain")
 	first, second := ask(t, conn, methodEncrypt, request), ask(t, conn, methodEncrypt, request)
 	if first[replyCiphertext] == second[replyCiphertext] {
 		t.Error("the same nonce was used twice")
@@ -94,7 +98,7 @@ func TestAKeyByReferenceEncryptsWithANonceOfTheBroker(t *testing.T) {
 	if sealed[sealedKeyID] != "large" || len(sealed[sealedNonce]) != 12 || len(sealed[sealedTag]) != 16 || len(sealed) != 3 {
 		t.Errorf("cipher metadata %q", sealed)
 	}
-	request = message{}.text(dataProfile, "Random").bytes(dataKey, byID("large")).text(dataText, first[replyCiphertext]).
+	request = message{}.text(dataProfile, "Held").bytes(dataKey, byID("large")).text(dataText, first[replyCiphertext]).
 		bytes(dataCipherMetadata, message{}.text(cipherNonce, sealed[sealedNonce]).text(cipherTag, sealed[sealedTag]))
 	if got := ask(t, conn, methodDecryptV1, request); got[1] != "plain" {
 		t.Errorf("decrypted to %q", got)
@@ -133,14 +137,17 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"an empty id":                 {encryption("P", byID(""), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 0 bytes"},
 		"an id above the limit":       {encryption("P", byID(strings.Repeat("k", 65)), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 65 bytes"},
 		"an id with a line break":     {encryption("P", byID("a\nb"), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 3 bytes"},
-		"an id that is a path":        {encryption("P", byID("../small"), nonce, ""), codes.NotFound, `EncryptData with profile "P": there is no key "../small"`},
-		"an unknown id":               {encryption("P", byID("none"), nonce, ""), codes.NotFound, `EncryptData with profile "P": there is no key "none"`},
+		"an id that is a path":        {encryption("Any", byID("../small"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "../small"`},
+		"an unknown id":               {encryption("Any", byID("none"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "none"`},
 		"an id that is not listed":    {encryption("Listed", byID("other"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "Listed": the profile does not list the key "other" in KeyIds`},
+		"an id without any list":      {encryption("P", byID("small"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "P": the profile lists no key of the broker, so that a request brings its own; for the key "small", add it to API.EncryptData.KeyIds`},
+		"a key where all are listed":  {encryption("Any", raw(gcmKey), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Any": keySource.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them`},
+		"the sign for every key":      {encryption("Any", byID("*"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "*"`},
 		"a listed id without a key":   {encryption("Listed", byID("gone"), nonce, ""), codes.NotFound, `EncryptData with profile "Listed": there is no key "gone"`},
 		"a key where ids are listed":  {encryption("Listed", raw(gcmKey), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Listed": keySource.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them`},
-		"a key that is bad":           {encryption("P", byID("bad"), nonce, ""), codes.FailedPrecondition, `EncryptData with profile "P": the key "bad" cannot be used; the broker's log says why`},
-		"a key pair":                  {encryption("P", byID("pair"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "P": keySource.keyId names a key pair, expected an AES key`},
-		"a key of another size by id": {encryption("P", byID("large"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "P": keySource is a key of 256 bits, expected one of 128 bits`},
+		"a key that is bad":           {encryption("Any", byID("bad"), nonce, ""), codes.FailedPrecondition, `EncryptData with profile "Any": the key "bad" cannot be used; the broker's log says why`},
+		"a key pair":                  {encryption("Any", byID("pair"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Any": keySource.keyId names a key pair, expected an AES key`},
+		"a key of another size by id": {encryption("Any", byID("large"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Any": keySource is a key of 256 bits, expected one of 128 bits`},
 		"a key of another size":       {encryption("P", raw(strings.Repeat("k", 32)), nonce, ""), codes.InvalidArgument, `EncryptData with profile "P": keySource is a key of 256 bits, expected one of 128 bits`},
 		"an empty key":                {encryption("P", raw(""), nonce, ""), codes.InvalidArgument, `EncryptData with profile "P": keySource.rawKey has 0 bytes, expected the 16, 24 or 32 bytes of an AES key`},
 		"a key of no size":            {encryption("P", raw("short"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "P": keySource.rawKey has 5 bytes, expected the 16, 24 or 32 bytes of an AES key`},
@@ -148,7 +155,7 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"no nonce":                    {encryption("P", raw(gcmKey), "", ""), codes.InvalidArgument, `EncryptData with profile "P": encryptMetadata.nonce has 0 bytes, expected 12`},
 		"a nonce of another size":     {encryption("P", raw(gcmKey), nonce+"n", ""), codes.InvalidArgument, `EncryptData with profile "P": encryptMetadata.nonce has 13 bytes, expected 12`},
 		"a nonce above the limit":     {encryption("P", raw(gcmKey), strings.Repeat("n", 33), ""), codes.InvalidArgument, "EncryptData: encryptMetadata.nonce has 33 bytes, expected at most 32"},
-		"a nonce nobody asked for":    {encryption("Random", byID("large"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Random": encryptMetadata.nonce has 12 bytes, expected none: with NonceStrategy random the broker makes the nonce`},
+		"a nonce nobody asked for":    {encryption("Held", byID("large"), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Held": encryptMetadata.nonce has 12 bytes, expected none: with NonceStrategy random the broker makes the nonce`},
 		"a plaintext above the limit": {encryption("P", raw(gcmKey), nonce, strings.Repeat("p", mebibyte+1)), codes.InvalidArgument, "EncryptData: plaintext has 1048577 bytes, expected at most 1048576"},
 		"more aad than allowed": {message{}.text(dataProfile, "P").bytes(dataKey, raw(gcmKey)).bytes(dataCipherMetadata, message{}.text(cipherNonce, nonce).bytes(cipherAAD, make([]byte, 64<<10+1))),
 			codes.InvalidArgument, "EncryptData: encryptMetadata.aad has 65537 bytes, expected at most 65536"},
@@ -174,7 +181,7 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		code    codes.Code
 		want    string
 	}{
-		"another key":                 {decryption("P", byID("small"), gcmNonce, gcmCiphertext, gcmTag), codes.InvalidArgument, notAuthentic},
+		"another key":                 {decryption("Any", byID("small"), gcmNonce, gcmCiphertext, gcmTag), codes.InvalidArgument, `DecryptData with profile "Any": ciphertext does not authenticate with this key, nonce, aad and tag`},
 		"another nonce":               {decryption("P", raw(gcmKey), strings.Repeat("n", 12), gcmCiphertext, gcmTag), codes.InvalidArgument, notAuthentic},
 		"another ciphertext":          {decryption("P", raw(gcmKey), gcmNonce, gcmPlaintext, gcmTag), codes.InvalidArgument, notAuthentic},
 		"another tag":                 {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmKey), codes.InvalidArgument, notAuthentic},
@@ -184,6 +191,7 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"no nonce":                    {decryption("P", raw(gcmKey), "", gcmCiphertext, gcmTag), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.nonce has 0 bytes, expected 12`},
 		"too large a ciphertext":      {decryption("P", raw(gcmKey), gcmNonce, strings.Repeat("c", 1<<20+1), gcmTag), codes.InvalidArgument, "DecryptData: ciphertext has 1048577 bytes, expected at most 1048576"},
 		"an id that is not listed":    {decryption("Listed", byID("other"), gcmNonce, gcmCiphertext, gcmTag), codes.PermissionDenied, `DecryptData with profile "Listed": the profile does not list the key "other" in KeyIds`},
+		"an id without any list":      {decryption("P", byID("small"), gcmNonce, gcmCiphertext, gcmTag), codes.PermissionDenied, `DecryptData with profile "P": the profile lists no key of the broker, so that a request brings its own; for the key "small", add it to API.EncryptData.KeyIds`},
 		"a profile without it":        {decryption("Hash", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag), codes.FailedPrecondition, `DecryptData with profile "Hash": the profile does not offer this operation`},
 		"a message that is cut short": {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag)[:30], codes.InvalidArgument, ""},
 	} {
@@ -203,8 +211,8 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 
 func TestWithoutKeysARequestThatNamesOneIsRefused(t *testing.T) {
 	conn := connect(t, start(t, cipherProfiles).socket(""))
-	refuses(t, conn, methodEncrypt, encryption("P", byID("small"), strings.Repeat("n", 12), ""), codes.FailedPrecondition,
-		`EncryptData with profile "P": the key "small" cannot be found, since this broker was given no keys; start it with --keys-dir`)
+	refuses(t, conn, methodEncrypt, encryption("Any", byID("small"), strings.Repeat("n", 12), ""), codes.FailedPrecondition,
+		`EncryptData with profile "Any": the key "small" cannot be found, since this broker was given no keys; start it with --keys-dir`)
 }
 
 func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
@@ -213,7 +221,7 @@ func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
 		"- {Name: Listed, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}]}}}\n" +
 		"- {Name: Any, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
 		"- {Name: Elsewhere, KMS: {Client: hsm}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
-		"- {Name: Own, KMS: {}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Own, KMS: {}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}]}}}\n" +
 		"- {Name: Sign, API: {SignData: {SignAlg: ed25519}}}\n" +
 		"- Name: Certify\n  API:\n    SignCertificate:\n      SignAlg: ecdsa\n      HashAlg: sha-256\n" +
 		"      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}\n" +
@@ -255,12 +263,12 @@ func TestAFaultOfTheProviderIsNoFaultOfTheRequest(t *testing.T) {
 		code codes.Code
 		want string
 	}{
-		"it cannot be reached": {fmt.Errorf("dial the key manager: %w", keys.ErrUnavailable), codes.Unavailable, `EncryptData with profile "P": the keys cannot be reached; the broker's log says why`},
-		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "P": failed for a reason inside the broker, whose log has it`},
+		"it cannot be reached": {fmt.Errorf("dial the key manager: %w", keys.ErrUnavailable), codes.Unavailable, `EncryptData with profile "Any": the keys cannot be reached; the broker's log says why`},
+		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "Any": failed for a reason inside the broker, whose log has it`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			conn := connect(t, startWith(t, cipherProfiles, nil, server.WithKeys(failing{test.err})).socket(""))
-			refuses(t, conn, methodEncrypt, encryption("P", byID("small"), strings.Repeat("n", 12), ""), test.code, test.want)
+			refuses(t, conn, methodEncrypt, encryption("Any", byID("small"), strings.Repeat("n", 12), ""), test.code, test.want)
 		})
 	}
 }

@@ -50,9 +50,9 @@ func (b *lockedBuffer) take() string {
 func TestADefectFailsOneCallOfASocketAndTheBrokerGoesOn(t *testing.T) {
 	const profiles = sha256Profile + `
 - Name: Ed
-  API: {SignData: {SignAlg: ed25519}}
+  API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}}
 - Name: AES
-  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}}
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: "*"}]}}
 `
 	const vault = "vault/key"
 	log := &lockedBuffer{}

@@ -210,7 +210,7 @@ func TestLargeCallsOfManyStreamsWaitForEachOther(t *testing.T) {
 func TestTheTimeoutOfACallEndsItsWaitForAKey(t *testing.T) {
 	b := startWith(t, exchangeProfiles, nil, server.WithKeys(newGate())) // which stays closed
 	e := exchange(t, connect(t, b.socket("")))
-	encrypt := message{}.text(dataProfile, "AES").bytes(dataKey, byID("ed")).text(dataText, "abc")
+	encrypt := message{}.text(dataProfile, "Held AES").bytes(dataKey, byID("ed")).text(dataText, "abc")
 	for sentence, call := range map[string]message{
 		"served at once": message{}.number(theID, 1).number(theTimeout, 20).bytes(theEncrypt, encrypt),
 		"by a worker":    message{}.number(theID, 1).number(theTimeout, 20).bytes(theSign, gated()),

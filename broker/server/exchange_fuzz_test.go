@@ -21,7 +21,7 @@ func FuzzExchange(f *testing.F) {
 		hashCall(1, "P", "abc"),
 		batch(hashCall(1, "P", "abc"), hashCall(1, "P", "abc"), callOf(2, 99, message{})),
 		hashCall(1, "P", "abc")[:9],
-		callOf(1, theSign, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
+		callOf(1, theSign, message{}.text(signProfile, "Own").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
 		callOf(2, theEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(strings.Repeat("k", 32))).text(dataText, "abc")),
 		callOf(3, theCertificate, message{}.text(1, "P").text(2, "no CSR")),
 		callOf(4, theVerify, message{}.text(signProfile, "Ed")),

@@ -167,11 +167,15 @@ func (e *exchanger) ends() (map[uint64]answer, error) {
 }
 
 const exchangeProfiles = sha256Profile + `- Name: Ed
+  API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: ed}]}}
+- Name: Own
   API: {SignData: {SignAlg: ed25519}}
 - Name: RSA
   API: {SignData: {SignAlg: rsa, HashAlg: sha-256}}
 - Name: AES
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 128}}
+- Name: Held AES
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 128, KeyIds: [{Id: ed}]}}
 `
 
 func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
@@ -183,7 +187,7 @@ func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
 		callOf(1, theHash, request(metadata)),
 		callOf(1<<63, theEncrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(key)).text(dataText, "secret").
 			bytes(dataCipherMetadata, message{}.text(cipherNonce, nonce))),
-		callOf(3, theSign, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
+		callOf(3, theSign, message{}.text(signProfile, "Own").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "abc")),
 		callOf(4, theCertificate, message{}.text(1, "P")),
 		callOf(5, 99, message{}),
 		callOf(6, theHash, message{}.text(requestProfile, "nope")),
@@ -223,7 +227,7 @@ func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
 	e.send(
 		callOf(1, theDecrypt, message{}.text(dataProfile, "AES").bytes(dataKey, raw(key)).text(dataText, sealed.values[replyCiphertext]).
 			bytes(dataCipherMetadata, message{}.text(cipherNonce, nonce).text(cipherTag, inner[sealedTag]))),
-		callOf(2, theVerify, message{}.text(signProfile, "Ed").bytes(signKey, one(raw(publicPEM(edKey)))).text(signInput, "abc").
+		callOf(2, theVerify, message{}.text(signProfile, "Own").bytes(signKey, one(raw(publicPEM(edKey)))).text(signInput, "abc").
 			text(verifySignature, signed.values[1])),
 	)
 	got = e.take(2)
@@ -239,7 +243,7 @@ func TestOneMessageMayHaveCallsOfEveryOperation(t *testing.T) {
 	}
 	awaitMetrics(t, b,
 		`crypto_broker_requests_total{code="OK",operation="HashData",profile="P"} 1`,
-		`crypto_broker_requests_total{code="OK",operation="SignData",profile="Ed"} 1`,
+		`crypto_broker_requests_total{code="OK",operation="SignData",profile="Own"} 1`,
 		`crypto_broker_requests_total{code="FailedPrecondition",operation="SignCertificate",profile="P"} 1`,
 		`crypto_broker_requests_in_flight 0`)
 }

@@ -20,7 +20,7 @@ import (
 type keySource struct {
 	// field is the path of the source in the request.
 	field string
-	// byID tells that the key is named by id, byValue that it is in raw. A
+	// byID is whether the key is named by id, byValue whether it is in raw. A
 	// source without a key has neither.
 	byID, byValue bool
 	id            string
@@ -46,22 +46,27 @@ func (k keySource) check(op engine.Operation, largest int) error {
 // forget overwrites a key that came with the request, once it was used.
 func (k keySource) forget() { clear(k.raw) }
 
-// allowRaw tells whether a key may come with the request.
+// allowRaw refuses a key that comes with the request where the profile lists keys
+// of the broker.
 func (k keySource) allowRaw(op engine.Operation, name string, policy *profile.KeyPolicy) error {
-	if policy.Restricts() {
+	if policy.ByReference() {
 		return refused(codes.InvalidArgument, op, name, "%s.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them", k.field)
 	}
 	return nil
 }
 
-// key finds a key by its id, if the profile allows it.
+// key finds a key by its id, if the profile lists it.
 func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source keySource) (*keys.Key, error) {
 	id := source.id
-	if !policy.Allows(id) {
+	if policy.ByReference() && !policy.Allows(id) {
 		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not list the key %q in KeyIds", id)
 	}
+	// To list keys would not help where they are with a key manager.
 	if err := checkManager(c, name, policy); err != nil {
 		return nil, err
+	}
+	if !policy.Allows(id) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the profile lists no key of the broker, so that a request brings its own; for the key %q, add it to %s.KeyIds", id, profile.Section(c.op.String()))
 	}
 	if s.keys == nil {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be found, since this broker was given no keys; start it with --keys-dir", id)

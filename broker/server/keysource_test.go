@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -78,12 +79,23 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 			if test.timeout > 0 {
 				c.deadline = time.Now().Add(test.timeout)
 			}
-			_, err := s.key(c, "P", nil, keySource{byID: true, id: "k"})
+			_, err := s.key(c, "P", anyKey(t), keySource{byID: true, id: "k"})
 			if got := status.Convert(err); got.Code() != test.code || got.Message() != test.want {
 				t.Errorf("got %s %q\nwant %s %q", got.Code(), got.Message(), test.code, test.want)
 			}
 		})
 	}
+}
+
+// anyKey is the policy of a profile that lists every key.
+func anyKey(t *testing.T) *profile.KeyPolicy {
+	t.Helper()
+	set, problems := profile.Compile(profile.FileName, []byte(`[{Name: P, API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}}}]`))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := set.Lookup("P")
+	return p.Signature().Keys()
 }
 
 // past is a context whose deadline has passed.

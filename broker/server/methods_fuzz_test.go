@@ -35,7 +35,8 @@ var fuzzedMethods = []string{
 	"/CryptoBroker.CryptoGrpc/FakeEndpoint", "/CryptoBroker.CryptoGrpcDev/FakeEndpoint", "/cryptobroker.v1.CryptoDevService/FakeEndpoint",
 }
 
-// fuzzedProfiles offer each operation, so that no request ends at the profile.
+// fuzzedProfiles offer each operation, so that no request ends at the profile: P
+// with keys of requests, K with those of the broker.
 const fuzzedProfiles = `
 - Name: P
   API:
@@ -49,6 +50,10 @@ const fuzzedProfiles = `
         Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}, ECDSA: {MinKeySize: 256, MaxKeySize: 521}, Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
         Issuer: {Ed25519: {MinKeySize: 256, MaxKeySize: 256}}
       SubjectAltNames: {Rule: copy}
+- Name: K
+  API:
+    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: "*"}]}
+    SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}
 `
 
 // fixedIssuing has a request and an issuer that are the same bytes in each
@@ -74,10 +79,10 @@ func fuzzedSeeds() []message {
 		text(certPoints, "http://crl.example.com/ca.crl").number(certFormat, 1)
 	key := strings.Repeat("k", 32)
 	encrypt := encryption("P", raw(key), gcmNonce, "text").bytes(dataMetadata, metadata)
-	decrypt := message{}.text(dataProfile, "P").bytes(dataKey, byID("cipher")).text(dataText, "text").
+	decrypt := message{}.text(dataProfile, "K").bytes(dataKey, byID("cipher")).text(dataText, "text").
 		bytes(dataCipherMetadata, message{}.text(cipherNonce, gcmNonce).text(cipherAAD, "aad").text(cipherTag, gcmTag))
 	sign := message{}.text(signProfile, "P").bytes(signKey, one(raw(edKeyPEM))).text(signInput, "text").number(signFormat, 1)
-	verify := message{}.text(signProfile, "P").bytes(signKey, one(byID("pair"))).text(signInput, "text").
+	verify := message{}.text(signProfile, "K").bytes(signKey, one(byID("pair"))).text(signInput, "text").
 		bytes(verifySignature, ed25519.Sign(edKey, []byte("text"))).number(verifyFormat, 1)
 	empty := message{}.bytes(1, metadata)
 	return []message{
@@ -97,7 +102,7 @@ func FuzzMethods(f *testing.F) {
 	b := startWith(f, fuzzedProfiles, nil, server.WithDevelopmentService(),
 		server.WithKeys(keyDirectory(f, map[string]string{"cipher.bin": strings.Repeat("k", 32), "pair.key": edKeyPEM})))
 	conn := connect(f, b.socket(""))
-	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound}
+	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.PermissionDenied}
 	f.Fuzz(func(t *testing.T, which uint8, request []byte) {
 		method := fuzzedMethods[int(which)%len(fuzzedMethods)]
 		before := memory.Allocated()

@@ -38,8 +38,11 @@ func (s *Server) signData(c *call, name string, sources []keySource, format sign
 	}
 	signers := make([]engine.SigningKey, len(sources))
 	for i, source := range sources {
-		if signers[i], err = s.signingKey(c, name, policy.Keys(), source); err != nil {
+		if signers[i], err = s.signingKey(c, name, policy, source); err != nil {
 			return nil, "", err
+		}
+		if source.byValue {
+			defer keys.Forget(signers[i].Signer)
 		}
 	}
 	if signature, err = engine.Sign(policy, format.or(policy), signers, input); err != nil {
@@ -60,7 +63,7 @@ func (s *Server) verifyData(c *call, name string, sources []keySource, format si
 	}
 	verifiers := make([]engine.VerifyingKey, len(sources))
 	for i, source := range sources {
-		if verifiers[i], err = s.verifyingKey(c, name, policy.Keys(), source); err != nil {
+		if verifiers[i], err = s.verifyingKey(c, name, policy, source); err != nil {
 			return false, err
 		}
 	}
@@ -97,39 +100,44 @@ func (s *Server) signature(c *call, name string, sources []keySource, input []by
 	return policy, nil
 }
 
-func (s *Server) signingKey(c *call, name string, policy *profile.KeyPolicy, source keySource) (engine.SigningKey, error) {
+func (s *Server) signingKey(c *call, name string, policy *profile.SignaturePolicy, source keySource) (engine.SigningKey, error) {
 	if source.byID {
-		key, err := s.pair(c, name, policy, source)
+		key, err := s.pair(c, name, policy.Keys(), source)
 		if err != nil {
 			return engine.SigningKey{}, err
+		}
+		// What it signs could be a certificate: the part of one that is signed is
+		// data like any other.
+		if key.OfAuthority() {
+			return engine.SigningKey{}, refused(codes.FailedPrecondition, c.op, name, "the key %q is that of a certificate authority, by CA:TRUE or keyCertSign in a certificate beside the broker's keys, expected a key that signs no certificates", source.id)
 		}
 		if key.Signer() == nil {
 			return engine.SigningKey{}, refused(codes.FailedPrecondition, c.op, name, "the key %q has no private key here, so that it only verifies", source.id)
 		}
 		return engine.SigningKey{Signer: key.Signer(), Certificates: key.Certificates()}, nil
 	}
-	if err := source.allowRaw(c.op, name, policy); err != nil {
+	if err := source.allowRaw(c.op, name, policy.Keys()); err != nil {
 		return engine.SigningKey{}, err
 	}
-	signer, err := keys.ParseSigner(source.raw)
+	signer, err := keys.ParseSigner(source.raw, policy.Signs().LargestGivenRSA())
 	if err != nil {
 		return engine.SigningKey{}, refused(codes.InvalidArgument, c.op, name, "%s.rawKey %v", source.field, err)
 	}
 	return engine.SigningKey{Signer: signer}, nil
 }
 
-func (s *Server) verifyingKey(c *call, name string, policy *profile.KeyPolicy, source keySource) (engine.VerifyingKey, error) {
+func (s *Server) verifyingKey(c *call, name string, policy *profile.SignaturePolicy, source keySource) (engine.VerifyingKey, error) {
 	if source.byID {
-		key, err := s.pair(c, name, policy, source)
+		key, err := s.pair(c, name, policy.Keys(), source)
 		if err != nil {
 			return engine.VerifyingKey{}, err
 		}
 		return engine.VerifyingKey{Public: key.Public(), Certificates: key.Certificates()}, nil
 	}
-	if err := source.allowRaw(c.op, name, policy); err != nil {
+	if err := source.allowRaw(c.op, name, policy.Keys()); err != nil {
 		return engine.VerifyingKey{}, err
 	}
-	public, chain, err := keys.ParseVerifier(source.raw)
+	public, chain, err := keys.ParseVerifier(source.raw, policy.Checks().LargestGivenRSA())
 	if err != nil {
 		return engine.VerifyingKey{}, refused(codes.InvalidArgument, c.op, name, "%s.rawKey %v", source.field, err)
 	}

@@ -66,12 +66,16 @@ func certificateOf(key crypto.Signer) string {
 
 var signatureProfiles = `
 - Name: Ed
+  API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}}
+- Name: Own
   API: {SignData: {SignAlg: ed25519}}
 - Name: DER
-  API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, SignatureFormat: DER}}
+  API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, SignatureFormat: DER, KeyIds: [{Id: ec}]}}
 - Name: EC
-  API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256}}
+  API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: ec}, {Id: bare}]}}
 - Name: Hybrid
+  API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44, KeyIds: [{Id: ed}, {Id: ml}]}}
+- Name: Own hybrid
   API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44}}
 - Name: Pinned
   API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: ed, SPKISHA256: ` + pinTo(edKey) + `}]}}
@@ -123,7 +127,7 @@ func TestEachGenerationSignsAndVerifies(t *testing.T) {
 				t.Errorf("signed (-want +got):\n%s", diff)
 			}
 			yes := string(protowire.AppendVarint(nil, 1))
-			got = ask(t, conn, g.verify, verification("Ed", one(raw(publicPEM(edKey))), "input", want[1]).bytes(verifyMetadata, metadata))
+			got = ask(t, conn, g.verify, verification("Own", one(raw(publicPEM(edKey))), "input", want[1]).bytes(verifyMetadata, metadata))
 			if diff := gocmp.Diff(values{1: yes, 2: string(metadata)}, got); diff != "" {
 				t.Errorf("verified (-want +got):\n%s", diff)
 			}
@@ -148,10 +152,15 @@ func TestEachGenerationSignsAndVerifies(t *testing.T) {
 					t.Errorf("descriptor %q, want %q", signed[2], want)
 				}
 			}
-			signed := ask(t, conn, g.sign, signing("Hybrid", both(byID("ed"), raw(keyPEM(mlKey))), "input"))
-			got = ask(t, conn, g.verify, verification("Hybrid", both(raw(publicPEM(edKey)), byID("ml")), "input", signed[1]))
+			signed := ask(t, conn, g.sign, signing("Own hybrid", both(raw(edKeyPEM), raw(keyPEM(mlKey))), "input"))
+			got = ask(t, conn, g.verify, verification("Hybrid", both(byID("ed"), byID("ml")), "input", signed[1]))
 			if got[1] != yes {
-				t.Error("the hybrid is not valid")
+				t.Error("the hybrid of the request's keys is not valid")
+			}
+			signed = ask(t, conn, g.sign, signing("Hybrid", both(byID("ed"), byID("ml")), "input"))
+			got = ask(t, conn, g.verify, verification("Own hybrid", both(raw(publicPEM(edKey)), raw(publicPEM(mlKey))), "input", signed[1]))
+			if got[1] != yes {
+				t.Error("the hybrid of the broker's keys is not valid")
 			}
 		})
 	}
@@ -193,11 +202,13 @@ func TestASignatureThatIsRefusedLearnsWhy(t *testing.T) {
 		"a key of another algorithm":  {signing("Ed", one(byID("ec")), ""), codes.InvalidArgument, `SignData with profile "Ed": keySource.single is an ECDSA key, expected an Ed25519 key for ed25519`},
 		"a public key by id":          {signing("Ed", one(byID("public")), ""), codes.FailedPrecondition, `SignData with profile "Ed": the key "public" has no private key here, so that it only verifies`},
 		"an AES key":                  {signing("Ed", one(byID("aes")), ""), codes.InvalidArgument, `SignData with profile "Ed": keySource.single.keyId names an AES key, expected a key pair`},
-		"a public key":                {signing("Ed", one(raw(publicPEM(edKey))), ""), codes.InvalidArgument, `SignData with profile "Ed": keySource.single.rawKey has a PEM block "PUBLIC KEY", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
-		"text":                        {signing("Ed", one(raw(hunter)), ""), codes.InvalidArgument, `SignData with profile "Ed": keySource.single.rawKey has no complete PEM block, expected a private key in PEM`},
-		"a key above the limit":       {signing("Ed", one(raw(strings.Repeat("k", 64<<10+1))), ""), codes.InvalidArgument, "SignData: keySource.single.rawKey has 65537 bytes, expected at most 65536"},
+		"a public key":                {signing("Own", one(raw(publicPEM(edKey))), ""), codes.InvalidArgument, `SignData with profile "Own": keySource.single.rawKey has a PEM block "PUBLIC KEY", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
+		"text":                        {signing("Own", one(raw(hunter)), ""), codes.InvalidArgument, `SignData with profile "Own": keySource.single.rawKey has no complete PEM block, expected a private key in PEM`},
+		"a key above the limit":       {signing("Own", one(raw(strings.Repeat("k", 64<<10+1))), ""), codes.InvalidArgument, "SignData: keySource.single.rawKey has 65537 bytes, expected at most 65536"},
 		"an unknown id":               {signing("Ed", one(byID("none")), ""), codes.NotFound, `SignData with profile "Ed": there is no key "none"`},
 		"an id that is not listed":    {signing("Pinned", one(byID("ec")), ""), codes.PermissionDenied, `SignData with profile "Pinned": the profile does not list the key "ec" in KeyIds`},
+		"an id without any list":      {signing("Own", one(byID("ed")), ""), codes.PermissionDenied, `SignData with profile "Own": the profile lists no key of the broker, so that a request brings its own; for the key "ed", add it to API.SignData.KeyIds`},
+		"one key without any list":    {signing("Own hybrid", both(raw(edKeyPEM), byID("ml")), ""), codes.PermissionDenied, `SignData with profile "Own hybrid": the profile lists no key of the broker, so that a request brings its own; for the key "ml", add it to API.SignData.KeyIds`},
 		"a key where ids are listed":  {signing("Pinned", one(raw(edKeyPEM)), ""), codes.InvalidArgument, `SignData with profile "Pinned": keySource.single.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them`},
 		"a key that another replaced": {signing("Mispinned", one(byID("ed")), ""), codes.FailedPrecondition, `SignData with profile "Mispinned": the key "ed" is another one than the profile pins by SPKISHA256`},
 		"an input above the limit":    {signing("Ed", one(byID("ed")), strings.Repeat("i", 1<<20+1)), codes.InvalidArgument, "SignData: input has 1048577 bytes, expected at most 1048576"},
@@ -234,9 +245,10 @@ func TestAVerificationThatIsRefusedLearnsWhy(t *testing.T) {
 		"half a signature":            {verification("Ed", one(byID("ed")), "input", good[:32]), codes.InvalidArgument, `VerifyData with profile "Ed": signature has 32 bytes of ed25519, expected the 64 of this key`},
 		"a signature above the limit": {verification("Ed", one(byID("ed")), "input", strings.Repeat("s", 64<<10+1)), codes.InvalidArgument, "VerifyData: signature has 65537 bytes, expected at most 65536"},
 		"an input above the limit":    {verification("Ed", one(byID("ed")), strings.Repeat("i", 1<<20+1), good), codes.InvalidArgument, "VerifyData: input has 1048577 bytes, expected at most 1048576"},
-		"a key that is none":          {verification("Ed", one(raw("hunter2")), "input", good), codes.InvalidArgument, `VerifyData with profile "Ed": keySource.single.rawKey has no key, expected PEM with a public key, a certificate or a private key`},
-		"a key of another algorithm":  {verification("Ed", one(raw(publicPEM(ecKey))), "input", good), codes.InvalidArgument, `VerifyData with profile "Ed": keySource.single is an ECDSA key, expected an Ed25519 key for ed25519`},
+		"a key that is none":          {verification("Own", one(raw("hunter2")), "input", good), codes.InvalidArgument, `VerifyData with profile "Own": keySource.single.rawKey has no key, expected PEM with a public key, a certificate or a private key`},
+		"a key of another algorithm":  {verification("Own", one(raw(publicPEM(ecKey))), "input", good), codes.InvalidArgument, `VerifyData with profile "Own": keySource.single is an ECDSA key, expected an Ed25519 key for ed25519`},
 		"an id that is not listed":    {verification("Pinned", one(byID("public")), "input", good), codes.PermissionDenied, `VerifyData with profile "Pinned": the profile does not list the key "public" in KeyIds`},
+		"an id without any list":      {verification("Own", one(byID("ed")), "input", good), codes.PermissionDenied, `VerifyData with profile "Own": the profile lists no key of the broker, so that a request brings its own; for the key "ed", add it to API.SignData.KeyIds`},
 		"a key where ids are listed":  {verification("Pinned", one(raw(publicPEM(edKey))), "input", good), codes.InvalidArgument, `VerifyData with profile "Pinned": keySource.single.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them`},
 		"a profile without it":        {verification("Hash", one(byID("ed")), "input", good), codes.FailedPrecondition, `VerifyData with profile "Hash": the profile does not offer this operation`},
 	} {

@@ -10,11 +10,12 @@ type Key struct {
 }
 
 // KeyID is the key that the broker has under an id, at most 64 bytes of printable
-// ASCII without spaces.
+// ASCII without spaces. The profile has to list it.
 func KeyID(id string) Key { return Key{id: id} }
 
 // RawKey is the key itself: the 16, 24 or 32 bytes of an AES key, or the key of a
-// key pair in PEM or DER, at most 64 KiB. Profiles may refuse it.
+// key pair in PEM or DER, at most 64 KiB. A profile that lists keys of the broker
+// refuses it.
 func RawKey(key []byte) Key { return Key{raw: key} }
 
 func (k Key) isZero() bool { return k.id == "" && k.raw == nil }

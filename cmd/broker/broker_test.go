@@ -140,7 +140,7 @@ func TestWhatCanNeverSucceedIsLoggedOnceWhenItIsLoaded(t *testing.T) {
 	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n  Audit: {Level: all, Required: true}\n")
 	broker := start(t, append(at.args(), "--profiles-poll-interval=20ms")...)
 	broker.listening()
-	const message = "a profile is served, but part of it can never succeed"
+	const message = "warning about a profile that is served"
 	if warning := broker.logged(message, 1); warning["level"] != "WARN" || warning["line"] != 3.0 || warning["profile"] != "Default" || warning["field"] != "Audit.Required" {
 		t.Errorf("logged %v", warning)
 	}

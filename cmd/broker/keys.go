@@ -11,11 +11,12 @@ import (
 )
 
 // watchKeys follows the key directory and says what comes of it.
-func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, logger *slog.Logger) (*keys.Directory, error) {
-	return keys.Watch(ctx, dir,
+func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use *keyUse, logger *slog.Logger) (*keys.Directory, error) {
+	directory, err := keys.Watch(ctx, dir,
 		keys.WithObserver(func(event keys.Event) {
 			metrics.Keys(event.Keys, event.Unusable)
 			logKeys(logger, dir, event)
+			use.keysChanged()
 		}),
 		keys.WithWatchProblem(func(problem error) {
 			if problem != nil {
@@ -25,6 +26,11 @@ func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, logg
 			logger.Info("watching the key directory", "directory", dir)
 		}),
 	)
+	if err != nil {
+		return nil, err
+	}
+	use.useKeys(directory)
+	return directory, nil
 }
 
 // logKeys logs what came of a look at the key directory that found something

@@ -4,12 +4,20 @@ package main_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -98,4 +106,68 @@ func TestABrokerUsesTheKeysOfItsDirectoryAndTellsNobodyThem(t *testing.T) {
 			t.Errorf("the log tells a secret: %s", text)
 		}
 	}
+}
+
+func TestABrokerWithKeysWarnsOfWhatItsProfilesCannotDoWithThem(t *testing.T) {
+	key, certificate := authority(t)
+	at := newPlace(t, "")
+	at.write(encrypting + `
+- Name: Own keys
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}
+- Name: Signing
+  API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: ca}]}}
+- Name: Issuing
+  API:
+    SignCertificate:
+      SignAlg: ecdsa
+      HashAlg: sha-256
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}
+      KeyConstraints: {Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 256}}, Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 256}}}
+      KeyIds: [{Id: ca}]
+`)
+	dir := filepath.Join(filepath.Dir(at.profiles), "keys")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "ca.key"), key, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	broker := start(t, at.args("--keys-dir", dir)...)
+	broker.listening()
+	unlisted := broker.logged("profiles without KeyIds use no key of the key directory: requests with them bring their own, and one that names a key is refused", 1)
+	if fmt.Sprint(unlisted["profiles"]) != "[Own keys]" || unlisted["level"] != "WARN" {
+		t.Errorf("logged %v", unlisted)
+	}
+	const listed = "a profile lists a key that it cannot use"
+	if got := broker.logged(listed, 1); got["profile"] != "Issuing" || got["operation"] != "SignCertificate" || got["key"] != "ca" || got["problem"] != "there is no certificate beside it, expected that of the issuer" {
+		t.Errorf("logged %v", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := broker.logged(listed, 2); got["profile"] != "Signing" || got["operation"] != "SignData" || got["key"] != "ca" || got["problem"] != "it is that of a certificate authority, which signs no data" {
+		t.Errorf("logged %v", got)
+	}
+}
+
+// authority is the key of a certificate authority with its certificate, as PEM.
+func authority(t *testing.T) (key, certificate []byte) {
+	t.Helper()
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, BasicConstraintsValid: true, IsCA: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(label string, der []byte) []byte {
+		return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der})
+	}
+	return text("PRIVATE KEY", private), text("CERTIFICATE", der)
 }

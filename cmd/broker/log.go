@@ -37,7 +37,7 @@ func logLook(logger *slog.Logger, event profile.Event) {
 		logger.Info("profiles loaded", "digest", event.Set.Digest(), "revision", event.Revision, "kept", event.Kept,
 			"served", event.Set.Len(), "rejected", event.Set.Rejected())
 		logWithdrawn(logger, event.Withdrawn)
-		logProblems(logger, "a profile is served, but part of it can never succeed", event.Set.Warnings())
+		logProblems(logger, "warning about a profile that is served", event.Set.Warnings())
 	case profile.ResultRejected:
 		message := "profiles rejected, the last good ones stay in service"
 		if event.Reason == profile.NoProfiles {

@@ -63,8 +63,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
+	use := &keyUse{logger: logger}
 	if c.keysDir != "" {
-		directory, err := watchKeys(watching, c.keysDir, metrics, logger)
+		directory, err := watchKeys(watching, c.keysDir, metrics, use, logger)
 		if err != nil {
 			return err
 		}
@@ -89,6 +90,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 			}
 			metrics.Looked(event)
 			logLook(logger, event)
+			if event.Set != nil {
+				use.useSet(event.Set)
+			}
 		}),
 		profile.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
 	}

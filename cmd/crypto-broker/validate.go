@@ -20,7 +20,8 @@ func newValidate() *cobra.Command {
 broker of this version serves. A directory stands for its ` + profile.FileName + `, and - for
 standard input. All problems are told at once, each on a line with file, line,
 column and field. Lines with "warning:" are about what is served and can never
-succeed; a file with warnings is valid.`,
+succeed, or does something else than with brokers before; a file with warnings
+is valid.`,
 		Example: `  crypto-broker profiles validate Profiles.yaml
   kubectl get configmap crypto-broker-profiles -o jsonpath='{.data.Profiles\.yaml}' | crypto-broker profiles validate -`,
 		Args: arguments(1, -1, "at least one file, directory or -"),
@@ -58,7 +59,8 @@ type verdict struct {
 	// Served is how many profiles a broker serves of it.
 	Served   int       `json:"served"`
 	Problems []problem `json:"problems"`
-	// Warnings are about what is served and can never succeed.
+	// Warnings are about what is served and can never succeed, or does something
+	// else than with brokers before.
 	Warnings []problem `json:"warnings"`
 }
 

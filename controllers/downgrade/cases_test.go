@@ -291,17 +291,47 @@ var cases = map[string]comparing{
 	},
 	"any key of the issuer": {
 		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = nil },
-		weaker: map[string]string{"API.SignCertificate.KeyIds": `any key may be used, only "ca-1" could`},
+		weaker: map[string]string{"API.SignCertificate.KeyIds": `requests may bring keys of their own, they could only name "ca-1" of the broker`},
 	},
 	"a key that is no longer pinned": {
 		change: func(p *profile.Profile) { p.API.SignCertificate.KeyIDs = []profile.KeyID{{ID: "ca-1"}} },
 		weaker: map[string]string{"API.SignCertificate.KeyIds.SPKISHA256": `"ca-1" may be another public key than it was pinned to`},
 	},
-	"keys listed where any could be used": {
+	"keys of the broker listed where requests brought theirs": {
 		base: func(p *profile.Profile) {
 			p.API.SignCertificate.KeyIDs, p.API.EncryptData.KeyIDs, p.API.SignData.KeyIDs = nil, nil, nil
 		},
 		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
+		weaker: map[string]string{"API.EncryptData.KeyIds": `"other" of the broker may be used, none of the broker's keys could`},
+	},
+	"every key of the broker where requests brought theirs": {
+		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = nil },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		weaker: map[string]string{"API.EncryptData.KeyIds": `any key of the broker may be used, none of the broker's keys could`},
+	},
+	"every key of the broker where some were listed": {
+		change: func(p *profile.Profile) { p.API.SignData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		weaker: map[string]string{"API.SignData.KeyIds": `any key may be used, only "s1", "s2" could`},
+	},
+	"keys listed where every key of the broker could be used": {
+		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: "other"}} },
+	},
+	"keys of requests where every key of the broker could be used": {
+		base:   func(p *profile.Profile) { p.API.EncryptData.KeyIDs = []profile.KeyID{{ID: profile.AnyKeyID}} },
+		change: func(p *profile.Profile) { p.API.EncryptData.KeyIDs = nil },
+		weaker: map[string]string{"API.EncryptData.KeyIds": `requests may bring keys of their own, they could only name any key of the broker`},
+	},
+	"larger RSA keys in requests than without a word about them": {
+		base: func(p *profile.Profile) {
+			p.API.SignData = &profile.SignData{SignAlg: "rsa", HashAlg: "sha-256"}
+		},
+		change: func(p *profile.Profile) {
+			p.API.SignData.KeyConstraints.Issuer = map[string]profile.KeySize{"RSA": {MinKeySize: 2048, MaxKeySize: 8192}}
+		},
+		weaker: map[string]string{
+			"API.SignData.KeyConstraints.Issuer.RSA.MaxKeySize": "the range of RSA keys is broader: it ends at 8192 bits, it ended at 4096",
+		},
 	},
 
 	"a longer key and a longer tag": {change: func(p *profile.Profile) { p.API.EncryptData.KeySize, p.API.EncryptData.TagLength = 256, 0 }},
@@ -399,7 +429,7 @@ var cases = map[string]comparing{
 	},
 	"any key to sign with": {
 		change: func(p *profile.Profile) { p.API.SignData.KeyIDs = nil },
-		weaker: map[string]string{"API.SignData.KeyIds": `any key may be used, only "s1", "s2" could`},
+		weaker: map[string]string{"API.SignData.KeyIds": `requests may bring keys of their own, they could only name "s1", "s2" of the broker`},
 	},
 	"another pin of a key to sign with": {
 		change: func(p *profile.Profile) {

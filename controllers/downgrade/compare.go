@@ -98,18 +98,6 @@ func (c *comparison) says(field string) bool {
 	})
 }
 
-// sectionOf is the field that an operation is offered by.
-func sectionOf(operation string) string {
-	switch operation {
-	case "DecryptData":
-		return "API.EncryptData"
-	case "VerifyData":
-		return "API.SignData"
-	default:
-		return "API." + operation
-	}
-}
-
 // offered finds operations that the old profile refused.
 func (c *comparison) offered(before, after *profile.API) {
 	add := func(field, operations string, had, has bool) {
@@ -134,7 +122,7 @@ func (c *comparison) verdicts(before, after []profile.Assessment) {
 		if i < 0 {
 			continue
 		}
-		old, section := before[i], sectionOf(new.Operation)
+		old, section := before[i], profile.Section(new.Operation)
 		if new.Strength.Bits < old.Strength.Bits && !c.says(section) {
 			c.add(section, bits(old.Strength), bits(new.Strength), "%s has a strength of %s by %s; it had %s by %s",
 				new.Operation, bits(new.Strength), new.Strength.Limit, bits(old.Strength), old.Strength.Limit)

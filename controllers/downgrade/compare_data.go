@@ -78,8 +78,11 @@ func (c *comparison) signature(before, after *profile.SignData) {
 	if oldQuantum != "" && newQuantum != "" && newQuantum < oldQuantum { // ml-dsa-44, 65, 87
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum, oldQuantum)
 	}
-	signs := limits{before: either(before.KeyConstraints.Issuer, before.KeyConstraints.Subject), after: either(after.KeyConstraints.Issuer, after.KeyConstraints.Subject)}
-	checks := limits{before: either(before.KeyConstraints.Subject, before.KeyConstraints.Issuer), after: either(after.KeyConstraints.Subject, after.KeyConstraints.Issuer)}
+	// Whose keys are used makes a difference of its own, see keyIDs.
+	unlimited := profile.DefaultKeyLimits(len(after.KeyIDs) == 0)
+	old, new := before.KeyConstraints, after.KeyConstraints
+	signs := limits{before: either(old.Issuer, old.Subject, unlimited), after: either(new.Issuer, new.Subject, unlimited)}
+	checks := limits{before: either(old.Subject, old.Issuer, unlimited), after: either(new.Subject, new.Issuer, unlimited)}
 	if oldClassical != "" && newClassical != "" {
 		old := classical{sign: oldClassical, hash: before.HashAlg, written: before.SignAlg}
 		new := classical{sign: newClassical, hash: after.HashAlg, written: after.SignAlg}
@@ -112,13 +115,13 @@ func signingMode(s *profile.SignData) string {
 
 // either is the limits of one side; a profile that limits only the other side
 // means both.
-func either(own, other map[string]profile.KeySize) profile.KeyLimits {
+func either(own, other map[string]profile.KeySize, unlimited profile.KeyLimits) profile.KeyLimits {
 	switch {
 	case len(own) > 0:
 		return own
 	case len(other) > 0:
 		return other
 	default:
-		return nil // the default of KeyLimits
+		return unlimited
 	}
 }

@@ -124,14 +124,20 @@ func (c *comparison) keyList(field string, before, after map[string]profile.KeyS
 	}
 }
 
-// keyIDs compares the keys that an operation may use; without a list it may use
-// any.
+// keyIDs compares the keys that an operation may use: those of the broker that it
+// lists, or without a list whatever requests bring. Neither is stricter than the
+// other, so that to change over is weaker in both directions.
 func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
-	if len(before) == 0 {
+	switch {
+	case len(before) == 0 && len(after) == 0:
 		return
-	}
-	if len(after) == 0 {
-		c.add(field, ids(before), "any", "any key may be used, only %s could", ids(before))
+	case len(after) == 0:
+		c.add(field, ids(before), "none", "requests may bring keys of their own, they could only name %s of the broker", ids(before))
+		return
+	case len(before) == 0:
+		c.add(field, "none", ids(after), "%s of the broker may be used, none of the broker's keys could", ids(after))
+		return
+	case profile.AllowsAnyKey(before):
 		return
 	}
 	pins := map[string]string{}
@@ -155,7 +161,11 @@ func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 	}
 }
 
+// ids names the keys of a list.
 func ids(keys []profile.KeyID) string {
+	if profile.AllowsAnyKey(keys) {
+		return "any key"
+	}
 	names := make([]string, len(keys))
 	for i, key := range keys {
 		names[i] = strconv.Quote(key.ID)

@@ -310,3 +310,25 @@ func TestFieldNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAResourceWhoseRequestsCouldNameAnyKeyIsWarnedOf(t *testing.T) {
+	sealing := func(nonces string, keys ...v1alpha1.KeyID) *v1alpha1.ProfileSpec {
+		return &v1alpha1.ProfileSpec{API: v1alpha1.Operations{EncryptData: &v1alpha1.EncryptData{EncryptAlg: "aes-gcm", KeySize: 256, NonceStrategy: nonces, TagLength: 128, KeyIDs: keys}}}
+	}
+	for sentence, c := range map[string]struct {
+		spec *v1alpha1.ProfileSpec
+		want []string
+	}{
+		"where it has fields of this project and no list": {sealing("random"), []string{
+			`spec.api.encryptData.keyIds: is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`,
+		}},
+		"but not with a list":                    {sealing("random", v1alpha1.KeyID{ID: profile.AnyKeyID}), nil},
+		"but not where released brokers know it": {sealing("user-provided"), nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Warnings("name", c.spec)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

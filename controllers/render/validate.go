@@ -22,9 +22,9 @@ func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
 	return errs
 }
 
-// Warnings says what of a valid profile can never succeed, as the broker's
-// compiler sees it: a sentence each, which begins with the field path of the
-// resource.
+// Warnings says what of a valid profile can never succeed, or does something else
+// than with brokers before, as the broker's compiler sees it: a sentence each,
+// which begins with the field path of the resource.
 func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	set, errs := compileSpec(objectName, spec)
 	if len(errs) > 0 {

@@ -78,9 +78,15 @@ const deprecatedProfile = `
   Deprecation: {ReplacedBy: Default, Reason: shorter than others}
 `
 
+// ordersProfile lists keys of the broker, of which it has the first.
+const ordersProfile = `
+- Name: Orders
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 128, KeyIds: [{Id: orders}, {Id: nobody}]}}
+`
+
 func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 	sent, issuer := prepare(t)
-	b := start(t, string(catalogue.Profiles)+deprecatedProfile, map[string][]byte{"orders.bin": sent.Key}, "--development-service")
+	b := start(t, string(catalogue.Profiles)+deprecatedProfile+ordersProfile, map[string][]byte{"orders.bin": sent.Key}, "--development-service")
 	var got received
 	b.scenario(sent, &got)
 
@@ -120,7 +126,8 @@ func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 		"profile":   {3, `HashData with profile "Nobody's": no profile of this name is served`},
 		"operation": {9, `EncryptData with profile "Default": the profile does not offer this operation`},
 		"key":       {3, `EncryptData with profile "FIPS-140-3-256bit": keySource is a key of 128 bits, expected one of 256 bits`},
-		"keyId":     {5, `EncryptData with profile "FIPS-140-3-256bit": there is no key "nobody"`},
+		"keyId":     {5, `EncryptData with profile "Orders": there is no key "nobody"`},
+		"unlisted":  {7, `EncryptData with profile "FIPS-140-3-256bit": the profile lists no key of the broker, so that a request brings its own; for the key "orders", add it to API.EncryptData.KeyIds`},
 		"tag":       {3, `DecryptData with profile "FIPS-140-3-256bit": ciphertext does not authenticate with this key, nonce, aad and tag`},
 		"csr":       {3, `SignCertificate with profile "Default": csr has a PEM block "CERTIFICATE", expected "CERTIFICATE REQUEST"`},
 	}
@@ -131,7 +138,7 @@ func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 
 func TestTheReleasedJavaScriptClientLearnsThatThereIsNoDevelopmentService(t *testing.T) {
 	sent, _ := prepare(t)
-	b := start(t, string(catalogue.Profiles)+deprecatedProfile, map[string][]byte{"orders.bin": sent.Key})
+	b := start(t, string(catalogue.Profiles)+deprecatedProfile+ordersProfile, map[string][]byte{"orders.bin": sent.Key})
 	var got received
 	if b.scenario(sent, &got); got.Benchmark != `{"code":12}` {
 		t.Errorf("benchmark %s, want the code 12 (UNIMPLEMENTED)", got.Benchmark)

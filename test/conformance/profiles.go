@@ -64,8 +64,8 @@ func (p *profileSet) cipher(keySize, tagSize int) (string, []refusal) {
 		fmt.Sprintf("TagLength %d", tagSize), slices.Contains(tagSizes, tagSize))
 }
 
-// signature notes a profile without limits on the size of keys, so that those of
-// the broker count.
+// signature notes a profile with the widest limits on the size of keys: vectors
+// have RSA keys that are larger than those that requests may bring otherwise.
 func (p *profileSet) signature(algorithm, hash string) (string, []refusal) {
 	if slices.Contains(postQuantumSigning, algorithm) {
 		return p.add(algorithm, "SignData: {SigningMode: post-quantum, SignAlg: "+algorithm+"}", "", true)
@@ -73,6 +73,10 @@ func (p *profileSet) signature(algorithm, hash string) (string, []refusal) {
 	if slices.Contains(signingWithNoDigest, algorithm) {
 		return p.add(algorithm, "SignData: {SignAlg: "+algorithm+"}", "", true)
 	}
-	return p.add(algorithm+"-with-"+hash, "SignData: {SignAlg: "+algorithm+", HashAlg: "+hash+"}",
+	limits := ""
+	if strings.HasPrefix(algorithm, "rsa") {
+		limits = ", KeyConstraints: {Issuer: {RSA: {MinKeySize: 2048, MaxKeySize: 16384}}}"
+	}
+	return p.add(algorithm+"-with-"+hash, "SignData: {SignAlg: "+algorithm+", HashAlg: "+hash+limits+"}",
 		"HashAlg "+hash+" for SignData", slices.Contains(signatureHashes, hash))
 }

@@ -81,7 +81,7 @@ func (o *Operations) Certificate(name, csr, caKey, caCertificate string) (der []
 	if err != nil {
 		return nil, "", err
 	}
-	key, err := keys.ParsePrivateKey([]byte(caKey))
+	key, err := keys.ParsePrivateKey([]byte(caKey), p.Certificate().IssuerKeys().LargestGivenRSA())
 	if err != nil {
 		return nil, "", err
 	}

@@ -48,9 +48,9 @@ const encrypt = (keySource, plaintext, more = {}) =>
     metadata,
     ...more,
   });
-const decrypt = (keySource, sealed, tag = sealed.cipherMetadata.tag) =>
+const decrypt = (keySource, sealed, tag = sealed.cipherMetadata.tag, profile = "FIPS-140-3-256bit") =>
   client.decryptData({
-    profile: "FIPS-140-3-256bit",
+    profile,
     keySource,
     ciphertext: sealed.ciphertext,
     decryptMetadata: { nonce: sealed.cipherMetadata.nonce, tag, aad: sealed.cipherMetadata.aad },
@@ -73,7 +73,8 @@ const large = Buffer.alloc(1 << 20, 7);
 
 const hex = await hash("Default", HashDataOutputFormat.HEX, input);
 const sealed = await encrypt(raw, input);
-const byId = await encrypt({ keyId: "orders" }, large);
+const orders = { keyId: "orders" };
+const byId = await encrypt(orders, large, { profile: "Orders" });
 const benchmark = await client.benchmarkData({ metadata }).then(
   (reply) => reply.benchmarkResults,
   (error) => JSON.stringify({ code: error.code }),
@@ -104,7 +105,7 @@ console.log(
     ciphertext: base64(sealed.ciphertext),
     tag: base64(sealed.cipherMetadata.tag),
     opened: base64((await decrypt(raw, sealed)).plaintext),
-    openedById: base64((await decrypt({ keyId: "orders" }, byId)).plaintext) === base64(large),
+    openedById: base64((await decrypt(orders, byId, undefined, "Orders")).plaintext) === base64(large),
     keyId: byId.cipherMetadata.keyId,
     deprecation: deprecated.metadata.deprecation,
     benchmark,
@@ -112,7 +113,8 @@ console.log(
       profile: await refusal(hash("Nobody's", HashDataOutputFormat.HEX, input)),
       operation: await refusal(encrypt(raw, input, { profile: "Default" })),
       key: await refusal(encrypt({ rawKey: bytes(given.key).subarray(0, 16) }, input)),
-      keyId: await refusal(encrypt({ keyId: "nobody" }, input)),
+      keyId: await refusal(encrypt({ keyId: "nobody" }, input, { profile: "Orders" })),
+      unlisted: await refusal(encrypt(orders, input)),
       tag: await refusal(decrypt(raw, sealed, tampered)),
       csr: await refusal(sign(SignCertificateOutputFormat.PEM, { csr: given.caCert })),
     },

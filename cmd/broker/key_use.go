@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// keyUse warns of calls that will be refused for how profiles and keys fit
+// together, which neither of them tells alone. It looks whenever one of them
+// changes.
+type keyUse struct {
+	logger *slog.Logger
+	keys   atomic.Pointer[keys.Directory]
+	set    atomic.Pointer[profile.Set]
+}
+
+// useKeys begins to compare with the keys of a directory.
+func (u *keyUse) useKeys(directory *keys.Directory) {
+	u.keys.Store(directory)
+	u.keysChanged()
+}
+
+// useSet compares with another set of profiles from now on.
+func (u *keyUse) useSet(set *profile.Set) {
+	u.set.Store(set)
+	if u.keys.Load() != nil {
+		u.warnOfUnlisted(set)
+	}
+	u.keysChanged()
+}
+
+// warnOfUnlisted names the profiles whose requests bring their keys, in one line:
+// the requests of such a profile could name any key once. Where keys are with a
+// key manager, that is not so.
+func (u *keyUse) warnOfUnlisted(set *profile.Set) {
+	var unlisted []string
+	for _, name := range set.Names() {
+		p, _ := set.Lookup(name)
+		lacks := func(policy *profile.KeyPolicy) bool {
+			_, external := policy.Manager()
+			return !policy.ByReference() && !external
+		}
+		if p.Cipher() != nil && lacks(p.Cipher().Keys()) || p.Signature() != nil && lacks(p.Signature().Keys()) {
+			unlisted = append(unlisted, name)
+		}
+	}
+	if len(unlisted) == 0 {
+		return
+	}
+	u.logger.Warn("profiles without KeyIds use no key of the key directory: requests with them bring their own, and one that names a key is refused",
+		"profiles", unlisted[:min(len(unlisted), maxLoggedProblems)], "more", max(0, len(unlisted)-maxLoggedProblems))
+}
+
+// keysChanged warns of keys that a profile lists in vain.
+func (u *keyUse) keysChanged() {
+	directory, set := u.keys.Load(), u.set.Load()
+	if directory == nil || set == nil {
+		return
+	}
+	for _, name := range set.Names() {
+		p, _ := set.Lookup(name)
+		if policy := p.Certificate(); policy != nil {
+			u.warnOf(directory, name, engine.SignCertificate, policy.Keys(), "there is no certificate beside it, expected that of the issuer", func(key *keys.Key) bool {
+				return len(key.Certificates()) == 0
+			})
+		}
+		if policy := p.Signature(); policy != nil {
+			u.warnOf(directory, name, engine.SignData, policy.Keys(), "it is that of a certificate authority, which signs no data", (*keys.Key).OfAuthority)
+		}
+	}
+}
+
+func (u *keyUse) warnOf(directory *keys.Directory, name string, operation engine.Operation, policy *profile.KeyPolicy, why string, useless func(*keys.Key) bool) {
+	if _, external := policy.Manager(); external {
+		return
+	}
+	for _, id := range policy.IDs() {
+		// What is not there or is bad is said elsewhere.
+		if key, err := directory.Key(context.Background(), id); err == nil && useless(key) {
+			u.logger.Warn("a profile lists a key that it cannot use", "profile", name, "operation", operation.String(), "key", id, "problem", why)
+		}
+	}
+}
