@@ -114,6 +114,7 @@ func (r *clusterStatusReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCr
 		}
 		all.withheld = append(all.withheld, decided.withheldOf(downgrade.KindCluster, p.Name)...)
 		brokers := r.distributor.Summary(ns.Name)
+		brokers.WithdrawnSince = r.distributor.WithdrawnSince(ns.Name, render.Name(p.Name, &p.Spec.ProfileSpec))
 		all.each = append(all.each, r.propagator.inNamespace(ns.Name, decided.digest, verdict, brokers))
 		if !verdict.Accepted {
 			if all.refused == 0 || ns.Name < all.refusedIn {

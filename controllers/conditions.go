@@ -94,5 +94,7 @@ func sum(a, b distribute.Summary) distribute.Summary {
 		Unverified: a.Unverified + b.Unverified,
 		Old:        a.Old + b.Old,
 		Took:       max(a.Took, b.Took),
+
+		WithdrawnSince: distribute.Earlier(a.WithdrawnSince, b.WithdrawnSince),
 	}
 }

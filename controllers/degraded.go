@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -40,8 +41,11 @@ func (p propagator) degraded(s distribute.Summary, verdict render.Verdict) metav
 	case s.Behind > 0:
 		return wrong(v1alpha1.ReasonTriesExhausted, "%s %s an older set %s, whose own resync takes up to 90 s. If it lasts longer, see whether the node is ready, and the kubelet's log there.",
 			of(s.Behind), choose(s.Behind, "serves", "serve"), p.hurry())
+	case s.Partial > 0 && !s.WithdrawnSince.IsZero():
+		return wrong(v1alpha1.ReasonProfilesRefused, "%s %s the set without some of its profiles. This one was served and is out of service since %s: its callers get FAILED_PRECONDITION with the problem. The broker's log says why: %s.",
+			of(s.Partial), choose(s.Partial, "serves", "serve"), s.WithdrawnSince.UTC().Format(time.RFC3339), brokerLog)
 	case s.Partial > 0:
-		return wrong(v1alpha1.ReasonProfilesRefused, "%s %s the set without some of its profiles, this one or others; one that requires FIPS 140-3 leaves out what is not approved. The broker's log says which and why: %s.",
+		return wrong(v1alpha1.ReasonProfilesRefused, "%s %s the set without some of its profiles, this one or others, whose callers get FAILED_PRECONDITION; one that requires FIPS 140-3 leaves out what is not approved. The broker's log says which and why: %s.",
 			of(s.Partial), choose(s.Partial, "serves", "serve"), brokerLog)
 	default:
 		return metav1.Condition{Type: v1alpha1.ConditionDegraded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAsExpected, Message: "Nothing is wrong."}

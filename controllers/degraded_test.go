@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
@@ -54,7 +55,11 @@ func TestTheConditionDegraded(t *testing.T) {
 			summary: distribute.Summary{Pods: 2, Behind: 1}, verdict: valid, noHurry: true, status: "True TriesExhausted", says: "1 of 2 brokers serves an older set since pods are not annotated to hurry the kubelet, whose own resync takes up to 90 s.",
 		},
 		"brokers left profiles out": {
-			summary: distribute.Summary{Pods: 2, Updated: 2, Partial: 2}, verdict: valid, status: "True ProfilesRefused", says: "2 of 2 brokers serve the set without some of its profiles",
+			summary: distribute.Summary{Pods: 2, Updated: 2, Partial: 2}, verdict: valid, status: "True ProfilesRefused", says: "2 of 2 brokers serve the set without some of its profiles, this one or others, whose callers get FAILED_PRECONDITION",
+		},
+		"brokers took the profile out of service": {
+			summary: distribute.Summary{Pods: 2, Updated: 2, Partial: 1, WithdrawnSince: time.Date(2026, 11, 20, 13, 0, 0, 0, time.FixedZone("CET", 3600))}, verdict: valid, status: "True ProfilesRefused",
+			says: "1 of 2 brokers serves the set without some of its profiles. This one was served and is out of service since 2026-11-20T12:00:00Z: its callers get FAILED_PRECONDITION with the problem.",
 		},
 	}
 	for sentence, test := range tests {

@@ -79,6 +79,7 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		status.Digest = ""
 		if verdict.Accepted {
 			served, status.Digest = brokers, decided.digest
+			served.WithdrawnSince = r.distributor.WithdrawnSince(request.Name, render.Name(p.Name, &p.Spec))
 		}
 		urgent := r.propagator.fill(status, p, &p.Spec, verdict, served)
 		urgent = setWithheld(&status.Conditions, p.Generation, decided.withheldOf(downgrade.KindNamespaced, p.Name)) || urgent

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -146,7 +147,7 @@ func (d *Directory) look() bool {
 		before := d.generation()
 		next, problems, err := d.read()
 		switch {
-		case errors.Is(err, errBeingWritten):
+		case errors.Is(err, regular.ErrBeingWritten):
 			return false
 		case err != nil:
 			d.tell(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})

@@ -9,17 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -30,11 +29,8 @@ type loaded struct {
 	digest [sha256.Size]byte
 }
 
-// errBeingWritten means that a file changed while it was read.
-var errBeingWritten = errors.New("is being written")
-
 // load makes the key of some files. before is what was loaded under its id.
-// It fails only with errBeingWritten.
+// It fails only with regular.ErrBeingWritten.
 func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 	var problems []Problem
 	complain := func(path, format string, args ...any) {
@@ -70,7 +66,7 @@ func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 		data, warning, err := read(dir, path, role(r), digest)
 		content[r] = data
 		switch {
-		case errors.Is(err, errBeingWritten):
+		case errors.Is(err, regular.ErrBeingWritten):
 			return nil, nil, err
 		case err != nil:
 			complain(path, "%s", err.Error())
@@ -165,45 +161,23 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 // read returns the content of a file and adds it to the digest of its key.
 func read(dir, path string, r role, digest hash.Hash) (data []byte, warning string, err error) {
 	name := filepath.Join(dir, path)
-	// Opening a device may have effects of its own, so that is looked at first.
-	info, err := os.Stat(name)
-	if err != nil {
+	data, info, err := regular.Read(name, MaxFileSize)
+	switch {
+	case errors.Is(err, regular.ErrBeingWritten):
+		return nil, "", err
+	case errors.Is(err, regular.ErrNotRegular):
+		return nil, "", regular.ErrNotRegular
+	case err != nil:
 		return nil, "", errors.New("cannot be read: " + reason(err))
+	case info.Size() > MaxFileSize:
+		return data, "", fmt.Errorf("has %d bytes, expected at most %d", info.Size(), MaxFileSize)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, "", errors.New("is not a regular file")
-	}
-	if info.Size() > MaxFileSize {
-		return nil, "", fmt.Errorf("has %d bytes, expected at most %d", info.Size(), MaxFileSize)
-	}
-	// Opening a pipe that took the file's place in between would block until
-	// somebody writes to it.
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, "", errors.New("cannot be read: " + reason(err))
-	}
-	defer func() { _ = file.Close() }() // nothing was written
-	if opened, err := file.Stat(); err != nil || !os.SameFile(info, opened) {
-		return nil, "", errBeingWritten
-	}
-	data = make([]byte, info.Size()+1)
-	n, err := io.ReadFull(file, data)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return data, "", errors.New("cannot be read: " + reason(err))
-	}
-	after, err := file.Stat()
-	if err != nil {
-		return data, "", errors.New("cannot be read: " + reason(err))
-	}
-	if int64(n) != info.Size() || after.Size() != info.Size() || !after.ModTime().Equal(info.ModTime()) {
-		return data, "", errBeingWritten
-	}
-	fmt.Fprintf(digest, "%d %d ", r, n)
-	digest.Write(data[:n])
+	fmt.Fprintf(digest, "%d %d ", r, len(data))
+	digest.Write(data)
 	if r == privateKey || r == rawKey {
 		warning = permissions(name, info.Mode())
 	}
-	return data[:n], warning, nil
+	return data, warning, nil
 }
 
 // permissions returns what is unwise about who may use a file with a secret.

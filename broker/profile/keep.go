@@ -33,8 +33,10 @@ func prepareStateDir(dir string) error {
 	return nil
 }
 
-// keep makes a set the one that the next start begins with.
-func keep(dir string, set pair) (err error) {
+// keep makes a set the one that the next start begins with, and then records that
+// it is the newest: wherever the process or the machine ends, the set is not older
+// than the record says. Only after both may it be served.
+func keep(dir string, set pair, newest record) (err error) {
 	before, _ := os.Readlink(filepath.Join(dir, watch.DataLink)) // none the first time
 	// What a process left that ended halfway takes room that this set may need.
 	if err := removeKept(dir, before); err != nil {
@@ -44,21 +46,32 @@ func keep(dir string, set pair) (err error) {
 	if err != nil {
 		return err
 	}
+	counts := false
 	defer func() {
-		if err != nil {
+		if !counts {
 			err = errors.Join(err, os.RemoveAll(next))
 		}
 	}()
 	for name, content := range map[string][]byte{FileName: set.profiles, signed.FileName: set.signature} {
-		if err := os.WriteFile(filepath.Join(next, name), content, 0o600); err != nil {
+		if err := writeSynced(filepath.Join(next, name), content); err != nil {
 			return err
 		}
+	}
+	if err := syncDirectory(next); err != nil {
+		return err
 	}
 	link := filepath.Join(dir, nextLink)
 	if err := os.Symlink(filepath.Base(next), link); err != nil {
 		return err
 	}
-	return os.Rename(link, filepath.Join(dir, watch.DataLink))
+	if err := os.Rename(link, filepath.Join(dir, watch.DataLink)); err != nil {
+		return err
+	}
+	counts = true
+	if err := syncDirectory(dir); err != nil {
+		return err
+	}
+	return newest.write(dir)
 }
 
 // removeKept removes what is kept save one set.

@@ -47,6 +47,17 @@ type State struct {
 	Since time.Time
 	// Reason tells how the set relates to what the directory holds.
 	Reason Reason
+	// Withdrawn are the profiles that were served and are out of service, those
+	// that are so longest first.
+	Withdrawn []Withdrawn
+}
+
+// Withdrawn is a profile that a set before had right, and the one that is served
+// has with a problem.
+type Withdrawn struct {
+	Profile string
+	// Since is when it went out of service.
+	Since time.Time
 }
 
 // Result is the outcome of one look at the directory.
@@ -74,6 +85,8 @@ type Event struct {
 	// Kept tells that this is about the set that was kept from before the start, not
 	// about the directory.
 	Kept bool
+	// Withdrawn are the profiles that were served and are out of service by Set.
+	Withdrawn []Withdrawn
 	// Problems are those of the file; a set can be loaded with some.
 	Problems Problems
 	// Err is why the set could not be read, or was refused as a whole.

@@ -5,12 +5,9 @@ package profile
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
 // trusted is what a Source with signed sets knows beyond one without. Only the
@@ -23,6 +20,14 @@ type trusted struct {
 	// start; revision is 0 while there was none.
 	revision int64
 	digest   string
+	// kept names the set that is kept whole, with its record; the zero value where
+	// there is none.
+	kept record
+	// damaged tells that the set of that revision was kept and is damaged. Then only
+	// a newer one is taken.
+	damaged bool
+	// lost is why no set is taken at all: nothing tells which one was the newest.
+	lost error
 	// torn is a pair of files that did not belong together at the last look.
 	torn string
 	// unkept tells that the set of the last look was refused because it could not be
@@ -55,41 +60,6 @@ func (t *trusted) prepare() error {
 	return prepareStateDir(t.stateDir)
 }
 
-// restore serves the set that was kept before the start. What is damaged is told
-// and counts as none.
-func (s *Source) restore() {
-	t := s.trusted
-	if t.stateDir == "" {
-		return
-	}
-	if _, err := os.Lstat(filepath.Join(t.stateDir, watch.DataLink)); errors.Is(err, fs.ErrNotExist) {
-		return // nothing was kept yet
-	}
-	kept, err := readPair(t.stateDir)
-	refuse := func(err error, problems Problems) {
-		s.observe(Event{
-			Result: ResultRejected, Reason: NoProfiles, Kept: true, Problems: problems,
-			Err: fmt.Errorf("the set kept in %s cannot be used: %w", t.stateDir, err),
-		})
-	}
-	if err != nil {
-		refuse(err, nil)
-		return
-	}
-	statement, err := t.Verify(kept.profiles, kept.signature)
-	if err != nil {
-		refuse(err, nil)
-		return
-	}
-	t.revision, t.digest = statement.Revision, statement.Digest
-	set, problems := Compile(FileName, kept.profiles, s.compile...)
-	if set == nil {
-		refuse(errors.New("this broker cannot read it"), problems)
-		return
-	}
-	s.serve(Event{Set: set, Revision: statement.Revision, Problems: problems, Kept: true})
-}
-
 // takeSigned acts on a pair of files. It tells whether they were at rest.
 func (s *Source) takeSigned(found pair) bool {
 	t := s.trusted
@@ -98,6 +68,10 @@ func (s *Source) takeSigned(found pair) bool {
 		return true
 	}
 	t.unkept = false
+	if t.lost != nil {
+		s.reject(RevisionRejected, Event{Err: t.lost}, looked)
+		return true
+	}
 	if found.signature == nil {
 		if s.halfway(found, looked) {
 			return false
@@ -127,14 +101,15 @@ func (s *Source) takeSigned(found pair) bool {
 			return true
 		}
 	}
-	if t.stateDir != "" && (t.revision != statement.Revision || t.digest != statement.Digest) {
-		if err := keep(t.stateDir, found); err != nil {
+	if newest := (record{statement.Revision, statement.Digest}); t.stateDir != "" && t.kept != newest {
+		if err := keep(t.stateDir, found, newest); err != nil {
 			s.reject(NotKept, Event{Err: fmt.Errorf("the set cannot be kept in %s, expected it to be writable with room for two sets: %w", t.stateDir, err)}, looked)
 			t.unkept = true
 			return true
 		}
+		t.kept = newest
 	}
-	t.revision, t.digest = statement.Revision, statement.Digest
+	t.revision, t.digest, t.damaged = statement.Revision, statement.Digest, false
 	s.looked = looked
 	s.serve(Event{Set: set, Revision: statement.Revision, Problems: problems})
 	return true
@@ -153,6 +128,8 @@ func (s *Source) halfway(found pair, looked string) bool {
 // notOlder compares a set with the newest one that was served.
 func (t *trusted) notOlder(statement signed.Statement) error {
 	switch {
+	case statement.Revision <= t.revision && t.damaged:
+		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("a higher one than %d, the last that this broker has served, since the set kept of that is damaged", t.revision)}
 	case statement.Revision < t.revision:
 		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("at least %d, which this broker has served", t.revision)}
 	case statement.Revision == t.revision && statement.Digest != t.digest:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
@@ -136,7 +137,7 @@ func (s *Source) Wait() { <-s.done }
 func (s *Source) look() bool {
 	found, err := s.read()
 	switch {
-	case errors.Is(err, errBeingWritten):
+	case errors.Is(err, regular.ErrBeingWritten):
 		return false
 	case errors.Is(err, fs.ErrNotExist):
 		s.reject(Missing, Event{Err: err}, "missing")
@@ -155,7 +156,7 @@ func (s *Source) read() (pair, error) {
 	if s.trusted != nil {
 		return readPair(s.dir)
 	}
-	data, err := readFile(filepath.Join(s.dir, FileName), MaxFileSize)
+	data, _, err := regular.Read(filepath.Join(s.dir, FileName), MaxFileSize)
 	return pair{profiles: data}, err
 }
 
@@ -203,9 +204,10 @@ func (s *Source) serve(event Event) {
 	if set.Rejected() > 0 {
 		reason = ProfilesRejected
 	}
-	event.Result, event.Reason = ResultLoaded, reason
+	now := s.now()
+	event.Result, event.Reason, event.Withdrawn = ResultLoaded, reason, s.withdrawn(set, now)
 	s.observe(event)
-	state := State{Digest: set.Digest(), Revision: event.Revision, Since: s.now(), Reason: reason}
+	state := State{Digest: set.Digest(), Revision: event.Revision, Since: now, Reason: reason, Withdrawn: event.Withdrawn}
 	if before := s.State(); before.Digest == state.Digest {
 		state.Since = before.Since
 	}

@@ -4,6 +4,7 @@ package profile_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -276,13 +279,27 @@ func TestAnEmptyListIsNoFirstSet(t *testing.T) {
 	s.serves("sha-256", profile.Loaded)
 }
 
-func TestAFileThatIsNoFileIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, profile.FileName), 0o755))
-	s := watch(t, dir)
-	event := s.next()
-	if event.Reason != profile.NoProfiles || event.Err == nil || !strings.Contains(event.Err.Error(), "is not a regular file") {
-		t.Errorf("event %+v", event)
+func TestWhatIsNoRegularFileIsRefusedWithoutWaiting(t *testing.T) {
+	pipe := func(name string) error { return unix.Mkfifo(name, 0o644) }
+	for sentence, test := range map[string]struct {
+		name string
+		make func(name string) error
+	}{
+		"a directory in the place of the profiles": {profile.FileName, func(name string) error { return os.Mkdir(name, 0o755) }},
+		"a pipe in the place of the profiles":      {profile.FileName, pipe},
+		"a device in the place of the profiles":    {profile.FileName, func(name string) error { return os.Symlink("/dev/zero", name) }},
+		"a pipe in the place of the signature":     {signed.FileName, pipe},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
+			name := filepath.Join(dir, test.name)
+			must(t, errors.Join(os.RemoveAll(name), test.make(name)))
+			event := watch(t, dir, profile.WithTrust(trusting(0), "")).next()
+			if event.Reason != profile.NoProfiles || event.Err == nil || event.Err.Error() != "read "+name+": is not a regular file" {
+				t.Errorf("event %+v", event)
+			}
+		})
 	}
 }
 

@@ -53,17 +53,20 @@ func startWith(t testing.TB, profiles string, callers []string, options ...serve
 // startLogged does the same with a log.
 func startLogged(t testing.TB, profiles string, callers []string, logger *slog.Logger, options ...server.Option) *broker {
 	t.Helper()
-	return startOn(t, profiles, server.SocketOptions{Callers: callers, Logger: logger}, options...)
+	return startBoth(t, profiles, server.SocketOptions{Callers: callers}, logger, options...)
 }
 
 // startOn does the same on sockets of which more is said.
 func startOn(t testing.TB, profiles string, sockets server.SocketOptions, options ...server.Option) *broker {
 	t.Helper()
-	if sockets.Logger == nil {
-		sockets.Logger = slog.New(slog.DiscardHandler)
-	}
+	return startBoth(t, profiles, sockets, slog.New(slog.DiscardHandler), options...)
+}
+
+// startBoth does the same with a log, on sockets of which more is said.
+func startBoth(t testing.TB, profiles string, sockets server.SocketOptions, logger *slog.Logger, options ...server.Option) *broker {
+	t.Helper()
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
-	b.Server = server.New(sockets.Logger, b.metrics, options...)
+	b.Server = server.New(logger, b.metrics, options...)
 	if profiles != "" {
 		b.use(t, profiles)
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // listener is the socket of one caller.
@@ -39,9 +41,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (o *SocketOptions) bind(dir directory) (*listener, error) {
+// bind makes the socket in a directory.
+func (o *SocketOptions) bind(dir *directory, caller string) (*listener, error) {
 	path := filepath.Join(dir.path, SocketName)
-	if err := removeStale(path); err != nil {
+	if err := removeStale(dir, path); err != nil {
 		return nil, err
 	}
 	config := net.ListenConfig{Control: private}
@@ -49,28 +52,51 @@ func (o *SocketOptions) bind(dir directory) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the socket %s: %w", path, err)
 	}
-	unix := made.(*net.UnixListener)
-	unix.SetUnlinkOnClose(false) // it would remove another broker's socket just as well
-	l := &listener{UnixListener: unix, path: path, caller: dir.caller, identity: o.identity(dir.caller)}
-	if l.made, err = os.Lstat(path); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the socket: %w", err), unix.Close())
+	socket := made.(*net.UnixListener)
+	socket.SetUnlinkOnClose(false) // it would remove another broker's socket just as well
+	l := &listener{UnixListener: socket, path: path, caller: caller, identity: o.identity(caller)}
+	if l.made, err = dir.socket(path); err != nil {
+		return nil, errors.Join(err, socket.Close())
 	}
-	if err := o.grant(path, 0o600, 0o660); err != nil {
-		return nil, errors.Join(err, os.Remove(path), unix.Close())
+	err = o.grant(path, 0o600, 0o660,
+		func(group int) error {
+			return unix.Fchownat(dir.fd(), SocketName, -1, group, unix.AT_SYMLINK_NOFOLLOW)
+		},
+		func(mode uint32) error { return unix.Fchmodat(dir.fd(), SocketName, mode, 0) })
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path), socket.Close())
 	}
 	return l, nil
 }
 
+// socket returns the file of the socket that was made at a path. The system makes
+// sockets by paths alone, so that the path may have led elsewhere meanwhile.
+func (d *directory) socket(path string) (os.FileInfo, error) {
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the socket: %w", err)
+	}
+	var found unix.Stat_t
+	if err := unix.Fstatat(d.fd(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile: %w", path, err)
+	}
+	if stat, ok := made.Sys().(*syscall.Stat_t); !ok || stat.Ino != found.Ino || uint64(stat.Dev) != uint64(found.Dev) || made.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile", path)
+	}
+	return made, nil
+}
+
 // removeStale removes a socket that nobody listens on any more.
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
+func removeStale(dir *directory, path string) error {
+	var found unix.Stat_t
+	err := unix.Fstatat(dir.fd(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look for a socket of an earlier broker: %w", err)
 	}
-	if info.Mode().Type() != fs.ModeSocket {
+	if found.Mode&unix.S_IFMT != unix.S_IFSOCK {
 		return fmt.Errorf("%s exists and is no socket: remove it or choose another socket directory", path)
 	}
 	dialer := net.Dialer{Timeout: time.Second}
@@ -85,7 +111,7 @@ func removeStale(path string) error {
 	default:
 		return fmt.Errorf("cannot tell whether another process listens on %s: %w", path, err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unix.Unlinkat(dir.fd(), SocketName, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an earlier broker: %w", err)
 	}
 	return nil

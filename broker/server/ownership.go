@@ -3,7 +3,6 @@
 package server
 
 import (
-	"os"
 	"runtime"
 	"syscall"
 
@@ -22,12 +21,4 @@ func private(_, _ string, raw syscall.RawConn) error {
 		return err
 	}
 	return failed
-}
-
-// ownerOf tells who owns a file.
-func ownerOf(info os.FileInfo) (uid int, known bool) {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid), true
-	}
-	return 0, false
 }

@@ -5,11 +5,11 @@ package server
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
@@ -41,8 +41,6 @@ type SocketOptions struct {
 	// Group is the id of the group that may connect; negative for only the
 	// broker's own user.
 	Group int
-	// Logger gets what is odd about the directories but no reason to stop.
-	Logger *slog.Logger
 }
 
 // Validate checks the options without touching anything.
@@ -63,25 +61,26 @@ func (o *SocketOptions) Validate() error {
 	if err := o.validateProfiles(); err != nil {
 		return err
 	}
-	for _, dir := range o.directories() {
-		if path := filepath.Join(dir.path, SocketName); len(path) > maxSocketPath {
+	for _, at := range o.locations() {
+		if path := filepath.Join(at.path, SocketName); len(path) > maxSocketPath {
 			return fmt.Errorf("the path of the socket %s has %d bytes, and the system allows at most %d: choose a shorter socket directory or caller name", path, len(path), maxSocketPath)
 		}
 	}
 	return nil
 }
 
-type directory struct{ path, caller string }
+// location is the directory of one socket, and whose it is.
+type location struct{ path, caller string }
 
-func (o *SocketOptions) directories() []directory {
+func (o *SocketOptions) locations() []location {
 	if len(o.Callers) == 0 {
-		return []directory{{path: filepath.Clean(o.Dir)}}
+		return []location{{path: filepath.Clean(o.Dir)}}
 	}
-	dirs := make([]directory, len(o.Callers))
+	locations := make([]location, len(o.Callers))
 	for i, caller := range o.Callers {
-		dirs[i] = directory{filepath.Join(o.Dir, caller), caller}
+		locations[i] = location{filepath.Join(o.Dir, caller), caller}
 	}
-	return dirs
+	return locations
 }
 
 // Sockets are the sockets a broker listens on. It holds them alone: a second
@@ -106,26 +105,40 @@ func Listen(o SocketOptions) (*Sockets, error) {
 	return s, nil
 }
 
-func (s *Sockets) listen(o SocketOptions) error {
-	if err := o.prepare(filepath.Clean(o.Dir)); err != nil {
+func (s *Sockets) listen(o SocketOptions) (err error) {
+	path := filepath.Clean(o.Dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the socket directory: %w", err)
+	}
+	dir, err := o.openDirectory(unix.AT_FDCWD, path, path)
+	if err != nil {
 		return err
 	}
-	var err error
-	if s.lock, err = lock(o.Dir); err != nil {
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if s.lock, err = lock(dir); err != nil {
 		return err
 	}
-	for _, dir := range o.directories() {
-		if dir.caller != "" {
-			if err := o.prepare(dir.path); err != nil {
-				return err
-			}
-		}
-		l, err := o.bind(dir)
-		if err != nil {
+	for _, at := range o.locations() {
+		if err := s.add(&o, dir, at); err != nil {
 			return err
 		}
-		s.listeners = append(s.listeners, l)
 	}
+	return nil
+}
+
+// add makes the socket at a location in the directory of all.
+func (s *Sockets) add(o *SocketOptions, dir *directory, at location) (err error) {
+	if at.caller != "" {
+		if dir, err = o.openDirectory(dir.fd(), at.caller, at.path); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, dir.Close()) }()
+	}
+	l, err := o.bind(dir, at.caller)
+	if err != nil {
+		return err
+	}
+	s.listeners = append(s.listeners, l)
 	return nil
 }
 
@@ -155,41 +168,4 @@ func (s *Sockets) Close() error {
 	}
 	s.listeners, s.lock = nil, nil
 	return errors.Join(errs...)
-}
-
-// prepare makes a directory, or puts mode and group of the broker's own right.
-// A directory of somebody else, such as the root of a mounted volume, is used as
-// it is.
-func (o *SocketOptions) prepare(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the socket directory: %w", err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("make the socket directory: %w", err)
-	}
-	owner, known := ownerOf(info)
-	switch {
-	case !known:
-	case owner == os.Geteuid():
-		return o.grant(dir, 0o700, 0o750)
-	case owner != 0:
-		o.Logger.Warn("the socket directory belongs to another user, who can replace the sockets in it",
-			"directory", dir, "owner", owner)
-	}
-	return nil
-}
-
-// grant gives a file of the broker to its group, or to nobody else.
-func (o *SocketOptions) grant(path string, alone, shared fs.FileMode) error {
-	if o.Group < 0 {
-		return os.Chmod(path, alone)
-	}
-	if err := os.Lchown(path, -1, o.Group); err != nil {
-		if errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("give %s to the group %d: the broker's user must be a member of it: %w", path, o.Group, err)
-		}
-		return fmt.Errorf("give %s to the group %d: %w", path, o.Group, err)
-	}
-	return os.Chmod(path, shared)
 }

@@ -3,9 +3,9 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,12 +15,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 func options(dir string, callers ...string) server.SocketOptions {
-	return server.SocketOptions{Dir: dir, Callers: callers, Group: -1, Logger: slog.New(slog.DiscardHandler)}
+	return server.SocketOptions{Dir: dir, Callers: callers, Group: -1}
 }
 
 func listen(t *testing.T, o server.SocketOptions) *server.Sockets {
@@ -75,7 +76,7 @@ func TestOnlyTheBrokersUserMayConnectWithoutAGroup(t *testing.T) {
 	dir := filepath.Join(socketDir(t), "new")
 	listen(t, options(dir, "app", "side"))
 	want := []string{
-		"drwx------ .",
+		"drwx------ .", "-rw------- .lock",
 		"drwx------ app", "Srw------- app/" + server.SocketName,
 		"drwx------ side", "Srw------- side/" + server.SocketName,
 	}
@@ -94,7 +95,7 @@ func TestTheGroupMayConnectWhereThereIsOne(t *testing.T) {
 	o := options(dir, "app")
 	o.Group = group
 	listen(t, o)
-	want := []string{"drwxr-x--- .", "drwxr-x--- app", "Srw-rw---- app/" + server.SocketName}
+	want := []string{"drwxr-x--- .", "-rw------- .lock", "drwxr-x--- app", "Srw-rw---- app/" + server.SocketName}
 	if diff := cmp.Diff(want, modes(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -128,7 +129,7 @@ func TestADirectoryIsKeptAndOnlyTheSocketInItIsReplaced(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"drwx------ .", "drwx------ app"}, modes(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{"drwx------ .", "-rw------- .lock", "drwx------ app"}, modes(t, dir)); diff != "" {
 		t.Errorf("after the end (-want +got):\n%s", diff)
 	}
 	leaveBehind(t, filepath.Join(app, server.SocketName))
@@ -196,11 +197,52 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, []string{"app"},
-			"make the socket directory: mkdir %s/app: not a directory",
+			"the socket directory %s/app exists and is no directory: remove it or choose another socket directory",
+		},
+		"a link to a directory": {
+			func(t *testing.T, dir string) { moveBehindALink(t, dir) }, nil,
+			"the socket directory %s is a symbolic link, expected a directory: remove the link or choose another socket directory",
+		},
+		"a link to nothing": {
+			func(t *testing.T, dir string) {
+				if err := errors.Join(os.Remove(dir), os.Symlink("/nowhere", dir)); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"the socket directory %s is a symbolic link, expected a directory: remove the link or choose another socket directory",
+		},
+		"a link in the place of a caller's directory": {
+			func(t *testing.T, dir string) {
+				app := filepath.Join(dir, "app")
+				if err := os.Mkdir(app, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				moveBehindALink(t, app)
+			}, []string{"app"},
+			"the socket directory %s/app is a symbolic link, expected a directory: remove the link or choose another socket directory",
+		},
+		"a link in the place of the lock": {
+			func(t *testing.T, dir string) {
+				if err := os.Symlink("/nowhere", filepath.Join(dir, server.LockName)); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"lock the socket directory %s: open its file .lock, expected a regular file of the broker's user that can be made: too many levels of symbolic links",
+		},
+		"a pipe in the place of the lock": {
+			func(t *testing.T, dir string) {
+				if err := unix.Mkfifo(filepath.Join(dir, server.LockName), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}, nil,
+			"lock the socket directory %s: its file .lock is no regular file: remove it or choose another socket directory",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			dir := socketDir(t)
+			dir := filepath.Join(socketDir(t), "sockets")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
 			test.prepare(t, dir)
 			before := modes(t, dir)
 			_, err := server.Listen(options(dir, test.callers...))
@@ -213,6 +255,14 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// moveBehindALink replaces a directory by a symbolic link to it.
+func moveBehindALink(t *testing.T, dir string) {
+	t.Helper()
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Rename(dir, dir+".real"), os.Symlink(dir+".real", dir)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -285,7 +335,7 @@ func TestNothingIsLeftBehindWhenOneSocketOfManyFails(t *testing.T) {
 	if _, err := server.Listen(options(dir, "app", "side")); err == nil {
 		t.Fatal("listens although the second directory cannot be made")
 	}
-	if diff := cmp.Diff([]string{"drwx------ .", "drwx------ app", "-rw------- side"}, modes(t, dir)); diff != "" {
+	if diff := cmp.Diff([]string{"drwx------ .", "-rw------- .lock", "drwx------ app", "-rw------- side"}, modes(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if err := os.Remove(filepath.Join(dir, "side")); err != nil {

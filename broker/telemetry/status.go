@@ -36,11 +36,22 @@ type profilesAnswer struct {
 	Revision int64   `json:"revision"`
 	Since    *string `json:"since"`
 	Reason   string  `json:"reason"`
+	// Withdrawn are the first maxWithdrawn; older brokers tell none.
+	Withdrawn []withdrawn `json:"withdrawn,omitempty"`
 }
 
+// withdrawn is a profile that was served and is out of service.
+type withdrawn struct {
+	Profile string `json:"profile"`
+	Since   string `json:"since"`
+}
+
+// maxWithdrawn bounds the answer: operators read 4 KiB of it.
+const maxWithdrawn = 8
+
 // Server makes the HTTP server of the status port. It holds no more than its
-// few paths need: small headers, no bodies, short times.
-func (s *Status) Server() *http.Server {
+// few paths need: few connections, small headers, no bodies, short times.
+func (s *Status) Server() *Port {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok")
@@ -60,15 +71,30 @@ func (s *Status) Server() *http.Server {
 		MaxRequestsInFlight: 4,
 		Timeout:             5 * time.Second,
 	}))
-	return &http.Server{
-		Handler:           mux,
+	return newPort(&http.Server{
+		Handler:           withoutBody(mux),
 		ReadHeaderTimeout: 2 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          errorLog,
-	}
+	})
+}
+
+// withoutBody refuses requests with a body and reads nothing of it.
+func withoutBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// Else the server would read on, to use the connection again. The recorder of
+		// a test has no deadline.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+		w.Header().Set("Connection", "close")
+		answer(w, http.StatusRequestEntityTooLarge, "found a request with a body, expected one without")
+	})
 }
 
 func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
@@ -77,6 +103,9 @@ func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
 	if !state.Since.IsZero() {
 		since := state.Since.UTC().Format(timeLayout)
 		body.Since = &since
+	}
+	for _, out := range state.Withdrawn[:min(len(state.Withdrawn), maxWithdrawn)] {
+		body.Withdrawn = append(body.Withdrawn, withdrawn{out.Profile, out.Since.UTC().Format(timeLayout)})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

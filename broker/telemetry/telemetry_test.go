@@ -171,6 +171,19 @@ func TestTheStatusPortAnswers(t *testing.T) {
 			return profile.State{Digest: "sha256:ab", Since: since, Reason: profile.ProfilesRejected}
 		}
 	}
+	withdrawn := func(s *telemetry.Status) {
+		s.Profiles = func() profile.State {
+			state := profile.State{Digest: "sha256:ab", Since: since, Reason: profile.ProfilesRejected}
+			for _, name := range strings.Split("ABCDEFGHIJ", "") {
+				state.Withdrawn = append(state.Withdrawn, profile.Withdrawn{Profile: name, Since: since})
+			}
+			return state
+		}
+	}
+	told := make([]string, 0, 8)
+	for _, name := range strings.Split("ABCDEFGH", "") {
+		told = append(told, `{"profile":"`+name+`","since":"2026-11-20T12:00:00.123Z"}`)
+	}
 	waiting := func(s *telemetry.Status) { s.Ready = func() string { return "NoProfiles" } }
 	for sentence, test := range map[string]struct {
 		method, path string
@@ -182,6 +195,7 @@ func TestTheStatusPortAnswers(t *testing.T) {
 		"that it is ready":                   {http.MethodGet, "/readyz", serving, http.StatusOK, "ready\n"},
 		"why it is not ready":                {http.MethodGet, "/readyz", waiting, http.StatusServiceUnavailable, "not ready: NoProfiles\n"},
 		"which set it serves":                {http.MethodGet, "/profiles", serving, http.StatusOK, `{"digest":"sha256:ab","revision":0,"since":"2026-11-20T12:00:00.123Z","reason":"ProfilesRejected"}` + "\n"},
+		"which profiles went out of service": {http.MethodGet, "/profiles", withdrawn, http.StatusOK, `{"digest":"sha256:ab","revision":0,"since":"2026-11-20T12:00:00.123Z","reason":"ProfilesRejected","withdrawn":[` + strings.Join(told, ",") + "]}\n"},
 		"that it serves none":                {http.MethodGet, "/profiles", waiting, http.StatusOK, `{"digest":"","revision":0,"since":null,"reason":"NoProfiles"}` + "\n"},
 		"nothing to a path it does not have": {http.MethodGet, "/debug/pprof/", serving, http.StatusNotFound, "404 page not found\n"},
 		"nothing to other methods":           {http.MethodPost, "/profiles", serving, http.StatusMethodNotAllowed, "Method Not Allowed\n"},

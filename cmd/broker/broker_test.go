@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 )
@@ -100,6 +102,36 @@ func TestABrokerWaitsForItsFirstProfiles(t *testing.T) {
 	}
 	if code, body := get(t, status, "/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz: %d %q", code, body)
+	}
+}
+
+func TestAProfileThatWasServedAndIsWrongIsToldSinceItIsOutOfService(t *testing.T) {
+	const other = "- Name: Other\n  API: {HashData: {HashAlg: sha-256}}\n"
+	at := newPlace(t, "")
+	at.write(other + "- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n")
+	broker := start(t, at.args()...)
+	status := broker.listening()
+	at.write(other + "- Name: Default\n  API: {HashData: {HashAlg: md5}}\n")
+	line := broker.logged("a profile that was served is out of service: its callers get FAILED_PRECONDITION with the problem until the file has it right", 1)
+	if line["profile"] != "Default" || line["level"] != "WARN" {
+		t.Errorf("logged %v", line)
+	}
+	since, err := time.Parse(time.RFC3339Nano, fmt.Sprint(line["since"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"reason":"ProfilesRejected","withdrawn":[{"profile":"Default","since":"` + since.UTC().Format("2006-01-02T15:04:05.000Z07:00") + `"}]}`
+	for deadline := time.Now().Add(waitLimit); ; { // the log is a moment ahead
+		_, told := get(t, status, "/profiles")
+		if strings.Contains(told, want) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/profiles tells %s, want %s", told, want)
+		}
+	}
+	if _, err := hashes(t, connect(t, at.socket(""))); grpcstatus.Code(err) != codes.FailedPrecondition {
+		t.Errorf("its callers get %v", err)
 	}
 }
 

@@ -36,6 +36,7 @@ func logLook(logger *slog.Logger, event profile.Event) {
 	case profile.ResultLoaded:
 		logger.Info("profiles loaded", "digest", event.Set.Digest(), "revision", event.Revision, "kept", event.Kept,
 			"served", event.Set.Len(), "rejected", event.Set.Rejected())
+		logWithdrawn(logger, event.Withdrawn)
 		logProblems(logger, "warning about a profile that is served", event.Set.Warnings())
 	case profile.ResultRejected:
 		message := "profiles rejected, the last good ones stay in service"
@@ -49,6 +50,17 @@ func logLook(logger *slog.Logger, event profile.Event) {
 		logger.Warn(message, attributes...)
 	}
 	logProblems(logger, "problem with a profile", event.Problems)
+}
+
+func logWithdrawn(logger *slog.Logger, withdrawn []profile.Withdrawn) {
+	for i, out := range withdrawn {
+		if i == maxLoggedProblems {
+			logger.Warn("more profiles that were served are out of service", "profiles", len(withdrawn)-i)
+			return
+		}
+		logger.Warn("a profile that was served is out of service: its callers get FAILED_PRECONDITION with the problem until the file has it right",
+			"profile", out.Profile, "since", out.Since)
+	}
 }
 
 func logProblems(logger *slog.Logger, message string, problems profile.Problems) {

@@ -29,6 +29,9 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
+	if err := forbidDumps(); err != nil { // before there is a key in memory
+		logger.Warn("the memory of the broker may become part of a core dump", "error", err)
+	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
 	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
@@ -44,11 +47,19 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if err := checkFIPS(computing, c.requireFIPS); err != nil {
 		return err
 	}
+	files, err := openFiles()
+	if err != nil {
+		return err
+	}
+	connections, err := connectionLimit(files, len(c.callers))
+	if err != nil {
+		return err
+	}
 	metrics := telemetry.NewMetrics(programVersion())
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
-	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithTracer(tracer)}
+	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithMaxConnections(connections), server.WithTracer(tracer)}
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
@@ -97,9 +108,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		source.Wait()
 	}()
 
-	where := c.sockets()
-	where.Logger = logger
-	sockets, err := server.Listen(where)
+	sockets, err := server.Listen(c.sockets())
 	if err != nil {
 		return err
 	}
@@ -144,7 +153,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	}
 	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
-		"processors", runtime.GOMAXPROCS(0), "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
+		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {
 		return err
 	}
@@ -154,7 +163,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 
 // statusPort is the HTTP server of the status port, or nothing where it is off.
 type statusPort struct {
-	server   *http.Server
+	server   *telemetry.Port
 	listener net.Listener
 }
 

@@ -164,14 +164,13 @@ func serve(t *testing.T, profiles string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger := slog.New(slog.DiscardHandler)
-	broker := server.New(logger, telemetry.NewMetrics("test"))
+	broker := server.New(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"))
 	set, problems := profile.Compile(profile.FileName, []byte(profiles))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
 	broker.Use(set)
-	sockets, err := server.Listen(server.SocketOptions{Dir: dir, Group: -1, Logger: logger})
+	sockets, err := server.Listen(server.SocketOptions{Dir: dir, Group: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

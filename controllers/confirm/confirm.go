@@ -48,6 +48,15 @@ type Answer struct {
 	Since time.Time `json:"since"`
 	// Reason is one of the Reason constants of broker/profile.
 	Reason string `json:"reason"`
+	// Withdrawn are profiles that it served and that are out of service, the last
+	// ones empty where there are fewer. Older brokers tell none.
+	Withdrawn [8]Withdrawn `json:"withdrawn"`
+}
+
+// Withdrawn is a profile that a broker served and has out of service.
+type Withdrawn struct {
+	Profile string    `json:"profile"`
+	Since   time.Time `json:"since"`
 }
 
 var (

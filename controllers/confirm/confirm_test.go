@@ -47,6 +47,20 @@ func TestABrokersAnswerIsRead(t *testing.T) {
 	}
 }
 
+func TestABrokerTellsWhichProfilesItHasOutOfService(t *testing.T) {
+	client := NewLoopbackClient()
+	t.Cleanup(client.Close)
+	one := `{"profile":"P","since":"2026-11-20T12:00:00.123Z"}`
+	for sentence, list := range map[string]string{"one": one, "more than are read": one + strings.Repeat(","+one, 20)} {
+		t.Run(sentence, func(t *testing.T) {
+			answer, err := client.Ask(t.Context(), broker(t, text(`{"digest":"`+digest+`","reason":"ProfilesRejected","withdrawn":[`+list+`]}`)))
+			if want := (Withdrawn{"P", time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)}); err != nil || answer.Withdrawn[0] != want {
+				t.Fatalf("found %+v, %v", answer, err)
+			}
+		})
+	}
+}
+
 func TestABrokerWithoutASetSaysSo(t *testing.T) {
 	client := NewLoopbackClient()
 	t.Cleanup(client.Close)

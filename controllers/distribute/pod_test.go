@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
 // injected is a running pod with a broker, as the API server has it.
@@ -215,5 +217,27 @@ func TestSummaries(t *testing.T) {
 	found.Took = 0
 	if want := (Summary{Digest: "new", Pods: 5, Updated: 2, Behind: 1, Unverified: 1, Waiting: 1}); found != want {
 		t.Errorf("found %+v, expected %+v", found, want)
+	}
+}
+
+func TestAProfileIsOutOfServiceSinceTheFirstBrokerTookItOut(t *testing.T) {
+	ns := namespace{target: Target{Digest: "new", Written: epoch}, brokers: map[string]*broker{}}
+	for name, since := range map[string]time.Time{"later": epoch.Add(time.Hour), "first": epoch, "never": {}} {
+		answer := confirm.Answer{Digest: "new", Reason: string(profile.ProfilesRejected)}
+		if !since.IsZero() {
+			answer.Withdrawn[0] = confirm.Withdrawn{Profile: "Other", Since: epoch.Add(-time.Hour)}
+			answer.Withdrawn[1] = confirm.Withdrawn{Profile: "P", Since: since}
+		}
+		s := simulate(func(time.Time) (confirm.Answer, error) { return answer, nil })
+		s.aim(Target{Digest: "new", Written: epoch})
+		s.run(time.Second)
+		ns.brokers[name] = s.broker
+	}
+	now := epoch.Add(time.Minute)
+	if found := ns.withdrawnSince("P", now); !found.Equal(epoch) {
+		t.Errorf("since %s, expected %s", found, epoch)
+	}
+	if found := ns.withdrawnSince("Q", now); !found.IsZero() {
+		t.Errorf("since %s, expected no time for a profile that no broker took out", found)
 	}
 }

@@ -74,6 +74,10 @@ type Summary struct {
 	// Updated said that they serve the set; Partial of them left profiles of
 	// it out.
 	Updated, Partial int
+	// WithdrawnSince is when the first of Partial took the profile out of service
+	// that the numbers are told for, and that it served before; zero where none did.
+	// See Distributor.WithdrawnSince.
+	WithdrawnSince time.Time
 	// Hurried said that they serve another set, and more is being tried.
 	Hurried int
 	// Behind said that they serve another set, and all has been tried.
@@ -136,4 +140,38 @@ func (ns *namespace) summary(now time.Time) Summary {
 		}
 	}
 	return s
+}
+
+// WithdrawnSince is when the first of the brokers of a namespace took a profile of
+// the set out of service that it had served; zero where none did.
+func (d *Distributor) WithdrawnSince(name, profile string) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ns, ok := d.namespaces[name]
+	if !ok {
+		return time.Time{}
+	}
+	return ns.withdrawnSince(profile, time.Now())
+}
+
+func (ns *namespace) withdrawnSince(profile string, now time.Time) (since time.Time) {
+	for _, b := range ns.brokers {
+		if b.class(now) != partial {
+			continue
+		}
+		for _, out := range b.answer.Withdrawn {
+			if out.Profile == profile {
+				since = Earlier(since, out.Since)
+			}
+		}
+	}
+	return since
+}
+
+// Earlier is the earlier of two times that are not zero.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -74,7 +74,7 @@ func TestVariablesThatDoNotFitAreRefused(t *testing.T) {
 
 func TestAFileThatIsNoneIsAnErrorAtStart(t *testing.T) {
 	_, err := tracing.New(t.Context(), configure(t, "OTEL_EXPORTER_OTLP_ENDPOINT=https://c", "OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere.crt"), tracing.Options{})
-	if want := "set up the export of spans: read OTEL_EXPORTER_OTLP_CERTIFICATE: open /nowhere.crt: no such file or directory"; err == nil || err.Error() != want {
+	if want := "set up the export of spans: read OTEL_EXPORTER_OTLP_CERTIFICATE: stat /nowhere.crt: no such file or directory"; err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -17,6 +16,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 )
 
 // exporter makes an exporter. Everything is said explicitly, so that nothing in
@@ -83,11 +84,15 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tls.Config) 
 	return otlptracehttp.New(ctx, options...)
 }
 
+// maxPEM bounds each of the files with certificates or a key, in bytes. One that
+// has more is cut, and what is missing shows when it is used.
+const maxPEM = 1 << 20
+
 // tls reads the files that the collector is checked by.
 func (c *collector) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.certificate != "" {
-		authorities, err := os.ReadFile(c.certificate)
+		authorities, _, err := regular.Read(c.certificate, maxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
 		}
@@ -97,7 +102,15 @@ func (c *collector) tls() (*tls.Config, error) {
 		}
 	}
 	if c.clientCertificate != "" {
-		pair, err := tls.LoadX509KeyPair(c.clientCertificate, c.clientKey)
+		certificate, _, err := regular.Read(c.clientCertificate, maxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: %w", err)
+		}
+		key, _, err := regular.Read(c.clientKey, maxPEM)
+		if err != nil {
+			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
+		}
+		pair, err := tls.X509KeyPair(certificate, key)
 		if err != nil {
 			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
 		}

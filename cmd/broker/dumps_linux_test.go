@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"syscall"
+	"testing"
+)
+
+func TestTheMemoryOfABrokerIsNoPartOfADump(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	broker := asPod(t, at, os.ModePerm, "--log-level=debug")
+	status := broker.listening()
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", broker.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^Max core file size +0 +0 +bytes`).Match(limits) {
+		t.Errorf("the limits are\n%s", limits)
+	}
+	for _, line := range broker.log() {
+		if line["level"] == "WARN" || line["error"] != nil {
+			t.Errorf("logged %v", line)
+		}
+	}
+	// The metrics of the process come from /proc.
+	if _, metrics := get(t, status, "/metrics"); !regexp.MustCompile(`(?m)^process_open_fds [1-9]`).MatchString(metrics) {
+		t.Error("/metrics has no process_open_fds")
+	}
+	if os.Geteuid() != 0 {
+		return // nobody but root becomes the user of the broker
+	}
+	reader := exec.CommandContext(t.Context(), "cat", fmt.Sprintf("/proc/%d/environ", broker.cmd.Process.Pid))
+	reader.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532, Groups: []uint32{60471}}}
+	if exit := (*exec.ExitError)(nil); !errors.As(reader.Run(), &exit) {
+		t.Error("another process of the broker's user reads its /proc")
+	}
+}
