@@ -2,62 +2,65 @@
 
 package server
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// buffers has memory for requests and replies. What is put back is overwritten,
-// since both have secrets in them.
-var buffers = bufferPool{small: poolOf(smallBuffer), shared: poolOf(sharedBuffer), large: poolOf(largeBuffer)}
+// buffers has memory for what gRPC receives, and for requests and replies. What is put
+// back is overwritten, since all of them have secrets in them.
+//
+// Its sizes are close to each other where clients decide what is asked for: what they
+// send in frames of odd sizes takes little more memory than it has bytes.
+var buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, sharedBuffer, largeBuffer)
 
-// Sizes in bytes of the buffers that are used again.
+// Sizes in bytes of buffers that are used again.
 const (
 	// smallBuffer is for a single small message. gRPC keeps none of half the size.
 	smallBuffer = 2 << 10
-	// sharedBuffer is for the small replies of Exchange that go together.
+	// sharedBuffer is for the small replies of Exchange that go together, and for the
+	// largest frame.
 	sharedBuffer = 16 << 10
-	// largeBuffer is for a message with the largest input, and worthLarge the size of
-	// the smallest message that it is used for.
+	// largeBuffer is for a message with the largest input.
 	largeBuffer = maxInputSize + 80<<10
-	worthLarge  = largeBuffer / 2
 )
 
-type bufferPool struct{ small, shared, large sync.Pool }
-
-func poolOf(size int) sync.Pool {
-	return sync.Pool{New: func() any {
-		buffer := make([]byte, size)
-		return &buffer
-	}}
+type bufferPool struct {
+	sizes []int
+	pools []sync.Pool
 }
 
-// of is the pool of the buffers for size bytes, nil where none is used again.
-func (p *bufferPool) of(size int) *sync.Pool {
-	switch {
-	case size <= smallBuffer:
-		return &p.small
-	case size <= sharedBuffer:
-		return &p.shared
-	case size >= worthLarge && size <= largeBuffer:
-		return &p.large
+func newBufferPool(sizes ...int) *bufferPool {
+	return &bufferPool{sizes, make([]sync.Pool, len(sizes))}
+}
+
+// of is the pool of the buffers for size bytes, nil where none is used again: they
+// would be too large or more than twice as large.
+func (p *bufferPool) of(size int) (pool *sync.Pool, whole int) {
+	i, _ := slices.BinarySearch(p.sizes, size)
+	if i == len(p.sizes) || i > 0 && p.sizes[i] > 2*size {
+		return nil, size
 	}
-	return nil
+	return &p.pools[i], p.sizes[i]
 }
 
 // Get implements mem.BufferPool.
 func (p *bufferPool) Get(size int) *[]byte {
-	pool := p.of(size)
-	if pool == nil {
-		buffer := make([]byte, size)
-		return &buffer
+	pool, whole := p.of(size)
+	if pool != nil {
+		if buffer, ok := pool.Get().(*[]byte); ok {
+			*buffer = (*buffer)[:size]
+			return buffer
+		}
 	}
-	buffer := pool.Get().(*[]byte)
-	*buffer = (*buffer)[:size]
-	return buffer
+	buffer := make([]byte, size, whole)
+	return &buffer
 }
 
 // Put implements mem.BufferPool.
 func (p *bufferPool) Put(buffer *[]byte) {
 	clear(*buffer)
-	if size := cap(*buffer); size == smallBuffer || size == sharedBuffer || size == largeBuffer {
-		p.of(size).Put(buffer)
+	if pool, whole := p.of(cap(*buffer)); pool != nil && whole == cap(*buffer) {
+		pool.Put(buffer)
 	}
 }

@@ -146,6 +146,9 @@ func (c *caller) late(now time.Time, patience time.Duration) []*callerConn {
 // takeStream counts a stream; false where there are too many.
 func (c *caller) takeStream() bool { return take(&c.streams, c.bounds.streams) }
 
+// busy reports whether the caller has half of the calls that it may have.
+func (c *caller) busy() bool { return c.calls.Load() > c.bounds.calls/2 }
+
 func take(count *atomic.Int64, most int64) bool {
 	if count.Add(1) > most {
 		count.Add(-1)

@@ -16,7 +16,6 @@ import (
 type certificateRequest interface {
 	GetProfile() string
 	GetCsr() string
-	GetCaPrivateKey() string
 	GetCaCert() string
 	GetSubject() string
 	GetCrlDistributionPoints() []string
@@ -26,7 +25,7 @@ type certificateRequest interface {
 // DER of the certificate and names the algorithm of its signature. The times
 // are nil where the request has none.
 func (s *Server) signCertificate(c *call, request certificateRequest, notBefore, notAfter *uint64) (der []byte, algorithm string, err error) {
-	if err := checkCertificateSizes(c.op, request); err != nil {
+	if err := checkCertificateSizes(c, request); err != nil {
 		return nil, "", err
 	}
 	name := request.GetProfile()
@@ -58,17 +57,17 @@ func (s *Server) signCertificate(c *call, request certificateRequest, notBefore,
 	return der, policy.SignatureAlgorithmName(), nil
 }
 
-func checkCertificateSizes(op engine.Operation, request certificateRequest) error {
+func checkCertificateSizes(c *call, request certificateRequest) error {
 	for _, field := range []struct {
 		name          string
 		size, largest int
 	}{
 		{"csr", len(request.GetCsr()), maxPEMSize},
-		{"caPrivateKey", len(request.GetCaPrivateKey()), maxPEMSize},
+		{"caPrivateKey", len(c.privateKey), maxPEMSize},
 		{"caCert", len(request.GetCaCert()), maxPEMSize},
 		{"subject", len(request.GetSubject()), maxSubjectSize},
 	} {
-		if err := checkSize(op, field.name, field.size, field.largest); err != nil {
+		if err := checkSize(c.op, field.name, field.size, field.largest); err != nil {
 			return err
 		}
 	}

@@ -26,18 +26,16 @@ func (s *Server) issuer(c *call, policy *profile.CertificatePolicy, request cert
 	}
 	byReference := policy.Keys().ByReference()
 	switch {
-	case byReference && request.GetCaPrivateKey() != "":
+	case byReference && len(c.privateKey) > 0:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caPrivateKey is not empty, expected none: the profile lists the keys that may sign in KeyIds, and the broker has them")
 	case byReference:
 		return s.issuerOfBroker(c, name, policy, certificate)
-	case request.GetCaPrivateKey() == "":
+	case len(c.privateKey) == 0:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caPrivateKey is empty, expected the issuer's private key in PEM, since the profile lists none in KeyIds")
 	case certificate == nil:
 		return engine.Issuer{}, refused(codes.InvalidArgument, c.op, name, "caCert is empty, expected the issuer's certificate in PEM")
 	}
-	text := []byte(request.GetCaPrivateKey())
-	defer clear(text)
-	return issuerOfRequest(c, name, policy, text, certificate)
+	return issuerOfRequest(c, name, policy, c.privateKey, certificate)
 }
 
 // issuerOfRequest reads the private key that came with a request.

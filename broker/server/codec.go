@@ -39,10 +39,14 @@ type envelope struct {
 	// metadata is the metadata of the request as it was on the wire, with the
 	// tag that it has in the reply. Its array may be used again.
 	metadata []byte
+	// privateKey is that of the issuer in a request for a certificate, see
+	// takePrivateKey.
+	privateKey []byte
 }
 
 // read takes a request from the wire. The message may refer to that.
 func (e *envelope) read(wire []byte) error {
+	e.privateKey, wire = takePrivateKey(wire, e.message)
 	if err := unmarshal(wire, e.message); err != nil {
 		return err
 	}

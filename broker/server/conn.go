@@ -95,7 +95,7 @@ func (c *callerConn) turn(wait bool) bool {
 // pass gives the turn to the next connection.
 func (c *callerConn) pass() {
 	if c.reading.CompareAndSwap(true, false) {
-		c.caller.gate.leave()
+		c.caller.gate.leave(c.caller.busy)
 	}
 }
 

@@ -101,7 +101,7 @@ type sentReplies struct {
 // sent keeps what replies hold until they are written. The caller has the lock.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
-		return &buffers
+		return buffers
 	}
 	s := &sentReplies{x, held}
 	if x.unsent.unwritten == nil {

@@ -43,6 +43,8 @@ func exchanged[Request, Reply any, PRequest message[Request], PReply message[Rep
 	requestField := metadataField(PRequest(new(Request)))
 	replyField := metadataField(PReply(new(Reply)))
 	run := func(c *call, wire []byte, request PRequest) (proto.Message, error) {
+		c.privateKey, wire = takePrivateKey(wire, request)
+		defer clear(c.privateKey)
 		if err := unmarshal(wire, request); err != nil {
 			return nil, unreadable(op, request, err)
 		}

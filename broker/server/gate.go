@@ -39,10 +39,19 @@ func (g *gate) enter() bool {
 	return g.turns.Acquire(ctx, 1) == nil
 }
 
-// leave ends a turn.
-func (g *gate) leave() {
+// mostYields is how often a connection that was read lets others go on at most, before
+// the next one is read.
+const mostYields = 64
+
+// leave ends a turn. The calls that were read go first where others wait to be read,
+// and while busy reports that many have been read that have not been replied to: those
+// that can go on do, and those that cannot take no time.
+func (g *gate) leave(busy func() bool) {
 	if g.waiting.Load() > 0 {
-		runtime.Gosched() // the calls that were read go first
+		runtime.Gosched()
+		for n := 1; n < mostYields && busy(); n++ {
+			runtime.Gosched()
+		}
 	}
 	g.turns.Release(1)
 }

@@ -23,6 +23,24 @@ type listener struct {
 	identity
 	made os.FileInfo // the socket file that this listener made
 	from *caller     // who connects, once the socket is served
+	// next is when a connection may be accepted that was not saved up for.
+	next time.Time
+}
+
+// What a caller may connect: acceptBurst at once, and one each acceptTime. A connection
+// takes some hundred microseconds of processor time, which others need as well.
+const (
+	acceptBurst = 256
+	acceptTime  = time.Millisecond
+)
+
+// pace waits until the next connection may be accepted.
+func (l *listener) pace(now time.Time) {
+	if earliest := now.Add(-acceptBurst * acceptTime); l.next.Before(earliest) {
+		l.next = earliest
+	}
+	time.Sleep(l.next.Sub(now))
+	l.next = l.next.Add(acceptTime)
 }
 
 // Accept implements net.Listener; its connections know their caller. One beyond the
@@ -33,6 +51,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+		l.pace(time.Now())
 		made := newCallerConn(conn, l.from, l.identity)
 		if err := conn.SetWriteBuffer(sendBuffer); err == nil && l.from.admit(made) {
 			return made, nil

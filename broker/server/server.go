@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -119,6 +120,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
+		experimental.BufferPool(buffers),
 		grpc.Creds(callerCredentials{}),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(maxMessageSize),

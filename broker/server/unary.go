@@ -38,6 +38,8 @@ type call struct {
 	// that was found: what a span tells.
 	metadata []byte
 	profile  *profile.Compiled
+	// privateKey is the issuer's, where a request for a certificate has one.
+	privateKey []byte
 }
 
 // message is a pointer to T that is a protobuf message.
@@ -84,10 +86,11 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 			}
 		}()
 		c, e := &u.call, &u.envelope
+		defer func() { clear(e.privateKey) }()
 		if err := e.read(wire); err != nil {
 			return unreadable(op, e.message, err)
 		}
-		c.metadata = e.metadata
+		c.metadata, c.privateKey = e.metadata, e.privateKey
 		if err := checkMetadataSize(op, e.metadata); err != nil {
 			return err
 		}
