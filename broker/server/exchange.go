@@ -67,11 +67,13 @@ type exchange struct {
 	wake    chan struct{}
 	writing bool // the reader's own
 
-	// local, quick and broken are the reader's own: replies to the message that it
-	// is busy with, the call that it serves itself, and why it cannot go on.
+	// local, quick, broken and turn are the reader's own: replies to the message that
+	// it is busy with, the call that it serves itself, why it cannot go on, and its turn
+	// of the caller's.
 	local  replies
 	quick  call
 	broken error
+	turn   turn
 	// served is when the last message was served, left how many were since replies
 	// were last sent by the reader, and made how many replies there are to the one
 	// that it is busy with. All are its own.
@@ -90,7 +92,7 @@ func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
 		server: s, stream: stream, ctx: stream.Context(), in: in, from: in.place.conn.caller,
 		ids: map[uint64]*job{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	x.jobs.caller = &x.from.turns
+	x.jobs.caller, x.turn.caller = &x.from.turns, x.from
 	x.open.Store(2)
 	x.changed.L = &x.mu
 	defer context.AfterFunc(x.ctx, func() {

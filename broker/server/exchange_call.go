@@ -59,11 +59,20 @@ func (s *Server) parseCall(wire []byte) (call exchangeCall, err error) {
 	return call, nil
 }
 
-// serve serves the calls of one message. An error ends the stream: what cannot be
-// read has no id to reply to.
+// fieldsPerTurn is how many fields of a message are served before another stream or
+// connection of the caller has its turn.
+const fieldsPerTurn = 256
+
+// serve serves the calls of one message, in turns of the caller's. An error ends the
+// stream: what cannot be read has no id to reply to.
 func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
+	defer x.turn.pass()
 	wire := *message.wire
-	for len(wire) > 0 {
+	for served := 0; len(wire) > 0; served++ {
+		if served%fieldsPerTurn == 0 {
+			x.turn.pass()
+		}
+		x.turn.take()
 		number, kind, n := protowire.ConsumeTag(wire)
 		if n < 0 {
 			return unreadableExchange(protowire.ParseError(n))
@@ -212,6 +221,7 @@ func (x *exchange) submitLocal() {
 // sendLocal sends the reader's own replies, and waits while there are many that
 // the client has not read. It tells why the stream cannot go on.
 func (x *exchange) sendLocal() error {
+	x.turn.pass()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.submitLocal()

@@ -66,6 +66,7 @@ func (x *exchange) hand(j *job) error {
 
 // hold waits until the stream has room for a call.
 func (x *exchange) hold(j *job) error {
+	x.turn.pass()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for x.waiting >= maxWaitingCalls {

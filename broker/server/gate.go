@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// gate lets a few connections of a caller be read at one time, as many as there are
-// processors. So the calls that one connection brought begin before the next one is
-// read, and a caller with many busy connections keeps no more processors busy with
-// reading than one with a few.
+// gate lets a few connections of a caller be read at one time, and messages of its
+// streams be served: one fewer than there are processors, but one. So the calls that one
+// connection brought begin before the next one is read, and a caller with many busy
+// connections leaves a processor to others.
 type gate struct {
 	turns   *semaphore.Weighted
 	waiting atomic.Int32
@@ -54,4 +54,28 @@ func (g *gate) leave(busy func() bool) {
 		}
 	}
 	g.turns.Release(1)
+}
+
+// turn is what a stream has of the gate of its caller.
+type turn struct {
+	caller *caller
+	// taken says that it is, and held that the gate counts it.
+	taken, held bool
+}
+
+// take begins a turn, unless there is one.
+func (t *turn) take() {
+	if t.taken {
+		return
+	}
+	gate := &t.caller.gate
+	t.taken, t.held = true, gate.try() || gate.enter()
+}
+
+// pass ends it. Whoever has to wait for a client passes before.
+func (t *turn) pass() {
+	if t.held {
+		t.caller.gate.leave(t.caller.busy)
+	}
+	t.taken, t.held = false, false
 }
