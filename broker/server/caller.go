@@ -114,6 +114,7 @@ func (c *caller) admit(conn *callerConn) bool {
 		}
 		delete(c.conns, idle)
 	}
+	conn.wide = len(c.conns) < wideConnections
 	c.conns[conn] = struct{}{}
 	c.mu.Unlock()
 	if idle != nil {

@@ -35,6 +35,8 @@ type callerConn struct {
 	write     sync.Mutex
 	writing   atomic.Int64
 	announced bool
+	// wide says that the connection has the window of gRPC, see wideConnections.
+	wide bool
 
 	mu   sync.Mutex
 	gone bool // it is closed
@@ -60,10 +62,10 @@ func (c *callerConn) Write(b []byte) (int, error) {
 		c.write.Unlock()
 		c.writing.Store(0)
 	}()
-	if !c.announced {
-		c.announced = true
+	if !c.announced && !c.wide {
 		b = withCallWindow(b)
 	}
+	c.announced = true
 	return c.UnixConn.Write(b)
 }
 
