@@ -148,8 +148,9 @@ type EncryptData struct {
 	// +kubebuilder:validation:Enum=user-provided;random
 	NonceStrategy string `json:"nonceStrategy"`
 
-	// tagLength is the length of the authentication tag in bits: 96, 104,
-	// 112, 120 or 128.
+	// tagLength is 96, 104, 112, 120 or 128 and has no effect, as in released
+	// brokers: the authentication tag has 128 bits, unless shortTagLength asks
+	// for fewer.
 	// Example: 128.
 	// +optional
 	// +kubebuilder:default=128
@@ -157,6 +158,14 @@ type EncryptData struct {
 	// +kubebuilder:validation:Maximum=128
 	// +kubebuilder:validation:MultipleOf=8
 	TagLength int32 `json:"tagLength,omitempty"`
+
+	// shortTagLength is the length in bits of an authentication tag that is cut:
+	// 96, 104, 112 or 120. Absent, the tag has 128 bits. Brokers decrypt only
+	// what has a tag of this length.
+	// Example: 96.
+	// +optional
+	// +kubebuilder:validation:Enum=96;104;112;120
+	ShortTagLength int32 `json:"shortTagLength,omitempty"`
 
 	// keyIds are the keys of the broker that requests may name; the id * alone
 	// stands for every key. Absent, requests bring their own keys and name none.

@@ -91,7 +91,7 @@ crlDistributionPoints: {rule: patterns, uri: ["http://crl.example.com/*"]}
 allowSHA1Requests: true
 keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000000000000000000000000"}]`) + `
   hashData: {hashAlg: shake-256}
-  encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, keyIds: [{id: a}]}
+  encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, shortTagLength: 96, keyIds: [{id: a}]}
   signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}, keyIds: [{id: "*"}]}
 settings: {cryptoLibrary: native}
 kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
@@ -189,6 +189,10 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		"refuses a short tag": {
 			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 64}}}`,
 			refusal: `spec.api.encryptData.tagLength: Invalid value: 64`,
+		},
+		"refuses a whole tag as a short one": {
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, shortTagLength: 128}}}`,
+			refusal: `spec.api.encryptData.shortTagLength: Unsupported value: 128`,
 		},
 		"refuses encryption that does not say who makes the nonce": {
 			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256}}}`,

@@ -191,7 +191,7 @@ func Decrypt(policy *profile.CipherPolicy, key Cipher, sealed Sealed, additional
 		return nil, err
 	}
 	if len(sealed.Tag) != policy.TagSize() {
-		return nil, inputError("decryptMetadata.tag", "has %d bytes, expected the %d that the profile's TagLength stands for", len(sealed.Tag), policy.TagSize())
+		return nil, inputError("decryptMetadata.tag", "has %d bytes, expected the %d that tags of this profile have", len(sealed.Tag), policy.TagSize())
 	}
 	plaintext, err := key.Open(sealed.Nonce, sealed.Ciphertext, sealed.Tag, additional)
 	if errors.Is(err, ErrAuthentication) {

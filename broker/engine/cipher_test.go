@@ -74,9 +74,12 @@ var gcmAnswers = map[int]struct{ ciphertext, tag string }{
 
 func TestEncryptionHasThePublishedResults(t *testing.T) {
 	for size, want := range gcmAnswers {
-		for _, tagLength := range []int{96, 104, 112, 120, 128} {
-			t.Run(fmt.Sprintf("AES-%d with a tag of %d bits", size, tagLength), func(t *testing.T) {
-				policy := cipherPolicy(t, fmt.Sprintf("KeySize: %d", size), fmt.Sprintf("TagLength: %d", tagLength))
+		for line, tagLength := range map[string]int{
+			"TagLength: 96": 128, "TagLength: 112": 128, "TagLength: 128": 128, // as in released brokers
+			"ShortTagLength: 96": 96, "ShortTagLength: 104": 104, "ShortTagLength: 112": 112, "ShortTagLength: 120": 120,
+		} {
+			t.Run(fmt.Sprintf("AES-%d with %s", size, line), func(t *testing.T) {
+				policy := cipherPolicy(t, fmt.Sprintf("KeySize: %d", size), line)
 				key := aesKey(t, unhex(t, gcmKey)[:size/8])
 				sealed, err := engine.Encrypt(policy, key, unhex(t, gcmNonce), unhex(t, gcmPlain), unhex(t, gcmAAD))
 				if err != nil {
@@ -98,7 +101,7 @@ func TestEncryptionHasThePublishedResults(t *testing.T) {
 }
 
 func TestTheBrokersNonceIsAnotherEachTime(t *testing.T) {
-	policy := cipherPolicy(t, "KeySize: 256", "NonceStrategy: random", "TagLength: 96")
+	policy := cipherPolicy(t, "KeySize: 256", "NonceStrategy: random", "ShortTagLength: 96")
 	key := aesKey(t, make([]byte, 32))
 	seen := map[string]bool{}
 	for range 1000 {
@@ -121,7 +124,7 @@ func TestTheBrokersNonceIsAnotherEachTime(t *testing.T) {
 }
 
 func TestWhatIsNotAuthenticIsRefusedWithoutSayingWhy(t *testing.T) {
-	policy := cipherPolicy(t, "KeySize: 128", "TagLength: 96")
+	policy := cipherPolicy(t, "KeySize: 128", "ShortTagLength: 96")
 	key := aesKey(t, make([]byte, 16))
 	nonce := make([]byte, engine.NonceSize)
 	good, err := engine.Encrypt(policy, key, nonce, []byte("plain"), []byte("aad"))
@@ -191,11 +194,11 @@ func TestInputThatDoesNotFitThePolicyIsRefused(t *testing.T) {
 		"no tag": {func() error {
 			_, err := engine.Decrypt(given, key, engine.Sealed{Nonce: nonce}, nil)
 			return err
-		}, "decryptMetadata.tag has 0 bytes, expected the 16 that the profile's TagLength stands for"},
+		}, "decryptMetadata.tag has 0 bytes, expected the 16 that tags of this profile have"},
 		"a tag that was cut": {func() error {
 			_, err := engine.Decrypt(given, key, engine.Sealed{Nonce: nonce, Tag: make([]byte, 12)}, nil)
 			return err
-		}, "decryptMetadata.tag has 12 bytes, expected the 16 that the profile's TagLength stands for"},
+		}, "decryptMetadata.tag has 12 bytes, expected the 16 that tags of this profile have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.do()
@@ -234,7 +237,11 @@ func FuzzDecryptUndoesEncrypt(f *testing.F) {
 	f.Add([]byte{}, []byte{}, make([]byte, 12), uint8(2), uint8(4))
 	f.Add(bytes.Repeat([]byte{0xff}, 100), []byte{0}, bytes.Repeat([]byte{0xff}, 12), uint8(1), uint8(2))
 	f.Fuzz(func(t *testing.T, plain, aad, nonce []byte, size, tag uint8) {
-		policy := cipherPolicy(t, fmt.Sprintf("KeySize: %d", 128+64*int(size%3)), fmt.Sprintf("TagLength: %d", 96+8*int(tag%5)))
+		lines := []string{fmt.Sprintf("KeySize: %d", 128+64*int(size%3))}
+		if cut := int(tag % 5); cut > 0 {
+			lines = append(lines, fmt.Sprintf("ShortTagLength: %d", 128-8*cut))
+		}
+		policy := cipherPolicy(t, lines...)
 		key := aesKey(t, bytes.Repeat([]byte{9}, policy.KeySize()))
 		sealed, err := engine.Encrypt(policy, key, nonce, plain, aad)
 		if (err == nil) != (len(nonce) == engine.NonceSize) {

@@ -2,7 +2,10 @@
 
 package profile
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // CipherPolicy is what a profile says about EncryptData and DecryptData. The
 // algorithm is AES-GCM (NIST SP 800-38D).
@@ -13,8 +16,13 @@ type CipherPolicy struct {
 	keys        *KeyPolicy
 }
 
-// defaultTagLength is the whole tag of AES-GCM, in bits.
-const defaultTagLength = 128
+// wholeTagLength is that of AES-GCM, in bits.
+const wholeTagLength = 128
+
+// TagBits is the length of the authentication tag in bits. Released brokers make
+// and take whole tags whatever TagLength says, and what they encrypted has to be
+// decrypted here.
+func (e *EncryptData) TagBits() int { return cmp.Or(e.ShortTagLength, wholeTagLength) }
 
 // Algorithm is the algorithm's name as profiles and replies have it.
 func (c *CipherPolicy) Algorithm() string { return "aes-gcm" }
@@ -37,13 +45,9 @@ func compileCipher(e *EncryptData, o compileOptions) *CipherPolicy {
 	if e == nil {
 		return nil
 	}
-	tagLength := e.TagLength
-	if tagLength == 0 {
-		tagLength = defaultTagLength
-	}
 	return &CipherPolicy{
 		keySize:     e.KeySize / 8,
-		tagSize:     tagLength / 8,
+		tagSize:     e.TagBits() / 8,
 		randomNonce: strings.EqualFold(e.NonceStrategy, "random"),
 		keys:        compileKeyIDs(e.KeyIDs, o.manager),
 	}

@@ -29,9 +29,11 @@ func TestThePolicyOfEncryption(t *testing.T) {
 		key, tag    int
 		randomNonce bool
 	}{
-		"as little as can be said":  {"EncryptAlg: aes-gcm, KeySize: 128", 16, 16, false},
-		"as released brokers write": {"EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: user-provided, TagLength: 96", 24, 12, false},
-		"the broker's own nonce":    {"EncryptAlg: AES-GCM, KeySize: 256, NonceStrategy: RANDOM, TagLength: 104", 32, 13, true},
+		"as little as can be said":                   {"EncryptAlg: aes-gcm, KeySize: 128", 16, 16, false},
+		"as released brokers write":                  {"EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: user-provided, TagLength: 96", 24, 16, false},
+		"a tag that is cut":                          {"EncryptAlg: aes-gcm, KeySize: 192, ShortTagLength: 96", 24, 12, false},
+		"a tag that is cut, whatever TagLength says": {"EncryptAlg: aes-gcm, KeySize: 192, TagLength: 128, ShortTagLength: 112", 24, 14, false},
+		"the broker's own nonce":                     {"EncryptAlg: AES-GCM, KeySize: 256, NonceStrategy: RANDOM, ShortTagLength: 104", 32, 13, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := compiled(t, "- Name: P\n  API: {EncryptData: {"+c.api+"}}\n")

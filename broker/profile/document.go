@@ -130,9 +130,12 @@ type EncryptData struct {
 	KeySize int `yaml:"KeySize"`
 	// NonceStrategy is "user-provided" or "random".
 	NonceStrategy string `yaml:"NonceStrategy,omitempty"`
-	// TagLength is in bits.
-	TagLength int     `yaml:"TagLength,omitempty"`
-	KeyIDs    []KeyID `yaml:"KeyIds,omitempty"`
+	// TagLength is in bits and has no effect, as in released brokers.
+	TagLength int `yaml:"TagLength,omitempty"`
+	// ShortTagLength is the length of a tag that is cut, in bits. Absent, the tag
+	// is whole.
+	ShortTagLength int     `yaml:"ShortTagLength,omitempty"`
+	KeyIDs         []KeyID `yaml:"KeyIds,omitempty"`
 }
 
 // SignData is the policy of SignData and VerifyData.

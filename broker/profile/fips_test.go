@@ -38,6 +38,7 @@ func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 		"a nonce of the caller is not":         {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: user-provided}", map[string]string{"EncryptData": givenNonce, "DecryptData": ""}},
 		"nor where nothing is said of it":      {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}", map[string]string{"EncryptData": givenNonce, "DecryptData": ""}},
 		"a nonce of the broker is":             {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: Random}", map[string]string{"EncryptData": "", "DecryptData": ""}},
+		"a tag that is cut is":                 {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: random, ShortTagLength: 96}", map[string]string{"EncryptData": "", "DecryptData": ""}},
 		"signatures of FIPS 186-5 are":         {"SignData: {SignAlg: rsa-pss, HashAlg: sha3-256}", map[string]string{"SignData": "", "VerifyData": ""}},
 		"Ed25519 is one of them":               {"SignData: {SignAlg: ed25519}", map[string]string{"SignData": "", "VerifyData": ""}},
 		"short RSA keys are not":               {"SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {" + size("RSA", 3072) + "}, Subject: {" + size("RSA", 1024) + "}}}", map[string]string{"SignData": "", "VerifyData": shortRSA}},

@@ -15,9 +15,9 @@ const (
 
 	// NewestFormatVersion is the newest version of the field table this
 	// package reads. Version 0 is the released format, version 1 adds KeyIds,
-	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests, Audit,
-	// NonceStrategy "random" and the signature algorithms rsa-pss, ed25519 and
-	// ml-dsa.
+	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests,
+	// ShortTagLength, Audit, NonceStrategy "random" and the signature algorithms
+	// rsa-pss, ed25519 and ml-dsa.
 	NewestFormatVersion = 1
 
 	// maxNodes bounds the values read from one file, each alias counted as

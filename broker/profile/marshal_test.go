@@ -71,6 +71,7 @@ func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
 		"Ed25519 signatures":              {API: profile.API{SignData: &profile.SignData{SignAlg: "ed25519"}}},
 		"ML-DSA signatures":               {API: profile.API{SignData: &profile.SignData{SignAlg: "ml-dsa-44"}}},
 		"a nonce of the broker":           {API: profile.API{EncryptData: &profile.EncryptData{NonceStrategy: "Random"}}},
+		"a tag that is cut":               {API: profile.API{EncryptData: &profile.EncryptData{ShortTagLength: 96}}},
 		"sizes of Ed25519 in certificate": {API: profile.API{SignCertificate: &profile.SignCertificate{KeyConstraints: ed25519}}},
 		"sizes of Ed25519 in signatures":  {API: profile.API{SignData: &profile.SignData{KeyConstraints: ed25519}}},
 	} {

@@ -26,7 +26,9 @@ type Strength struct {
 // weakest operation.
 //
 // A digest counts by its resistance to collisions (table 3), which is what
-// signatures need and the worst that a user of HashData may need.
+// signatures need and the worst that a user of HashData may need. A tag that is
+// cut counts by its length: so many bits are to be guessed for a forgery (NIST SP
+// 800-38D, appendix B). A whole one counts as its key does in table 2.
 func StrengthOf(p *Profile) []Strength {
 	var all []Strength
 	add := func(operation string, parts ...Strength) {
@@ -45,9 +47,12 @@ func StrengthOf(p *Profile) []Strength {
 		add("SignCertificate", parts...)
 	}
 	if e := p.API.EncryptData; e != nil {
-		aes := Strength{Bits: e.KeySize, Limit: fmt.Sprintf("AES-%d", e.KeySize)}
-		add("EncryptData", aes)
-		add("DecryptData", aes)
+		parts := []Strength{{Bits: e.KeySize, Limit: fmt.Sprintf("AES-%d", e.KeySize)}}
+		if tag := e.TagBits(); tag < wholeTagLength {
+			parts = append(parts, Strength{Bits: tag, Limit: fmt.Sprintf("tags of %d bits", tag)})
+		}
+		add("EncryptData", parts...)
+		add("DecryptData", parts...)
 	}
 	if s := p.API.SignData; s != nil {
 		policy := compileSignature(s, compileOptions{})

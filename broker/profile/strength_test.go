@@ -47,6 +47,8 @@ func TestTheStrengthOfAProfileIsThatOfTheWeakestItAllows(t *testing.T) {
 		"AES-128":                           {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}", "EncryptData 128 AES-128, DecryptData 128 AES-128"},
 		"AES-192":                           {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 192}", "EncryptData 192 AES-192, DecryptData 192 AES-192"},
 		"AES-256":                           {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}", "EncryptData 256 AES-256, DecryptData 256 AES-256"},
+		"a tag that is cut":                 {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, ShortTagLength: 96}", "EncryptData 96 tags of 96 bits, DecryptData 96 tags of 96 bits"},
+		"a TagLength without effect":        {"EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, TagLength: 96}", "EncryptData 256 AES-256, DecryptData 256 AES-256"},
 		"RSA without limits":                {"SignData: {SignAlg: rsa, HashAlg: sha-512}", "SignData 112 RSA keys of 2048 bits, VerifyData 112 RSA keys of 2048 bits"},
 		"ECDSA without limits":              {"SignData: {SignAlg: ecdsa, HashAlg: sha-256}", "SignData 112 ECDSA keys of 224 bits, VerifyData 112 ECDSA keys of 224 bits"},
 		"Ed25519":                           {"SignData: {SignAlg: ed25519}", "SignData 128 Ed25519, VerifyData 128 Ed25519"},

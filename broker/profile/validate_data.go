@@ -16,6 +16,7 @@ func (v validator) encryptData(at place, e *EncryptData) {
 		v.enum(at.field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
 	}
 	v.number(at.field("TagLength"), at, e.TagLength, tagLengths, false)
+	v.number(at.field("ShortTagLength"), at, e.ShortTagLength, shortTagLengths, false)
 	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
 	for i := range e.KeyIDs {
 		where := at.field("KeyIds").index(i)

@@ -25,7 +25,7 @@ func (a *API) ours() bool {
 			return true
 		}
 	}
-	if e := a.EncryptData; e != nil && (len(e.KeyIDs) > 0 || strings.EqualFold(e.NonceStrategy, "random")) {
+	if e := a.EncryptData; e != nil && (len(e.KeyIDs) > 0 || e.ShortTagLength != 0 || strings.EqualFold(e.NonceStrategy, "random")) {
 		return true
 	}
 	if s := a.SignData; s != nil && (len(s.KeyIDs) > 0 || newSignAlgorithm(s.SignAlg) || s.KeyConstraints.ours()) {

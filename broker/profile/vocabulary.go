@@ -39,7 +39,8 @@ var (
 	encryptKeySizes   = []int{128, 192, 256}
 	nonceStrategies   = []string{"user-provided", "random"}
 	// The tag lengths of AES-GCM in bits that SP 800-38D allows without reserve.
-	tagLengths = []int{96, 104, 112, 120, 128}
+	tagLengths      = []int{96, 104, 112, 120, wholeTagLength}
+	shortTagLengths = tagLengths[:len(tagLengths)-1]
 
 	auditLevels = []string{"none", "sampled", "sensitive", "all"}
 )

@@ -8,10 +8,11 @@ import (
 )
 
 // Warnings are about profiles that are served although something in them can
-// never succeed, such as keys that no key can be or records that nobody writes,
-// or does something else than with brokers before. They have the form of problems, sorted by position, and take nothing out of service,
-// since released brokers serve such profiles as well. The caller must not change
-// them.
+// never succeed or has no effect, such as keys that no key can be, records that
+// nobody writes or a length that tags do not have, or does something else than
+// with brokers before. They have the form of problems, sorted by position, and
+// take nothing out of service, since released brokers serve such profiles as well.
+// The caller must not change them.
 func (s *Set) Warnings() Problems { return s.warnings }
 
 // warnings looks for them in the profiles that are valid.
@@ -40,6 +41,7 @@ func (w warner) profile(at place, p *Profile, manager *KMS) {
 	}
 	if e := p.API.EncryptData; e != nil {
 		operation := api.field("EncryptData")
+		w.tag(operation, e)
 		w.external(operation, e.KeyIDs, manager)
 		w.unlisted(operation, e.KeyIDs, p, manager)
 	}
@@ -93,6 +95,13 @@ func (w warner) curves(at place, constraints KeyConstraints) {
 }
 
 func (s KeySize) includes(bits int) bool { return s.MinKeySize <= bits && bits <= s.MaxKeySize }
+
+// tag warns of a TagLength that tags do not have.
+func (w warner) tag(at place, e *EncryptData) {
+	if e.TagLength != 0 && e.TagLength < wholeTagLength {
+		w.add(at.field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
+	}
+}
 
 // external warns of lists of keys that are with a key manager. An operation with
 // such a list takes no others.

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
 
-func TestWhatCanNeverSucceedOrHasChangedIsServedWithAWarning(t *testing.T) {
+func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testing.T) {
 	const unlisted = `is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`
 	const keys = "      KeyConstraints:\n        Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}\n"
 	tests := map[string]struct {
@@ -48,6 +48,14 @@ func TestWhatCanNeverSucceedOrHasChangedIsServedWithAWarning(t *testing.T) {
 		"records that nobody writes and no call waits for": {
 			file: hash("  Audit: {Level: sampled}\n"),
 			want: []string{`Profiles.yaml:5:18: profile "P": Audit.Level: is "sampled", but brokers of this version write no audit records, so that no call of the profile is recorded`},
+		},
+		"a length that tags do not have": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96}\n",
+			want: []string{`Profiles.yaml:3:65: profile "P": API.EncryptData.TagLength: is 96 and has no effect, as in released brokers: tags have 128 bits; ShortTagLength asks for shorter ones`},
+		},
+		"a length that tags do not have beside the one that they have": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96, ShortTagLength: 112, KeyIds: [{Id: \"*\"}]}\n",
+			want: []string{`Profiles.yaml:3:65: profile "P": API.EncryptData.TagLength: is 96 and has no effect, as in released brokers: tags have 112 bits; ShortTagLength asks for shorter ones`},
 		},
 		"keys of a key manager that cannot be reached": {
 			file: "KMS: {Client: vault}\nProfiles:\n- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: k}]}\n",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -169,6 +170,48 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 	}
 }
 
+// The answers are those of the test cases 4, 10 and 16 of McGrew and Viega; the
+// profiles have what the catalogue of released brokers says of their tags.
+func TestWhatReleasedBrokersEncryptIsTheSameHere(t *testing.T) {
+	const whole = "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308"
+	conn := connect(t, start(t, `
+- Name: "128"
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, NonceStrategy: user-provided, TagLength: 96}}
+- Name: "192"
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: user-provided, TagLength: 112}}
+- Name: "256"
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 128}}
+`).socket(""))
+	for name, answer := range map[string]struct{ ciphertext, tag string }{
+		"128": {gcmCiphertext, gcmTag},
+		"192": {
+			unhex("3980ca0b3c00e841eb06fac4872a2757859e1ceaa6efd984628593b40ca1e19c7d773d00c144c525ac619d18c84a3f4718e2448b2fe324d9ccda2710"),
+			unhex("2519498e80f1478f37ba55bd6d27618c"),
+		},
+		"256": {
+			unhex("522dc1f099567d07f47f37a32a84427d643a8cdcbfe5c0c97598a2bd2555d1aa8cb08e48590dbb3da7b08b1056828838c5f61e6393ba7a0abcc9f662"),
+			unhex("76fc6ece0f4e1768cddf8853bb2d551b"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			size, err := strconv.Atoi(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := raw(unhex(whole)[:size/8])
+			nonce := message{}.text(cipherNonce, gcmNonce).text(cipherAAD, gcmAAD)
+			sealed := ask(t, conn, methodEncrypt, message{}.text(dataProfile, name).bytes(dataKey, key).text(dataText, gcmPlaintext).bytes(dataCipherMetadata, nonce))
+			if sealed[replyCiphertext] != answer.ciphertext || !strings.HasSuffix(sealed[replyCipherMetadata], string(message{}.text(sealedTag, answer.tag))) {
+				t.Errorf("encrypted to %x with %x", sealed[replyCiphertext], sealed[replyCipherMetadata])
+			}
+			opened := ask(t, conn, methodDecrypt, message{}.text(dataProfile, name).bytes(dataKey, key).text(dataText, answer.ciphertext).bytes(dataCipherMetadata, nonce.text(cipherTag, answer.tag)))
+			if opened[1] != gcmPlaintext {
+				t.Errorf("decrypted to %x", opened[1])
+			}
+		})
+	}
+}
+
 func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 	decryption := func(profile string, key message, nonce, ciphertext, tag string) message {
 		return message{}.text(dataProfile, profile).bytes(dataKey, key).text(dataText, ciphertext).
@@ -185,8 +228,8 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"another nonce":               {decryption("P", raw(gcmKey), strings.Repeat("n", 12), gcmCiphertext, gcmTag), codes.InvalidArgument, notAuthentic},
 		"another ciphertext":          {decryption("P", raw(gcmKey), gcmNonce, gcmPlaintext, gcmTag), codes.InvalidArgument, notAuthentic},
 		"another tag":                 {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmKey), codes.InvalidArgument, notAuthentic},
-		"no tag":                      {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, ""), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.tag has 0 bytes, expected the 16 that the profile's TagLength stands for`},
-		"a tag that was cut":          {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag[:12]), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.tag has 12 bytes, expected the 16 that the profile's TagLength stands for`},
+		"no tag":                      {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, ""), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.tag has 0 bytes, expected the 16 that tags of this profile have`},
+		"a tag that was cut":          {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag[:12]), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.tag has 12 bytes, expected the 16 that tags of this profile have`},
 		"a tag above the limit":       {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, strings.Repeat("t", 33)), codes.InvalidArgument, "DecryptData: decryptMetadata.tag has 33 bytes, expected at most 32"},
 		"no nonce":                    {decryption("P", raw(gcmKey), "", gcmCiphertext, gcmTag), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.nonce has 0 bytes, expected 12`},
 		"too large a ciphertext":      {decryption("P", raw(gcmKey), gcmNonce, strings.Repeat("c", 1<<20+1), gcmTag), codes.InvalidArgument, "DecryptData: ciphertext has 1048577 bytes, expected at most 1048576"},

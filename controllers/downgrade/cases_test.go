@@ -44,7 +44,7 @@ API:
       Email: ["*@shop.example"]
     CRLDistributionPoints: {Rule: patterns, URI: ["http://crl.shop.example/*"]}
     KeyIds: [{Id: ca-1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000001"}]
-  EncryptData: {EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: random, TagLength: 120, KeyIds: [{Id: k1}]}
+  EncryptData: {EncryptAlg: aes-gcm, KeySize: 192, NonceStrategy: random, TagLength: 120, ShortTagLength: 120, KeyIds: [{Id: k1}]}
   SignData:
     SigningMode: hybrid
     SignAlg: ecdsa+ml-dsa-65
@@ -398,16 +398,17 @@ var cases = map[string]comparing{
 		},
 	},
 
-	"a longer key and a longer tag": {change: func(p *profile.Profile) { p.API.EncryptData.KeySize, p.API.EncryptData.TagLength = 256, 0 }},
+	"a longer key and a longer tag": {change: func(p *profile.Profile) { p.API.EncryptData.KeySize, p.API.EncryptData.ShortTagLength = 256, 0 }},
 	"a shorter key": {
 		change: func(p *profile.Profile) { p.API.EncryptData.KeySize = 128 },
 		weaker: map[string]string{"API.EncryptData.KeySize": "the key has 128 bits, it had 192"},
 	},
 	"a shorter tag": {
-		base:   func(p *profile.Profile) { p.API.EncryptData.TagLength = 0 },
-		change: func(p *profile.Profile) { p.API.EncryptData.TagLength = 96 },
-		weaker: map[string]string{"API.EncryptData.TagLength": "the authentication tag has 96 bits, it had 128"},
+		base:   func(p *profile.Profile) { p.API.EncryptData.ShortTagLength = 0 },
+		change: func(p *profile.Profile) { p.API.EncryptData.ShortTagLength = 96 },
+		weaker: map[string]string{"API.EncryptData.ShortTagLength": "the authentication tag has 96 bits, it had 128"},
 	},
+	"another TagLength, which has no effect": {change: func(p *profile.Profile) { p.API.EncryptData.TagLength = 96 }},
 	"a caller's nonce": {
 		change: func(p *profile.Profile) { p.API.EncryptData.NonceStrategy = "" },
 		weaker: map[string]string{

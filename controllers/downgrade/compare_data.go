@@ -37,7 +37,7 @@ func (c *comparison) cipher(before, after *profile.EncryptData) {
 	if old == "random" && new != old {
 		c.add(at+"NonceStrategy", old, new, "the caller makes the nonce and may use one twice, which gives away what is encrypted; the broker made it")
 	}
-	c.shorter(at+"TagLength", "the authentication tag", tagLength(before), tagLength(after))
+	c.shorter(at+"ShortTagLength", "the authentication tag", before.TagBits(), after.TagBits())
 	c.keyIDs(at+"KeyIds", before.KeyIDs, after.KeyIDs)
 }
 
@@ -52,14 +52,6 @@ func nonceStrategy(e *profile.EncryptData) string {
 		return "user-provided"
 	}
 	return strings.ToLower(e.NonceStrategy)
-}
-
-// tagLength is that of AES-GCM, whole where it is not said.
-func tagLength(e *profile.EncryptData) int {
-	if e.TagLength == 0 {
-		return 128
-	}
-	return e.TagLength
 }
 
 func (c *comparison) signature(before, after *profile.SignData) {

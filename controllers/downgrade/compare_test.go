@@ -55,6 +55,7 @@ var neutral = map[string]string{
 	"Name":                              "profiles of one name are compared",
 	"Settings.CryptoLibrary":            "has one value so far; compared for when it has two",
 	"API.EncryptData.EncryptAlg":        "has one value so far; compared for when it has two",
+	"API.EncryptData.TagLength":         "has no effect",
 	"API.SignData.SignatureFormat":      "how a signature is written does not change who can forge it",
 	"API.SignCertificate.KeyIds.Id":     "judged as a list",
 	"API.EncryptData.KeyIds.Id":         "judged as a list",

@@ -125,11 +125,12 @@ func encryptData(e *v1alpha1.EncryptData) *profile.EncryptData {
 		return nil
 	}
 	return &profile.EncryptData{
-		EncryptAlg:    e.EncryptAlg,
-		KeySize:       int(e.KeySize),
-		NonceStrategy: e.NonceStrategy,
-		TagLength:     int(e.TagLength),
-		KeyIDs:        keyIDs(e.KeyIDs),
+		EncryptAlg:     e.EncryptAlg,
+		KeySize:        int(e.KeySize),
+		NonceStrategy:  e.NonceStrategy,
+		TagLength:      int(e.TagLength),
+		ShortTagLength: int(e.ShortTagLength),
+		KeyIDs:         keyIDs(e.KeyIDs),
 	}
 }
 

@@ -45,10 +45,13 @@ func (p *profileSet) add(name, api, value string, known bool) (string, []refusal
 	return name, []refusal{{"profiles do not have " + value, sayingUnserved}}
 }
 
+// wholeTagSize is that of a tag of AES-GCM that is not cut, in bits.
+const wholeTagSize = 128
+
 var (
 	hashAlgorithms      = []string{"sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128", "shake-256"}
 	signatureHashes     = []string{"sha-256", "sha-384", "sha-512", "sha3-256", "sha3-384", "sha3-512"}
-	tagSizes            = []int{96, 104, 112, 120, 128}
+	shortTagSizes       = []int{96, 104, 112, 120}
 	postQuantumSigning  = []string{"ml-dsa-44", "ml-dsa-65", "ml-dsa-87"}
 	signingWithNoDigest = append([]string{"ed25519"}, postQuantumSigning...)
 )
@@ -59,9 +62,12 @@ func (p *profileSet) hash(algorithm string) (string, []refusal) {
 }
 
 func (p *profileSet) cipher(keySize, tagSize int) (string, []refusal) {
-	return p.add(fmt.Sprintf("aes-gcm-%d-%d", keySize, tagSize),
-		fmt.Sprintf("EncryptData: {EncryptAlg: aes-gcm, KeySize: %d, TagLength: %d}", keySize, tagSize),
-		fmt.Sprintf("TagLength %d", tagSize), slices.Contains(tagSizes, tagSize))
+	name, api := fmt.Sprintf("aes-gcm-%d-%d", keySize, tagSize), fmt.Sprintf("EncryptAlg: aes-gcm, KeySize: %d", keySize)
+	if tagSize == wholeTagSize {
+		return p.add(name, "EncryptData: {"+api+"}", "", true)
+	}
+	return p.add(name, fmt.Sprintf("EncryptData: {%s, ShortTagLength: %d}", api, tagSize),
+		fmt.Sprintf("ShortTagLength %d", tagSize), slices.Contains(shortTagSizes, tagSize))
 }
 
 // signature notes a profile with the widest limits on the size of keys: vectors
