@@ -11,14 +11,25 @@ import (
 )
 
 // secretKey is the key of an encryption, by the flags that name it.
-type secretKey struct{ id, raw, key, file string }
+type secretKey struct {
+	id, raw, key, file string
+	// kind is what key is, as command lines took it before they had the others.
+	kind *choice
+}
+
+// The values of --keySource.
+const (
+	kindRaw   = "raw"
+	kindKeyID = "key-id"
+)
 
 func secretKeyFlags(cmd *cobra.Command) *secretKey {
 	k := &secretKey{}
 	cmd.Flags().StringVar(&k.id, "keyId", "", "id of a key that the broker has")
 	cmd.Flags().StringVar(&k.file, "key-file", "", "file with the key in hexadecimal digits, - for standard input")
 	cmd.Flags().StringVar(&k.raw, "keyRaw", "", "the key in hexadecimal digits; everybody who lists processes sees it")
-	cmd.Flags().StringVar(&k.key, "key", "", "the same as --keyRaw")
+	cmd.Flags().StringVar(&k.key, "key", "", "the same as --keyRaw, or as --keyId with --keySource key-id")
+	k.kind = choiceFlag(cmd, "keySource", "", "what --key is: raw or key-id", kindRaw, kindKeyID)
 	return k
 }
 
@@ -27,10 +38,15 @@ func (k *secretKey) source(in *inputs) (*v1.KeySource, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch name {
-	case "keyId":
+	if in.cmd.Flags().Changed("keySource") && name != "key" {
+		return nil, usagef("found --keySource and --%s, expected --key beside --keySource", name)
+	}
+	switch {
+	case name == "keyId":
 		return keyByID(k.id), nil
-	case "key-file":
+	case name == "key" && k.kind.value == kindKeyID:
+		return keyByID(k.key), nil
+	case name == "key-file":
 		text, err := in.read("the key", k.file, maxKeyFile)
 		if err != nil {
 			return nil, err
