@@ -57,12 +57,15 @@ type received struct {
 	DER         []byte
 	Ciphertext  []byte
 	Tag         []byte
+	WholeTag    []byte
 	Opened      []byte
 	OpenedByID  bool
 	KeyID       string
 	Deprecation map[string]any
 	Benchmark   string
 	Refusals    map[string]refusal
+
+	ServedAfterRefusals string
 }
 
 type refusal struct {
@@ -72,7 +75,9 @@ type refusal struct {
 
 const serving = 1 // grpc.health.v1.HealthCheckResponse.ServingStatus
 
-const deprecatedProfile = `
+const furtherProfiles = `
+- Name: Tags as released
+  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: user-provided, TagLength: 96}}
 - Name: Old
   API: {HashData: {HashAlg: sha-256}}
   Deprecation: {ReplacedBy: Default, Reason: shorter than others}
@@ -86,7 +91,7 @@ const ordersProfile = `
 
 func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 	sent, issuer := prepare(t)
-	b := start(t, string(catalogue.Profiles)+deprecatedProfile+ordersProfile, map[string][]byte{"orders.bin": sent.Key}, "--development-service")
+	b := start(t, string(catalogue.Profiles)+furtherProfiles+ordersProfile, map[string][]byte{"orders.bin": sent.Key}, "--development-service")
 	var got received
 	b.scenario(sent, &got)
 
@@ -116,11 +121,17 @@ func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 	if want := gcm.Seal(nil, sent.Nonce, sent.Input, sent.AAD); !bytes.Equal(append(got.Ciphertext, got.Tag...), want) {
 		t.Errorf("ciphertext %x and tag %x, want %x", got.Ciphertext, got.Tag, want)
 	}
+	if !bytes.Equal(got.WholeTag, got.Tag) {
+		t.Errorf("with TagLength 96 the tag is %x, want %x", got.WholeTag, got.Tag)
+	}
 	if !bytes.Equal(got.Opened, sent.Input) || !got.OpenedByID || got.KeyID != "orders" {
 		t.Errorf("decrypted %q; with the key %q: %t", got.Opened, got.KeyID, got.OpenedByID)
 	}
 	if !strings.HasPrefix(got.Benchmark, `{"results":[{"name":"HashData/sha-256","avgTime":`) {
 		t.Errorf("benchmark %s", got.Benchmark)
+	}
+	if got.ServedAfterRefusals != got.Hex {
+		t.Errorf("after calls that were refused the hash is %s, want %s", got.ServedAfterRefusals, got.Hex)
 	}
 	want := map[string]refusal{
 		"profile":   {3, `HashData with profile "Nobody's": no profile of this name is served`},
@@ -138,7 +149,7 @@ func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 
 func TestTheReleasedJavaScriptClientLearnsThatThereIsNoDevelopmentService(t *testing.T) {
 	sent, _ := prepare(t)
-	b := start(t, string(catalogue.Profiles)+deprecatedProfile+ordersProfile, map[string][]byte{"orders.bin": sent.Key})
+	b := start(t, string(catalogue.Profiles)+furtherProfiles+ordersProfile, map[string][]byte{"orders.bin": sent.Key})
 	var got received
 	if b.scenario(sent, &got); got.Benchmark != `{"code":12}` {
 		t.Errorf("benchmark %s, want the code 12 (UNIMPLEMENTED)", got.Benchmark)

@@ -73,6 +73,7 @@ const large = Buffer.alloc(1 << 20, 7);
 
 const hex = await hash("Default", HashDataOutputFormat.HEX, input);
 const sealed = await encrypt(raw, input);
+const whole = await encrypt(raw, input, { profile: "Tags as released" });
 const orders = { keyId: "orders" };
 const byId = await encrypt(orders, large, { profile: "Orders" });
 const benchmark = await client.benchmarkData({ metadata }).then(
@@ -91,6 +92,12 @@ const deprecated = await hash("Old", HashDataOutputFormat.HEX, input);
 const tampered = Buffer.from(sealed.cipherMetadata.tag);
 tampered[0] ^= 1;
 
+// More calls that fail than the client's circuit breaker bears of those that it
+// counts.
+for (let i = 0; i < 10; i++) {
+  await refusal(hash("Nobody's", HashDataOutputFormat.HEX, input));
+}
+
 console.log(
   JSON.stringify({
     health: (await client.healthData()).status,
@@ -104,6 +111,8 @@ console.log(
     der: base64(der.der),
     ciphertext: base64(sealed.ciphertext),
     tag: base64(sealed.cipherMetadata.tag),
+    wholeTag: base64(whole.cipherMetadata.tag),
+    servedAfterRefusals: (await hash("Default", HashDataOutputFormat.HEX, input)).hashValueHex,
     opened: base64((await decrypt(raw, sealed)).plaintext),
     openedById: base64((await decrypt(orders, byId, undefined, "Orders")).plaintext) === base64(large),
     keyId: byId.cipherMetadata.keyId,
