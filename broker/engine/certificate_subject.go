@@ -49,7 +49,8 @@ func checkCommonName(policy *profile.NamePolicy, field string, value asn1.RawVal
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return inputError(field, "has the common name %s with a control character, expected none", quote(text, 256))
 	}
-	kind, allowed := "", false
+	var kind string
+	var allowed bool
 	trimmed := strings.TrimSpace(text)
 	address, err := netip.ParseAddr(strings.Trim(trimmed, "[]"))
 	switch {

@@ -41,16 +41,23 @@ func checkPrivateRSASize(der []byte, largest int) error {
 	}
 	// RFC 8017, appendix A.1.2. The values are parts of the DER, not copies.
 	var numbers []asn1.RawValue
-	if _, err := asn1.Unmarshal(der, &numbers); err != nil || len(numbers) < 2 || !isInteger(numbers[1]) {
-		return nil
+	_, err := asn1.Unmarshal(der, &numbers)
+	if isKey := err == nil && len(numbers) >= 2 && isInteger(numbers[1]); isKey {
+		return checkNumbers(numbers[1:], largest)
 	}
-	modulus := bitLength(numbers[1].Bytes)
+	return nil
+}
+
+// checkNumbers judges the modulus of a key, which is the first number, and those that
+// follow: none of them is larger.
+func checkNumbers(numbers []asn1.RawValue, largest int) error {
+	modulus := bitLength(numbers[0].Bytes)
 	if modulus > largest {
 		return rsaTooLarge(modulus, largest)
 	}
-	for _, number := range numbers[2:] {
+	for _, number := range numbers[1:] {
 		if isInteger(number) && bitLength(number.Bytes) > modulus {
-			return errDamaged // none of them is larger than the modulus
+			return errDamaged
 		}
 	}
 	return nil

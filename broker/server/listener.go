@@ -39,7 +39,9 @@ func (l *listener) pace(now time.Time) {
 	if earliest := now.Add(-acceptBurst * acceptTime); l.next.Before(earliest) {
 		l.next = earliest
 	}
-	time.Sleep(l.next.Sub(now))
+	if early := l.next.Sub(now); early > 0 {
+		<-time.After(early) // acceptTime at most
+	}
 	l.next = l.next.Add(acceptTime)
 }
 
@@ -99,7 +101,7 @@ func (d *directory) socket(path string) (os.FileInfo, error) {
 	if err := unix.Fstatat(d.fd(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile: %w", path, err)
 	}
-	if stat, ok := made.Sys().(*syscall.Stat_t); !ok || stat.Ino != found.Ino || uint64(stat.Dev) != uint64(found.Dev) || made.Mode().Type() != os.ModeSocket {
+	if stat, ok := made.Sys().(*syscall.Stat_t); !ok || stat.Ino != found.Ino || stat.Dev != found.Dev || made.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile", path)
 	}
 	return made, nil

@@ -27,7 +27,8 @@ func (p *place) encode(what fmt.Stringer, reply proto.Message, metadata []byte) 
 		return status.Errorf(codes.Internal, "%s: the reply cannot be written: %v", what, err)
 	}
 	// To its client this is a field of the message, whatever the fields before it.
-	*buffer = append(wire, metadata...)
+	wire = append(wire, metadata...)
+	*buffer = wire
 	p.reply = buffer
 	p.keep(size)
 	return nil

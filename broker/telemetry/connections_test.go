@@ -98,6 +98,7 @@ func answered(t *testing.T, conn net.Conn) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = answer.Body.Close() }() // all of it is read, or the test has failed
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)
 	}

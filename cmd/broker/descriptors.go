@@ -48,5 +48,5 @@ func openFiles() (uint64, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, fmt.Errorf("read the limit of open files: %w", err)
 	}
-	return uint64(limit.Cur), nil
+	return limit.Cur, nil
 }
