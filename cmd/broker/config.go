@@ -77,7 +77,7 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit),
-			usage: "memory in bytes that the broker may take, such as 128Mi; a quarter of it is for requests in flight, and those beyond wait; without it, the limit of the control group, else GOMEMLIMIT. GOMEMLIMIT is set to seven eighths of it unless it is in the environment",
+			usage: "memory in bytes that the broker may take, such as 128Mi; a quarter of it is for requests in flight, of which each caller has an equal share: calls and streams beyond that fail with RESOURCE_EXHAUSTED, large messages wait; without it, the limit of the control group, else GOMEMLIMIT. GOMEMLIMIT is set to seven eighths of it unless it is in the environment",
 		},
 		{
 			name: "require-fips", env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
@@ -93,7 +93,7 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: "grpc-max-concurrent-streams", env: "CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS", kind: "number", initial: strconv.Itoa(server.DefaultMaxStreams), set: positive(&c.maxStreams),
-			usage: "how many calls and streams a connection may have at one time; those beyond wait",
+			usage: "how many calls and streams a connection may have at one time; those beyond wait at the client",
 		},
 		{
 			name: "log-level", env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
