@@ -181,10 +181,16 @@ func (h *handmade) data(stream uint32, data []byte, last bool) {
 	})
 }
 
-// call makes a unary call, or a part of it.
-func (h *handmade) call(method string, request message, whole bool) uint32 {
+// call makes a call with one message, which may be the last one. It waits for leave to
+// send more than gRPC takes in advance.
+func (h *handmade) call(method string, request message, last bool) uint32 {
+	h.t.Helper()
 	stream := h.open(method)
-	h.data(stream, append(head(len(request)), request...), whole)
+	h.data(stream, head(len(request)), false)
+	if len(request) > 60<<10 {
+		h.await("leave to send the message", func() bool { return h.updates[stream] >= int64(len(request)) })
+	}
+	h.data(stream, request, last)
 	return stream
 }
 
