@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"strings"
 
 	"golang.org/x/net/http2"
 )
@@ -19,6 +20,22 @@ func manyFrames() []attack {
 		{
 			name: "data-of-1-byte", about: "8 connections with messages of 1 MiB in frames of one byte", tested: true,
 			run: tinyData(methodHash, methodExchange),
+		},
+		{
+			name: "data-of-1-byte-waiting", about: "20 connections with 50 calls each that wait for memory, with 1,000 frames of one byte and then 20 KiB", tested: true,
+			run: func(ctx context.Context, t *target) error { return tinyDataWaiting(ctx, t, 20, 50, 20<<10, manner{}) },
+		},
+		{
+			name: "data-of-1-byte-connections", about: "1,000 such calls, each by a connection of its own and with 7 KiB of headers",
+			run: func(ctx context.Context, t *target) error {
+				return tinyDataWaiting(ctx, t, 1000, 1, 20<<10, manner{}, [2]string{"x-large", strings.Repeat("x", 7<<10)})
+			},
+		},
+		{
+			name: "beyond-the-window-waiting", about: "20 connections with 50 calls each that wait for memory and send 64 KiB, more than they may", tested: true,
+			run: func(ctx context.Context, t *target) error {
+				return tinyDataWaiting(ctx, t, 20, 50, 63<<10, manner{deaf: true})
+			},
 		},
 		{
 			name: "data-padded", about: "8 connections with messages of 1 MiB in frames of one byte and 255 bytes of padding",
@@ -129,7 +146,7 @@ func tinyData(methods ...string) func(context.Context, *target) error {
 				method := methods[i%len(methods)]
 				var stream uint32
 				if stream, err = w.call(method); err == nil {
-					err = w.sendBytewise(stream, whole[method])
+					err = w.sendBytewise(stream, whole[method], true)
 				}
 				if err == nil {
 					err = w.drain(16)
@@ -140,8 +157,33 @@ func tinyData(methods ...string) func(context.Context, *target) error {
 	}
 }
 
-// sendBytewise sends data in frames of one byte each.
-func (w *wire) sendBytewise(stream uint32, data []byte) error {
+// tinyDataWaiting announces more than the broker has memory for, so that what comes
+// after that stays where gRPC keeps it.
+func tinyDataWaiting(ctx context.Context, t *target, connections, calls, more int, m manner, fields ...[2]string) error {
+	tiny, rest := append(announced(mebibyte), make([]byte, 1000)...), make([]byte, more)
+	return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
+		w, err := newWire(ctx, t, m)
+		if err != nil {
+			return err
+		}
+		for range calls {
+			stream, err := w.call(methodHash, fields...)
+			if err == nil {
+				err = w.sendBytewise(stream, tiny, false)
+			}
+			if err == nil {
+				err = w.send(stream, rest, false)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return w.hold()
+	})
+}
+
+// sendBytewise sends data in frames of one byte each. The last byte may end the stream.
+func (w *wire) sendBytewise(stream uint32, data []byte, last bool) error {
 	var frames bytes.Buffer
 	for len(data) > 0 {
 		n, err := w.allowance(stream, min(len(data), batch))
@@ -151,7 +193,7 @@ func (w *wire) sendBytewise(stream uint32, data []byte) error {
 		frames.Reset()
 		for i := range n {
 			end := byte(0)
-			if i == len(data)-1 {
+			if last && i == len(data)-1 {
 				end = 1
 			}
 			frames.Write(binary.BigEndian.AppendUint32([]byte{0, 0, 1, byte(http2.FrameData), end}, stream))

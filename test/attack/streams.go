@@ -75,6 +75,10 @@ func manyStreams() []attack {
 			name: "hash-stream-empty", about: "16 streams of HashStream with chunks of no bytes for ever",
 			run: hashChunks(framed(hashChunk(0))),
 		},
+		{
+			name: "hash-stream-metadata", about: "10 connections with 90 streams of HashStream each whose start has 1 MiB of metadata, and no chunks", tested: true,
+			run: hashStarts,
+		},
 	}
 }
 
@@ -167,4 +171,26 @@ func hashChunks(chunk []byte) func(context.Context, *target) error {
 			return err
 		})
 	}
+}
+
+// hashStarts opens streams of HashStream that never go on.
+func hashStarts(ctx context.Context, t *target) error {
+	start := framed(field(nil, 1, field(field(nil, 1, []byte("Default")), 3, repeated(emptyField(unknownField), mebibyte-100))))
+	return persistently(ctx, t, 10, func(ctx context.Context, _ int) error {
+		w, err := newWire(ctx, t, manner{})
+		if err != nil {
+			return err
+		}
+		for range 90 {
+			stream, err := w.call(methodHashStream)
+			if err == nil {
+				err = w.send(stream, start, false)
+			}
+			if err != nil {
+				return err
+			}
+			t.tally.count("starts sent", 1)
+		}
+		return w.hold()
+	})
 }
