@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -123,7 +124,7 @@ func (h *handmade) read() {
 // await waits until what is said is so. Whoever says it may read what h keeps.
 func (h *handmade) await(what string, so func() bool) {
 	h.t.Helper()
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
 		h.mu.Lock()
 		done, gone := so(), h.gone
 		h.mu.Unlock()

@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ const shortIdleTime = 300 * time.Millisecond
 // goesAway waits until the broker has closed the connection.
 func (h *handmade) goesAway() {
 	h.t.Helper()
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
 		h.mu.Lock()
 		gone := h.gone
 		h.mu.Unlock()
@@ -87,7 +88,7 @@ func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
 		}
 		// It can be told from a write that fails, and from an end after what there is to
 		// read.
-		for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(waitLimit); ; runtime.Gosched() {
 			h.writing.Lock()
 			err := h.framer.WritePing(false, [8]byte{})
 			h.writing.Unlock()
@@ -118,7 +119,7 @@ func TestIdleConnectionsAndStreamsMayStay(t *testing.T) {
 	e.take(1)
 	h := byHand(t, b.socket(""), settings{})
 	h.ping()
-	time.Sleep(200 * time.Millisecond) // ten times as long as a client may take with what it began
+	<-time.After(200 * time.Millisecond) // ten times as long as a client may take with what it began
 	h.ping()
 	e.send(hashCall(2, "P", "abc"))
 	e.take(1)
