@@ -20,7 +20,7 @@ const (
 	// messages: callWindow, its headers, and what gRPC and Go keep of it. A
 	// connection takes no more than that either, what the system keeps for its
 	// client to read included.
-	memoryPerCall = 16 << 10
+	memoryPerCall = 32 << 10
 	// smallMessage is the size up to which a message is part of that.
 	smallMessage = 8 << 10
 	// leastMemory is what the messages of a caller may always take together: a
@@ -30,7 +30,7 @@ const (
 
 // callsPerStream is how many calls a caller may have for each stream that it may
 // have open: a stream takes more, see exchange.
-const callsPerStream = 8
+const callsPerStream = 4
 
 // defaultMemory is what WithMemory changes.
 const defaultMemory = 128 << 20
@@ -80,6 +80,10 @@ type caller struct {
 	turns turns
 
 	calls, streams atomic.Int64
+	// begun is how many calls have begun since the last pause of the gate.
+	begun atomic.Int32
+	// strainedAt is when strain was called last, in nanoseconds since 1970, 0 for never.
+	strainedAt atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*callerConn]struct{}
@@ -108,7 +112,7 @@ func (c *caller) admit(conn *callerConn) bool {
 				idle, since = other, at
 			}
 		}
-		if idle == nil {
+		if idle == nil || !idle.retire() {
 			c.mu.Unlock()
 			return false
 		}

@@ -97,7 +97,7 @@ func (c *callerConn) turn(wait bool) bool {
 // pass gives the turn to the next connection.
 func (c *callerConn) pass() {
 	if c.reading.CompareAndSwap(true, false) {
-		c.caller.gate.leave(c.caller.busy)
+		c.caller.gate.leave(c.caller)
 	}
 }
 
@@ -120,7 +120,20 @@ func (c *callerConn) Close() error {
 	for _, p := range ended {
 		p.give()
 	}
-	return c.UnixConn.Close()
+	err := c.UnixConn.Close() // which waits for a read under way
+	c.pass()                  // of that read
+	return err
+}
+
+// retire closes a connection for new calls if it has none; false where it has.
+func (c *callerConn) retire() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls > 0 {
+		return false
+	}
+	c.gone = true
+	return true
 }
 
 // idleSince reports whether the connection has no call, and since when.

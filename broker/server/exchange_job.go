@@ -116,6 +116,9 @@ func (j *job) run() {
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.fail(cause)
+			x.mu.Lock()
+			x.release(j.held)
+			x.mu.Unlock()
 		}
 	}()
 	message, err := j.serve(c)

@@ -4,7 +4,6 @@ package server
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -39,18 +38,43 @@ func (g *gate) enter() bool {
 	return g.turns.Acquire(ctx, 1) == nil
 }
 
-// mostYields is how often a connection that was read lets others go on at most, before
-// the next one is read.
-const mostYields = 64
+// pauseTime is how long a caller is not read where it began pauseCalls calls and more
+// of its connections wait to be read. Processors that have nothing else to do then look
+// at once for what other callers have sent, which they do every 10 ms otherwise.
+// mostPauses is how many pauses there are while the caller has half of its calls.
+const (
+	pauseTime  = 50 * time.Microsecond
+	pauseCalls = 32
+	mostPauses = 16
+)
 
-// leave ends a turn. The calls that were read go first where others wait to be read,
-// and while busy reports that many have been read that have not been replied to: those
-// that can go on do, and those that cannot take no time.
-func (g *gate) leave(busy func() bool) {
-	if g.waiting.Load() > 0 {
-		runtime.Gosched()
-		for n := 1; n < mostYields && busy(); n++ {
-			runtime.Gosched()
+// A caller is strained for strainTime after a call of it was refused for its limits, or
+// given up before its request had come. Then strainedRead bytes of a connection are read
+// at a time, and nothing for strainedPause after that: a client can begin some thirty
+// calls by so many bytes, and end them at once.
+const (
+	strainTime    = 100 * time.Millisecond
+	strainedRead  = 1 << 10
+	strainedPause = time.Millisecond
+)
+
+// strain notes that a call was refused or given up.
+func (c *caller) strain() { c.strainedAt.Store(time.Now().UnixNano()) }
+
+func (c *caller) strained() bool {
+	at := c.strainedAt.Load()
+	return at != 0 && time.Now().UnixNano()-at < int64(strainTime)
+}
+
+// leave ends a turn of a caller.
+func (g *gate) leave(c *caller) {
+	switch {
+	case c.strained():
+		<-time.After(strainedPause)
+	case g.waiting.Load() > 0 && c.begun.Load() >= pauseCalls:
+		c.begun.Store(0)
+		for n := 0; n == 0 || n < mostPauses && c.busy(); n++ {
+			<-time.After(pauseTime)
 		}
 	}
 	g.turns.Release(1)
@@ -75,7 +99,7 @@ func (t *turn) take() {
 // pass ends it. Whoever has to wait for a client passes before.
 func (t *turn) pass() {
 	if t.held {
-		t.caller.gate.leave(t.caller.busy)
+		t.caller.gate.leave(t.caller)
 	}
 	t.taken, t.held = false, false
 }

@@ -33,7 +33,7 @@ func TestNoMoreConnectionsOfACallerAreReadAtOneTimeThanItsGateLetsIn(t *testing.
 				}
 				runtime.Gosched()
 				inside.Add(-1)
-				g.leave()
+				g.leave(newCaller("", bounds{calls: 1}))
 			}
 		})
 	}

@@ -130,6 +130,7 @@ func (in *incoming) only(ctx context.Context) (*[]byte, error) {
 func (in *incoming) broken(ctx context.Context, err error) error {
 	switch _, known := status.FromError(err); {
 	case ctx.Err() != nil:
+		in.place.conn.caller.strain()
 		return status.FromContextError(ctx.Err()).Err()
 	case known:
 		return err

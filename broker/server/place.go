@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -35,14 +36,26 @@ var places = sync.Pool{New: func() any { return new(place) }}
 
 // enter takes a place for a call of a connection.
 func (c *callerConn) enter(what fmt.Stringer) (*place, error) {
-	if !take(&c.caller.calls, c.caller.bounds.calls) {
-		return nil, c.caller.tooMany(what, c.caller.bounds.calls, "calls")
+	c.caller.begun.Add(1)
+	for n := 0; !take(&c.caller.calls, c.caller.bounds.calls); n++ {
+		if n == mostPauses {
+			c.caller.strain()
+			return nil, c.caller.tooMany(what, c.caller.bounds.calls, "calls")
+		}
+		runtime.Gosched() // calls that can end do so meanwhile
+	}
+	c.mu.Lock()
+	gone := c.gone
+	if !gone {
+		c.calls++
+	}
+	c.mu.Unlock()
+	if gone {
+		c.caller.calls.Add(-1)
+		return nil, status.Errorf(codes.Unavailable, "%s: the connection is closed", what)
 	}
 	p := places.Get().(*place)
 	p.conn = c
-	c.mu.Lock()
-	c.calls++
-	c.mu.Unlock()
 	return p, nil
 }
 

@@ -47,9 +47,13 @@ func (r *readiness) readNow(fd uintptr) bool {
 		return true
 	}
 	r.buffer = r.pool.Get(r.size)
+	into := *r.buffer
+	if r.conn.caller.strained() {
+		into = into[:min(len(into), strainedRead)]
+	}
 	for {
 		// Not by x/sys/unix: the race detector knows what the net package uses.
-		r.n, r.err = syscall.Read(int(fd), *r.buffer)
+		r.n, r.err = syscall.Read(int(fd), into)
 		if !errors.Is(r.err, syscall.EINTR) {
 			break
 		}

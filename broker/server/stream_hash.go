@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -24,6 +23,11 @@ const (
 	hashStreamStart, hashStreamChunk              protowire.Number = 1, 2
 	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
 )
+
+// maxStreamMetadata is how large the metadata of a start may be in bytes, as that of
+// checkMetadataSize: it is kept for as long as the stream, and part of what a call
+// takes.
+const maxStreamMetadata = smallMessage
 
 // hashStream serves HashStream: HashData of an input that comes in chunks, of
 // which it holds one at a time.
@@ -178,7 +182,7 @@ func (h *hashing) unreadable(err error) error {
 // begin finds the profile; that is the one the whole input is hashed by.
 func (h *hashing) begin(wire []byte) error {
 	h.start = &streamv1.HashStreamStart{}
-	if err := proto.Unmarshal(wire, h.start); err != nil {
+	if err := unmarshal(wire, h.start); err != nil {
 		return h.unreadable(err)
 	}
 	c := &h.call
@@ -186,7 +190,8 @@ func (h *hashing) begin(wire []byte) error {
 		return err
 	}
 	h.metadata = retag(nil, wire, hashStreamMetadata, hashStreamRepliedMetadata)
-	err := checkMetadataSize(c.op, h.metadata)
+	h.start.Metadata = nil // since h.metadata has it
+	err := checkSize(c.op, "start.metadata", len(h.metadata), maxStreamMetadata)
 	if err != nil {
 		return err
 	}
