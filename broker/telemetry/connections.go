@@ -9,27 +9,40 @@ import (
 	"time"
 )
 
-// MaxStatusConnections is how many connections the status port has at one time.
-const MaxStatusConnections = 64
+// How many connections the status port has at one time.
+const (
+	// MaxStatusConnections are those of all.
+	MaxStatusConnections = 64
+	// MaxOwnConnections are those of the broker's own machine or pod. They leave room
+	// for the kubelet and the operator: a container can use all loopback addresses,
+	// which are 16 million, and each address of its pod.
+	MaxOwnConnections = 32
+	// MaxAddressConnections are those of one remote address.
+	MaxAddressConnections = 16
+)
 
-// Port is the HTTP server of the status port. It has MaxStatusConnections at most.
-// Where one more comes, the one that has been quiet longest is closed, so that
-// whoever keeps connections open for nothing does not keep a kubelet's probe out.
+// Port is the HTTP server of the status port. Where a connection comes that is one
+// more than a limit allows, the one that has been quiet longest among those of the
+// same limit is closed. So whoever opens connections for nothing closes its own, and
+// does not keep a kubelet's probe out.
 type Port struct {
 	*http.Server
 	mu   sync.Mutex
-	open map[net.Conn]quiet
+	open map[net.Conn]connection
 }
 
-// quiet is since when a connection has been in its state.
-type quiet struct {
+// connection is what the port knows of one.
+type connection struct {
+	peer
+	// since is when it got into its state.
 	since time.Time
-	// busy is set while a request is read or answered.
-	busy bool
+	// answering is set from when a request has been read until its answer is written,
+	// which the timeouts of the server bound.
+	answering bool
 }
 
 func newPort(server *http.Server) *Port {
-	p := &Port{Server: server, open: map[net.Conn]quiet{}}
+	p := &Port{Server: server, open: map[net.Conn]connection{}}
 	server.ConnState = p.changed
 	return p
 }
@@ -43,39 +56,42 @@ func (p *Port) Serve(listener net.Listener) error {
 func (p *Port) changed(conn net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch _, open := p.open[conn]; {
+	switch found, open := p.open[conn]; {
 	case state == http.StateClosed || state == http.StateHijacked:
 		delete(p.open, conn)
 	case open: // else it has been closed for another
-		p.open[conn] = quiet{time.Now(), state == http.StateActive}
+		// The server calls a connection active once it has read the whole header.
+		p.open[conn] = connection{found.peer, time.Now(), state == http.StateActive}
 	}
 }
 
-// add makes room for a connection.
-func (p *Port) add(conn net.Conn) {
+// admit makes room for a connection, and reports whether there is some.
+func (p *Port) admit(conn net.Conn) bool {
+	peer := peerOf(conn)
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.open) >= MaxStatusConnections {
-		longest := p.longest()
-		delete(p.open, longest)
-		_ = longest.Close() // nobody waits for what it would have said
+	quietest, full := longestQuiet(p.open, peer)
+	admitted := !full || quietest != nil
+	if admitted {
+		delete(p.open, quietest)
+		p.open[conn] = connection{peer: peer, since: time.Now()}
 	}
-	p.open[conn] = quiet{since: time.Now()}
+	p.mu.Unlock()
+	if quietest != nil {
+		drop(quietest)
+	}
+	return admitted
 }
 
-// longest is the connection that has been quiet longest, one that is busy only
-// where all are.
-func (p *Port) longest() (longest net.Conn) {
-	var least quiet
-	for conn, q := range p.open {
-		if longest == nil || least.busy && !q.busy || least.busy == q.busy && q.since.Before(least.since) {
-			longest, least = conn, q
-		}
+// drop closes a connection and lets the system forget at once what its client has
+// not read.
+func drop(conn net.Conn) {
+	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = lingering.SetLinger(0) // it has ended by itself where that fails
 	}
-	return longest
+	_ = conn.Close() // nobody waits for what it would have said
 }
 
-// portListener tells the port of each connection before it is served.
+// portListener asks the port about each connection before it is served.
 type portListener struct {
 	net.Listener
 	port *Port
@@ -83,9 +99,11 @@ type portListener struct {
 
 // Accept implements net.Listener.
 func (l *portListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err == nil {
-		l.port.add(conn)
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || l.port.admit(conn) {
+			return conn, err
+		}
+		drop(conn)
 	}
-	return conn, err
 }

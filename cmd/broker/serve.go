@@ -171,7 +171,9 @@ func listenStatus(ctx context.Context, address string, status *telemetry.Status)
 	if address == "" {
 		return &statusPort{}, nil
 	}
-	var config net.ListenConfig
+	// Packets that keep connections alive are of no use where quiet ones are closed
+	// after a minute. To ask for them takes four calls of the system for each.
+	config := net.ListenConfig{KeepAlive: -1}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("open the status port %s: %w", address, err)

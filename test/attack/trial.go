@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -127,9 +128,14 @@ func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *ob
 	return asked
 }
 
+// prober is the address that probes come from. A kubelet has another one than the
+// containers of a pod, and the broker shares its connections out by address.
+var prober = net.IPv4(127, 0, 0, 2)
+
 // probe asks the status port as a kubelet does, but more often.
 func (r *result) probe(ctx context.Context, address string) {
-	client := http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: prober}}
+	client := http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext}}
 	tick := time.NewTicker(freshInterval)
 	defer tick.Stop()
 	for {
