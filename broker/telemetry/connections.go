@@ -5,6 +5,7 @@ package telemetry
 import (
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,6 +30,8 @@ type Port struct {
 	*http.Server
 	mu   sync.Mutex
 	open map[net.Conn]connection
+	// waiting are those of open that the server has not begun to serve, in their order.
+	waiting []net.Conn
 }
 
 // connection is what the port knows of one.
@@ -45,11 +48,6 @@ func newPort(server *http.Server) *Port {
 	p := &Port{Server: server, open: map[net.Conn]connection{}}
 	server.ConnState = p.changed
 	return p
-}
-
-// Serve answers on the listener until it is closed.
-func (p *Port) Serve(listener net.Listener) error {
-	return p.Server.Serve(&portListener{listener, p})
 }
 
 // changed follows the state of the connections.
@@ -72,14 +70,35 @@ func (p *Port) admit(conn net.Conn) bool {
 	quietest, full := longestQuiet(p.open, peer)
 	admitted := !full || quietest != nil
 	if admitted {
-		delete(p.open, quietest)
+		p.remove(quietest)
 		p.open[conn] = connection{peer: peer, since: time.Now()}
+		p.waiting = append(p.waiting, conn)
 	}
 	p.mu.Unlock()
 	if quietest != nil {
 		drop(quietest)
 	}
 	return admitted
+}
+
+// remove forgets a connection.
+func (p *Port) remove(conn net.Conn) {
+	delete(p.open, conn)
+	if i := slices.Index(p.waiting, conn); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
+}
+
+// next takes the connection that has been waiting longest to be served, if there is one.
+func (p *Port) next() (conn net.Conn, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) == 0 {
+		return nil, false
+	}
+	conn = p.waiting[0]
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+	return conn, true
 }
 
 // drop closes a connection and lets the system forget at once what its client has
@@ -89,21 +108,4 @@ func drop(conn net.Conn) {
 		_ = lingering.SetLinger(0) // it has ended by itself where that fails
 	}
 	_ = conn.Close() // nobody waits for what it would have said
-}
-
-// portListener asks the port about each connection before it is served.
-type portListener struct {
-	net.Listener
-	port *Port
-}
-
-// Accept implements net.Listener.
-func (l *portListener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil || l.port.admit(conn) {
-			return conn, err
-		}
-		drop(conn)
-	}
 }
