@@ -158,7 +158,8 @@ func runsAsRoot(pod *corev1.Pod) bool {
 
 // sharesProcesses is the field that lets containers of the pod see the processes
 // of each other, empty if none does. /proc leads from there to the memory, files
-// and sockets of every process of the same user.
+// and sockets of processes of the same user. The broker's own needs CAP_SYS_PTRACE,
+// because the broker is not dumpable.
 func sharesProcesses(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostPID:
@@ -176,7 +177,7 @@ func sharedProcesses(pod *corev1.Pod) []string {
 	if field == "" {
 		return nil
 	}
-	return []string{field + " lets containers see the processes of each other and of the broker: those that run as root or as the broker's user can read its memory and files, " +
+	return []string{field + " lets containers see the processes of each other and of the broker: those with CAP_SYS_PTRACE can read its memory and files, those that run as root or as the broker's user can end it, " +
 		"and profiles that name containers in their callers refuse all of them"}
 }
 

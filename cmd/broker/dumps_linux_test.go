@@ -35,9 +35,12 @@ func TestTheMemoryOfABrokerIsNoPartOfADump(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // nobody but root becomes the user of the broker
 	}
-	reader := exec.CommandContext(t.Context(), "cat", fmt.Sprintf("/proc/%d/environ", broker.cmd.Process.Pid))
-	reader.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532, Groups: []uint32{60471}}}
-	if exit := (*exec.ExitError)(nil); !errors.As(reader.Run(), &exit) {
-		t.Error("another process of the broker's user reads its /proc")
+	for _, command := range [][]string{{"cat", "environ"}, {"cat", "maps"}, {"head", "-c0", "mem"}, {"ls", "root/"}, {"ls", "fd/"}} {
+		reader := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		reader.Dir = fmt.Sprintf("/proc/%d", broker.cmd.Process.Pid)
+		reader.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532, Groups: []uint32{60471}}}
+		if exit := (*exec.ExitError)(nil); !errors.As(reader.Run(), &exit) {
+			t.Errorf("another process of the broker's user can %v in its /proc", command)
+		}
 	}
 }
