@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
@@ -22,15 +23,22 @@ const (
 	nextLink    = "..data_next"
 )
 
-// prepareStateDir makes the directory, or takes one that others cannot look into.
-func prepareStateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the state directory: %w", err)
+// stateDirectory is what the directory of kept sets is for.
+var stateDirectory = ownedir.Kind{Name: "state directory", Content: "sets"}
+
+// prepareStateDir makes the directory, or takes one that is there. Nobody else looks
+// into one of the broker's own user; one of root stays as it is.
+func prepareStateDir(path string) error {
+	dir, err := stateDirectory.Make(path)
+	if err != nil {
+		return err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("close the state directory to others: %w", err)
+	if dir.Own {
+		if err := dir.Chmod(0o700); err != nil {
+			return errors.Join(fmt.Errorf("close the state directory to others: %w", err), dir.Close())
+		}
 	}
-	return nil
+	return dir.Close()
 }
 
 // keep makes a set the one that the next start begins with, and then records that

@@ -335,7 +335,7 @@ func TestATrustThatCannotWorkIsRefusedAtOnce(t *testing.T) {
 	}{
 		"no key":                     {signed.Trust{Audience: here}, "", "found 0 trusted keys, expected 1 to 16"},
 		"a relative state directory": {trusting(0), "served", `state directory "served": expected an absolute path`},
-		"a file for a directory":     {trusting(0), occupied, "make the state directory: mkdir " + occupied + ": not a directory"},
+		"a file for a directory":     {trusting(0), occupied, "the state directory " + occupied + " exists and is no directory: remove it or choose another state directory"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if _, err := profile.Watch(t.Context(), "/profiles", profile.WithTrust(test.trust, test.state)); err == nil || err.Error() != test.want {

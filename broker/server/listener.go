@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
 // listener is the socket of one caller.
@@ -63,8 +65,8 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // bind makes the socket in a directory.
-func (o *SocketOptions) bind(dir *directory, caller string) (*listener, error) {
-	path := filepath.Join(dir.path, SocketName)
+func (o *SocketOptions) bind(dir *ownedir.Dir, caller string) (*listener, error) {
+	path := filepath.Join(dir.Path, SocketName)
 	if err := removeStale(dir, path); err != nil {
 		return nil, err
 	}
@@ -76,29 +78,29 @@ func (o *SocketOptions) bind(dir *directory, caller string) (*listener, error) {
 	socket := made.(*net.UnixListener)
 	socket.SetUnlinkOnClose(false) // it would remove another broker's socket just as well
 	l := &listener{UnixListener: socket, path: path, caller: caller, identity: o.identity(caller)}
-	if l.made, err = dir.socket(path); err != nil {
+	if l.made, err = socketFile(dir, path); err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
 	err = o.grant(path, 0o600, 0o660,
 		func(group int) error {
-			return unix.Fchownat(dir.fd(), SocketName, -1, group, unix.AT_SYMLINK_NOFOLLOW)
+			return unix.Fchownat(dir.FD(), SocketName, -1, group, unix.AT_SYMLINK_NOFOLLOW)
 		},
-		func(mode uint32) error { return unix.Fchmodat(dir.fd(), SocketName, mode, 0) })
+		func(mode uint32) error { return unix.Fchmodat(dir.FD(), SocketName, mode, 0) })
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path), socket.Close())
 	}
 	return l, nil
 }
 
-// socket returns the file of the socket that was made at a path. The system makes
+// socketFile returns the file of the socket that was made at a path. The system makes
 // sockets by paths alone, so that the path may have led elsewhere meanwhile.
-func (d *directory) socket(path string) (os.FileInfo, error) {
+func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 	made, err := os.Lstat(path)
 	if err != nil {
 		return nil, fmt.Errorf("make the socket: %w", err)
 	}
 	var found unix.Stat_t
-	if err := unix.Fstatat(d.fd(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(dir.FD(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile: %w", path, err)
 	}
 	if stat, ok := made.Sys().(*syscall.Stat_t); !ok || stat.Ino != found.Ino || stat.Dev != found.Dev || made.Mode().Type() != os.ModeSocket {
@@ -108,9 +110,9 @@ func (d *directory) socket(path string) (os.FileInfo, error) {
 }
 
 // removeStale removes a socket that nobody listens on any more.
-func removeStale(dir *directory, path string) error {
+func removeStale(dir *ownedir.Dir, path string) error {
 	var found unix.Stat_t
-	err := unix.Fstatat(dir.fd(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(dir.FD(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -132,7 +134,7 @@ func removeStale(dir *directory, path string) error {
 	default:
 		return fmt.Errorf("cannot tell whether another process listens on %s: %w", path, err)
 	}
-	if err := unix.Unlinkat(dir.fd(), SocketName, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unix.Unlinkat(dir.FD(), SocketName, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an earlier broker: %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
 // LockName is the file name of the lock in the socket directory. It is the name of
@@ -19,9 +21,9 @@ const LockName = ".lock"
 // alone may open: whoever may open the directory could lock that one, and so keep
 // every broker from it. The file stays when the broker ends; if it were removed, two
 // later brokers could lock two files of its name.
-func lock(dir *directory) (*os.File, error) {
-	failed := func(err error) error { return fmt.Errorf("lock the socket directory %s: %w", dir.path, err) }
-	fd, err := unix.Openat(dir.fd(), LockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+func lock(dir *ownedir.Dir) (*os.File, error) {
+	failed := func(err error) error { return fmt.Errorf("lock the socket directory %s: %w", dir.Path, err) }
+	fd, err := unix.Openat(dir.FD(), LockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, failed(fmt.Errorf("open its file %s, expected a regular file of the broker's user that can be made: %w", LockName, err))
 	}

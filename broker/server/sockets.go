@@ -9,8 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -106,11 +105,7 @@ func Listen(o SocketOptions) (*Sockets, error) {
 }
 
 func (s *Sockets) listen(o SocketOptions) (err error) {
-	path := filepath.Clean(o.Dir)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make the socket directory: %w", err)
-	}
-	dir, err := o.openDirectory(unix.AT_FDCWD, path, path)
+	dir, err := o.own(socketDirectory.Make(o.Dir))
 	if err != nil {
 		return err
 	}
@@ -127,9 +122,9 @@ func (s *Sockets) listen(o SocketOptions) (err error) {
 }
 
 // add makes the socket at a location in the directory of all.
-func (s *Sockets) add(o *SocketOptions, dir *directory, at location) (err error) {
+func (s *Sockets) add(o *SocketOptions, dir *ownedir.Dir, at location) (err error) {
 	if at.caller != "" {
-		if dir, err = o.openDirectory(dir.fd(), at.caller, at.path); err != nil {
+		if dir, err = o.own(socketDirectory.Open(dir.FD(), at.caller, at.path)); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, dir.Close()) }()

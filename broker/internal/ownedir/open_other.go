@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package ownedir
+
+import (
+	"errors"
+	"fmt"
+)
+
+const workingDirectory = -1
+
+// Open refuses every directory: a broker runs only where directories have owners.
+func (k Kind) Open(_ int, _, path string) (*Dir, error) {
+	return nil, fmt.Errorf("open the %s %s: %w", k.Name, path, errors.ErrUnsupported)
+}
