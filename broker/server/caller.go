@@ -16,10 +16,9 @@ import (
 
 // What the limits of a caller are made of, in bytes.
 const (
-	// memoryPerCall is what a call takes at most without memory of its own for
-	// messages: callWindow, its headers, and what gRPC and Go keep of it. A
-	// connection takes no more than that either, what the system keeps for its
-	// client to read included.
+	// memoryPerCall is what a call counts for: callWindow, its headers, and what gRPC
+	// and Go keep of it. Calls of clients that break HTTP/2 can take three times as
+	// much, and shares leave room for that. A connection counts for as much.
 	memoryPerCall = 32 << 10
 	// smallMessage is the size up to which a message is part of that.
 	smallMessage = 8 << 10

@@ -67,7 +67,7 @@ func randomConnection(ctx context.Context, t *target, source io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // the broker has closed it by then, or not
 	t.tally.count("connections", 1)
 	junk := make([]byte, 4<<10)
 	if _, err := io.ReadFull(source, junk); err != nil {

@@ -150,10 +150,9 @@ func callers(ctx context.Context, t *target, connections, n int, method string, 
 	}
 	return persistently(ctx, t, n, func(ctx context.Context, i int) error {
 		message := request(i)
-		for ctx.Err() == nil {
-			if err := invoke(ctx, t, conns[i%connections], method, message); err != nil {
-				return nil // it is counted
-			}
+		failed := false // which is counted, and the next one is tried later
+		for ctx.Err() == nil && !failed {
+			failed = invoke(ctx, t, conns[i%connections], method, message) != nil
 		}
 		return nil
 	})

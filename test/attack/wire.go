@@ -327,8 +327,9 @@ func (w *wire) nextStream() uint32 {
 // send sends a part of a message as the windows allow, and waits for them.
 func (w *wire) send(stream uint32, data []byte, end bool) error {
 	for {
-		n, err := 0, error(nil)
+		n := 0
 		if len(data) > 0 {
+			var err error
 			if n, err = w.allowance(stream, len(data)); err != nil {
 				return err
 			}
