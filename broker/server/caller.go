@@ -81,8 +81,10 @@ type caller struct {
 	calls, streams atomic.Int64
 	// begun is how many calls have begun since the last pause of the gate.
 	begun atomic.Int32
-	// strainedAt is when strain was called last, in nanoseconds since 1970, 0 for never.
-	strainedAt atomic.Int64
+	// strains is how often strain was called since strainsSince, and strainedAt when it
+	// was called too often, in nanoseconds since 1970, 0 for never.
+	strains                  atomic.Int32
+	strainsSince, strainedAt atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*callerConn]struct{}

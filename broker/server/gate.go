@@ -48,19 +48,30 @@ const (
 	mostPauses = 16
 )
 
-// A caller is strained for strainTime after a call of it was refused for its limits, or
-// given up before its request had come. Then strainedRead bytes of a connection are read
+// A caller is strained for strainTime after strainCalls calls of it within that time were
+// refused for its limits, or given up before their requests had come. Then strainedRead bytes of a connection are read
 // at a time, and nothing for strainedPause after that: a client can begin some thirty
 // calls by so many bytes, and end them at once.
 const (
 	strainTime    = 100 * time.Millisecond
+	strainCalls   = 16
 	strainedRead  = 1 << 10
 	strainedPause = time.Millisecond
 )
 
 // strain notes that a call was refused or given up.
-func (c *caller) strain() { c.strainedAt.Store(time.Now().UnixNano()) }
+func (c *caller) strain() {
+	now := time.Now().UnixNano()
+	if now-c.strainsSince.Load() > int64(strainTime) {
+		c.strainsSince.Store(now)
+		c.strains.Store(0)
+	}
+	if c.strains.Add(1) >= strainCalls {
+		c.strainedAt.Store(now)
+	}
+}
 
+// strained reports whether the caller is.
 func (c *caller) strained() bool {
 	at := c.strainedAt.Load()
 	return at != 0 && time.Now().UnixNano()-at < int64(strainTime)
