@@ -49,9 +49,9 @@ const (
 )
 
 // A caller is strained for strainTime after strainCalls calls of it within that time were
-// refused for its limits, or given up before their requests had come. Then strainedRead bytes of a connection are read
-// at a time, and nothing for strainedPause after that: a client can begin some thirty
-// calls by so many bytes, and end them at once.
+// refused for its limits, or given up before their requests had come. Then strainedRead
+// bytes of a connection are read at a time, and nothing for strainedPause after that: a
+// client can begin some thirty calls by so many bytes, and end them at once.
 const (
 	strainTime    = 100 * time.Millisecond
 	strainCalls   = 16
