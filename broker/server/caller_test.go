@@ -95,10 +95,10 @@ func TestSharesOfCallersAreEqualAndTogetherNoMoreThanThereIs(t *testing.T) {
 		callers        int
 		want           bounds
 	}{
-		"one caller":                         {32 << 20, many, 1, bounds{2048, 2048, 256, 32 << 20}},
-		"two callers":                        {32 << 20, many, 2, bounds{1024, 1024, 128, 16 << 20}},
-		"fewer descriptors than connections": {32 << 20, 100, 2, bounds{50, 1024, 128, 16 << 20}},
-		"messages of one call at least":      {32 << 20, many, 16, bounds{128, 128, 16, leastMemory}},
+		"one caller":                         {32 << 20, many, 1, bounds{1024, 1024, 256, 32 << 20}},
+		"two callers":                        {32 << 20, many, 2, bounds{512, 512, 128, 16 << 20}},
+		"fewer descriptors than connections": {32 << 20, 100, 2, bounds{50, 512, 128, 16 << 20}},
+		"messages of one call at least":      {32 << 20, many, 16, bounds{64, 64, 16, leastMemory}},
 		"something for each":                 {1, 1, 3, bounds{1, 1, 1, 1}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

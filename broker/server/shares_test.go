@@ -19,8 +19,8 @@ import (
 
 // Of two callers that share smallMemory, each has smallCalls and smallStreams.
 const (
-	smallMemory              = 512 << 10
-	smallCalls, smallStreams = 16, 2
+	smallMemory              = 1 << 20
+	smallCalls, smallStreams = 16, 4
 )
 
 // takeCalls opens calls of which nothing is sent until the broker has so many. It returns
@@ -86,7 +86,7 @@ func TestStreamsBeyondTheShareOfACallerAreRefusedAndItsCallsAreServed(t *testing
 	}
 	for method, name := range map[string]string{methodExchange: "Exchange", methodWatch: "Watch", methodReflection: "ServerReflectionInfo"} {
 		_, err := receive(t, openStream(t, conn, method))
-		want := name + `: the container "a" may have 2 streams at one time and has them, try again later`
+		want := name + `: the container "a" may have 4 streams at one time and has them, try again later`
 		if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != want {
 			t.Errorf("got %s %q, want %q", got.Code(), got.Message(), want)
 		}

@@ -156,7 +156,7 @@ func TestAStreamOfChunksIsRefusedWithASentence(t *testing.T) {
 		},
 		"metadata that is too large": {
 			[]message{startOf(message{}.text(requestProfile, "P").bytes(requestMetadata, message{}.bytes(77, make([]byte, 1<<20))))},
-			codes.InvalidArgument, "HashData: metadata has 1048585 bytes, expected at most 1048576",
+			codes.InvalidArgument, "HashData: start.metadata has 1048585 bytes, expected at most 8192",
 		},
 		"a profile that is not served": {
 			[]message{startOf(message{}.text(requestProfile, "nope"))}, codes.InvalidArgument,
@@ -320,5 +320,14 @@ func TestShutdownWaitsForAStreamOfChunks(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Errorf("shutdown: %v", err)
+	}
+}
+
+// The start is kept for as long as the stream lasts.
+func TestTheStartOfAStreamOfChunksHasTheLimitsOfRequests(t *testing.T) {
+	conn := connect(t, start(t, sha256Profile).socket(""))
+	_, err := hashStream(t, conn, startOf(manyFields(message{}.text(requestProfile, "P"), 257)), chunk("abc"))
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("more than 256 fields: got %v, want InvalidArgument", err)
 	}
 }

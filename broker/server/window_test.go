@@ -17,8 +17,18 @@ import (
 // callWindow is what a client may send of a call before its message has memory.
 const callWindow = 24 << 10
 
+// wideWindow is what it may send on the first two connections of its caller.
+const wideWindow = 64 << 10
+
 func TestAClientMaySendSoMuchOfACallAndNoMoreBeforeItsMessageHasMemory(t *testing.T) {
 	b := startWith(t, cipherProfiles, nil, server.WithMemory(4<<20))
+	for n := range 2 {
+		h := byHand(t, b.socket(""), settings{})
+		h.await("the settings of the broker", func() bool { return h.window != 0 })
+		if h.window != wideWindow {
+			t.Errorf("connection %d: a client may send %d bytes in advance, want %d", n, h.window, wideWindow)
+		}
+	}
 	h := byHand(t, b.socket(""), settings{})
 	h.await("the settings of the broker", func() bool { return h.window != 0 })
 	if h.window != callWindow {
