@@ -84,7 +84,7 @@ func (p *process) stop() error {
 }
 
 // startFloor runs a server that the broker is compared with, and waits until it
-// listens. What it speaks is "grpc" or "framed".
+// listens. What it speaks is "grpc", "framed" or "multiplexed".
 func startFloor(o options, programs *programs, speaks string) (*process, error) {
 	dir, err := os.MkdirTemp(programs.dir, "f")
 	if err != nil {

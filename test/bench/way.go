@@ -14,27 +14,32 @@ import (
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 )
 
 // Names of the ways in which a call is made.
 const (
-	inProcess = "in-process"
-	plain     = "plain"
-	floor     = "floor"
-	unary     = "unary"
-	exchange  = "exchange"
-	library   = "library"
+	inProcess   = "in-process"
+	plain       = "plain"
+	multiplexed = "multiplexed"
+	floor       = "floor"
+	unary       = "unary"
+	exchange    = "exchange"
+	library     = "library"
 )
 
-func wayNames() []string { return []string{inProcess, plain, floor, unary, exchange, library} }
+func wayNames() []string {
+	return []string{inProcess, plain, multiplexed, floor, unary, exchange, library}
+}
 
 var waysAbout = map[string]string{
-	inProcess: "operation in process",
-	plain:     "plain Unix socket",
-	floor:     "bare gRPC server",
-	unary:     "broker",
-	exchange:  "broker, `Exchange`",
-	library:   "broker, Go client",
+	inProcess:   "operation in process",
+	plain:       "plain Unix socket",
+	multiplexed: "bound: one multiplexed connection",
+	floor:       "bare gRPC server",
+	unary:       "broker",
+	exchange:    "broker, `Exchange`",
+	library:     "broker, Go client",
 
 	earlier + unary:    "broker before",
 	earlier + exchange: "broker before, `Exchange`",
@@ -67,7 +72,7 @@ type way struct {
 	close  func() error
 }
 
-// has tells whether a load can be made in a way.
+// has reports whether a load can be made in a way.
 func has(name string, l *load) bool {
 	name = strings.TrimPrefix(name, earlier)
 	if l.health != nil {
@@ -87,6 +92,8 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 		w.server, err = startFloor(o, p, "grpc")
 	case plain:
 		w.server, err = startFloor(o, p, "framed")
+	case multiplexed:
+		w.server, err = startFloor(o, p, "multiplexed")
 	default:
 		programs := *p
 		if strings.HasPrefix(name, earlier) {
@@ -121,9 +128,13 @@ func connectTo(server *process, name string, l *load) (*way, error) {
 		}
 		return w, nil
 	}
-	if name == plain {
+	if name == plain || name == multiplexed {
+		dial := framed.Dial
+		if name == multiplexed {
+			dial = framed.DialShared
+		}
 		var err error
-		w.call, w.close, err = plainCall(server.socket, l)
+		w.call, w.close, err = framedCall(server.socket, l, dial)
 		return w, err
 	}
 	conn, err := dial(server.socket)

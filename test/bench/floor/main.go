@@ -2,9 +2,10 @@
 
 // Command floor is what the broker is compared with. As "grpc" it is a bare server of
 // gRPC: the operations of the broker behind nothing but the generated stubs, with
-// the options that make the broker's own server of gRPC fast. As "framed" it serves
-// the same without gRPC, see the package framed. It tells about itself on standard output, a line for each
-// line of standard input, and ends when that does.
+// the options that make the broker's own server of gRPC fast. As "framed" and as
+// "multiplexed" it serves the same without gRPC, see the package framed. It writes about
+// itself on standard output, a line for each line of standard input, and ends when that
+// does.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 3 {
-		return errors.New("expected two arguments: grpc or framed, and the path of the socket")
+		return errors.New("expected two arguments: grpc, framed or multiplexed, and the path of the socket")
 	}
 	service, err := operations.New()
 	if err != nil {
@@ -48,7 +49,8 @@ func run() error {
 		return err
 	}
 	tuning.EaseCollector(0)
-	serve, stop := func() error { return framed.Serve(listener, service) }, func() { _ = listener.Close() } // which ends serve
+	var serve func() error
+	stop := func() { _ = listener.Close() } // which ends serve
 	switch os.Args[1] {
 	case "grpc":
 		bare := grpc.NewServer(tuning.ServerOptions()...)
@@ -56,8 +58,11 @@ func run() error {
 		healthpb.RegisterHealthServer(bare, health.NewServer())
 		serve, stop = func() error { return bare.Serve(listener) }, bare.Stop
 	case "framed":
+		serve = func() error { return framed.Serve(listener, service) }
+	case "multiplexed":
+		serve = func() error { return framed.ServeMultiplexed(listener, service) }
 	default:
-		return fmt.Errorf("found %q, expected grpc or framed", os.Args[1])
+		return fmt.Errorf("found %q, expected grpc, framed or multiplexed", os.Args[1])
 	}
 	go func() {
 		defer stop()

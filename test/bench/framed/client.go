@@ -14,27 +14,43 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// Client is a connection to Serve, for one caller.
-type Client struct{ connection *connection }
-
-// Dial connects.
-func Dial(socket string) (*Client, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(context.Background(), "unix", socket)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{newConnection(conn)}, nil
+// Client makes calls for one caller.
+type Client struct {
+	// roundTrip sends a request and returns the reply to it.
+	roundTrip func(kind byte, request []byte) (got byte, reply []byte, err error)
 }
 
-// Close closes the connection.
-func (c *Client) Close() error { return c.connection.Close() }
+// Dial returns clients for so many callers, each with a connection to Serve. The
+// function closes them.
+func Dial(socket string, callers int) ([]*Client, func() error, error) {
+	var conns []*connection
+	end := func() (err error) {
+		for _, c := range conns {
+			err = errors.Join(err, c.Close())
+		}
+		return err
+	}
+	var clients []*Client
+	for range callers {
+		conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", socket)
+		if err != nil {
+			return nil, nil, errors.Join(err, end())
+		}
+		c := newConnection(conn)
+		conns, clients = append(conns, c), append(clients, &Client{c.roundTrip})
+	}
+	return clients, end, nil
+}
+
+func (c *connection) roundTrip(kind byte, request []byte) (got byte, reply []byte, err error) {
+	if err := c.send(kind, request); err != nil {
+		return 0, nil, err
+	}
+	return c.receive()
+}
 
 func (c *Client) call(kind byte, request []byte) ([]byte, error) {
-	if err := c.connection.send(kind, request); err != nil {
-		return nil, err
-	}
-	got, reply, err := c.connection.receive()
+	got, reply, err := c.roundTrip(kind, request)
 	switch {
 	case err != nil:
 		return nil, err
@@ -59,23 +75,23 @@ func (c *Client) Digest(request *v1.HashDataRequest) ([]byte, error) {
 
 // Certificate has a certificate issued.
 func (c *Client) Certificate(request *v1.SignCertificateRequest) (*v1.SignCertificateResponse, error) {
-	reply := new(v1.SignCertificateResponse)
-	return reply, c.exchange(certificate, request, reply)
-}
-
-// Encrypt has data encrypted.
-func (c *Client) Encrypt(request *v1.EncryptDataRequest) (*v1.EncryptDataResponse, error) {
-	reply := new(v1.EncryptDataResponse)
-	return reply, c.exchange(encryption, request, reply)
-}
-
-func (c *Client) exchange(kind byte, request, reply proto.Message) error {
 	body, err := proto.Marshal(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if body, err = c.call(kind, body); err != nil {
-		return err
+	if body, err = c.call(certificate, body); err != nil {
+		return nil, err
 	}
-	return proto.Unmarshal(body, reply)
+	reply := new(v1.SignCertificateResponse)
+	return reply, proto.Unmarshal(body, reply)
+}
+
+// Encrypt returns a ciphertext and its tag, which are valid until the next call.
+func (c *Client) Encrypt(request *v1.EncryptDataRequest) ([]byte, error) {
+	key, nonce := request.GetKeySource().GetRawKey(), request.GetEncryptMetadata().GetNonce()
+	if len(key) != keySize || len(nonce) != nonceSize {
+		return nil, fmt.Errorf("a key of %d bytes and a nonce of %d, expected %d and %d", len(key), len(nonce), keySize, nonceSize)
+	}
+	body := make([]byte, 0, keySize+nonceSize+len(request.GetPlaintext()))
+	return c.call(encryption, append(append(append(body, key...), nonce...), request.GetPlaintext()...))
 }

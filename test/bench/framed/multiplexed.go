@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package framed
+
+import (
+	"net"
+	"runtime"
+	"sync"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+)
+
+// quickSize is the largest request that is answered where it is received: to hand it
+// to another goroutine would take longer than the operation.
+const quickSize = 2 << 10
+
+// ServeMultiplexed serves connections that carry many calls at the same time, until the
+// listener is closed.
+func ServeMultiplexed(listener net.Listener, service *operations.Operations) error {
+	return accept(listener, func(conn net.Conn) {
+		s := &multiplexed{joined: newJoined(conn), service: service, places: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+		s.serve()
+	})
+}
+
+// multiplexed is a connection as the server has it.
+type multiplexed struct {
+	*joined
+	service *operations.Operations
+	// places is as many calls as may be with goroutines of their own. With twice the
+	// number of processors the next request is read while the others are served.
+	places  chan struct{}
+	serving sync.WaitGroup
+	// buffers are of requests that goroutines have served.
+	buffers sync.Pool
+}
+
+// serve answers until the client closes or does not keep to the protocol. Replies wait
+// for each other as long as there are requests that were read already.
+func (s *multiplexed) serve() {
+	defer s.serving.Wait()
+	var in []byte
+	for {
+		h, err := s.receiveHeader()
+		if err != nil {
+			return
+		}
+		if h.kind == certificate || h.size > quickSize {
+			err = s.hand(h)
+		} else if in, err = s.receiveBody(h, in); err == nil {
+			err = s.reply(h, in)
+		}
+		if err == nil && !s.complete() {
+			err = s.flush(false)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// hand has a goroutine answer a request.
+func (s *multiplexed) hand(h header) error {
+	s.places <- struct{}{}
+	buffer, given := s.buffers.Get().(*[]byte)
+	if !given {
+		buffer = new([]byte)
+	}
+	var err error
+	if *buffer, err = s.receiveBody(h, *buffer); err != nil {
+		return err
+	}
+	s.serving.Go(func() {
+		defer func() { <-s.places }()
+		err := s.reply(h, *buffer)
+		s.buffers.Put(buffer)
+		if err == nil {
+			err = s.flush(false)
+		}
+		if err != nil {
+			_ = s.Close() // which ends serve
+		}
+	})
+	return nil
+}
+
+func (s *multiplexed) reply(h header, request []byte) error {
+	reply, err := answer(s.service, h.kind, request)
+	if err != nil {
+		h.kind, reply = failed, []byte(err.Error())
+	}
+	return s.add(h.kind, h.id, reply)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package framed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+)
+
+// shared is one connection to ServeMultiplexed, for many callers.
+type shared struct {
+	*joined
+	// places has one for each caller, whose number is the id of its calls.
+	places []place
+	// calling is how many callers wait for replies.
+	calling atomic.Int32
+	// turn has the caller that reads, for all. A goroutine that only reads would have
+	// to be woken for each reply of a single caller, and to wake that.
+	turn chan struct{}
+}
+
+// place is where a caller waits.
+type place struct {
+	reply chan message
+	in    []byte // used again for each reply
+}
+
+// message is a reply.
+type message struct {
+	kind byte
+	body []byte
+}
+
+// DialShared returns clients for so many callers, which share one connection. The
+// function closes it.
+func DialShared(socket string, callers int) ([]*Client, func() error, error) {
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &shared{joined: newJoined(conn), places: make([]place, callers), turn: make(chan struct{}, 1)}
+	clients := make([]*Client, callers)
+	for i := range clients {
+		s.places[i].reply = make(chan message, 1)
+		clients[i] = &Client{func(kind byte, request []byte) (byte, []byte, error) { return s.call(i, kind, request) }}
+	}
+	return clients, conn.Close, nil
+}
+
+func (s *shared) call(caller int, kind byte, request []byte) (byte, []byte, error) {
+	others := s.calling.Add(1) > 1
+	defer s.calling.Add(-1)
+	if err := s.add(kind, uint32(caller), request); err != nil {
+		return 0, nil, err
+	}
+	if err := s.flush(others); err != nil {
+		return 0, nil, err
+	}
+	reply := s.places[caller].reply
+	select {
+	case got := <-reply:
+		return got.kind, got.body, nil
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	}
+	// Those that have a reply return. Whoever has none and gets the turn next finds the
+	// same error.
+	for {
+		select {
+		case got := <-reply:
+			return got.kind, got.body, nil
+		default:
+		}
+		if err := s.receive(); err != nil {
+			_ = s.Close() // so that nobody waits for a reply that is not theirs
+			return 0, nil, err
+		}
+	}
+}
+
+// receive hands out a reply, and those that were read from the socket with it.
+func (s *shared) receive() error {
+	for {
+		h, err := s.receiveHeader()
+		if err != nil {
+			return err
+		}
+		if int(h.id) >= len(s.places) {
+			return fmt.Errorf("a reply has the id %d, which no call had", h.id)
+		}
+		p := &s.places[h.id]
+		if p.in, err = s.receiveBody(h, p.in); err != nil {
+			return err
+		}
+		select {
+		case p.reply <- message{h.kind, p.in}:
+		default:
+			return errors.New("a caller has two replies")
+		}
+		if !s.complete() {
+			return nil
+		}
+	}
+}
