@@ -16,6 +16,8 @@ type programs struct {
 	dir           string
 	broker, floor string
 	version       string
+	// grouped is set where servers can have control groups.
+	grouped bool
 }
 
 // build builds the broker and the bare server in the same way, that of images.
@@ -45,7 +47,21 @@ func build(ctx context.Context, o options) (_ *programs, err error) {
 	if described, err := exec.CommandContext(ctx, "git", "-C", o.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil {
 		p.version = strings.TrimSpace(string(described))
 	}
+	p.grouped = canGroup()
 	return p, nil
+}
+
+// canGroup reports whether this program may make control groups. It makes one and
+// removes it.
+func canGroup() bool {
+	g, err := newGroup(podMemory)
+	if err == nil {
+		err = g.remove()
+	}
+	if err != nil {
+		progress("servers have no control groups: %v", err)
+	}
+	return err == nil
 }
 
 func (p *programs) remove() error { return os.RemoveAll(p.dir) }

@@ -5,123 +5,197 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"google.golang.org/grpc"
 )
 
 const (
 	// busyConnections is how many connections are busy at one time.
 	busyConnections = 100
-	// settleTime is what a broker gets before it counts as idle.
+	// settleTime is what a server gets before it counts as idle.
 	settleTime = time.Second
+	// idleStarts is how many starts idle memory is measured of: what one start takes
+	// is chance by some MiB.
+	idleStarts = 10
 )
 
-// footprint is what a broker takes before anybody calls it, and while many do.
+// footprint is what a server takes before anybody calls it, and while many do.
 // Memory is in bytes.
 type footprint struct {
-	// Starts are times from the start of the program to the first reply, sorted.
+	// Way names the server as that of a way.
+	Way string
+	// Starts are times from the start of the program to the first reply, sorted; of
+	// brokers only.
 	Starts []time.Duration
-	// Idle is resident memory, Own that part of it that is not the program's file.
-	Idle, Own           int64
-	IdleFloor, OwnFloor int64
-	// Busy is the most that was resident with busyConnections.
-	Busy   int64
-	Errors int
+	// Idle is resident memory by start, Own that part of it that is not the program's
+	// file, both sorted.
+	Idle, Own []int64
+	// Busy is with busyConnections.
+	Busy burden
+	// Crowded is with many small calls, without a limit of memory and with that of pods.
+	Crowded, Bounded burden
 }
 
-// measureFootprint measures starts and memory, each with brokers of their own.
-func measureFootprint(ctx context.Context, o options, p *programs) (f footprint, err error) {
-	for range o.startup {
-		broker, took, err := startBroker(ctx, o, p)
-		if err != nil {
-			return f, err
+// burden is what a server took while it was called.
+type burden struct {
+	// Resident is the most that was resident, Peak the most that the control group
+	// had, 0 where there was none. Both are 0 where the server was killed.
+	Resident, Peak int64
+	Calls          int
+	// Refused are calls that a limit of the broker refused. Failed are the others.
+	Refused, Failed int
+	// Killed is set where the system ended the server for want of memory.
+	Killed bool
+}
+
+// subject is a server whose memory is measured.
+type subject struct {
+	way string
+	// start starts it with a limit of memory in bytes, 0 for none, and returns how long
+	// that took.
+	start func(ctx context.Context, memory int64) (*process, time.Duration, error)
+	times int // how often it is started
+}
+
+func subjects(o options, p *programs) []subject {
+	broker := func(programs *programs) func(context.Context, int64) (*process, time.Duration, error) {
+		return func(ctx context.Context, memory int64) (*process, time.Duration, error) {
+			return startBroker(ctx, o, programs, manner{everything, memory})
 		}
-		f.Starts = append(f.Starts, took)
-		if err := broker.stop(); err != nil {
+	}
+	all := []subject{
+		{unary, broker(p), o.startup},
+		{floor, func(ctx context.Context, memory int64) (*process, time.Duration, error) {
+			bare, err := startFloor(o, p, "grpc", memory)
+			if err != nil {
+				return nil, 0, err
+			}
+			if err := bare.serves(ctx); err != nil {
+				return nil, 0, errors.Join(err, bare.stop())
+			}
+			return bare, 0, nil
+		}, min(o.startup, idleStarts)},
+	}
+	if o.before != "" {
+		programs := *p
+		programs.broker = o.before
+		all = append(all, subject{earlier + unary, broker(&programs), o.startup})
+	}
+	return all
+}
+
+// measureFootprints measures starts and memory, each with servers of their own.
+func measureFootprints(ctx context.Context, o options, p *programs) ([]footprint, error) {
+	var all []footprint
+	for _, s := range subjects(o, p) {
+		f, err := s.measure(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		progress("%s: start %s, idle %s, %d busy connections %s, many small calls %s, and with a limit %s",
+			s.way, f.startsText(), rangeOf(f.Idle), busyConnections, f.Busy, f.Crowded, f.Bounded)
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (s subject) measure(ctx context.Context, o options) (footprint, error) {
+	f := footprint{Way: s.way}
+	for i := range s.times {
+		if err := s.measureStart(ctx, &f, i < idleStarts); err != nil {
 			return f, err
 		}
 	}
 	slices.Sort(f.Starts)
-	broker, _, err := startBroker(ctx, o, p)
-	if err != nil {
-		return f, err
+	slices.Sort(f.Idle)
+	slices.Sort(f.Own)
+	for _, b := range []struct {
+		into   *burden
+		memory int64
+		load   func(context.Context, *process) (tally, error)
+	}{
+		{&f.Busy, 0, func(ctx context.Context, p *process) (tally, error) { return busy(ctx, p, 8*o.time) }},
+		{&f.Crowded, 0, o.crowd.call},
+		{&f.Bounded, podMemory, o.crowd.call},
+	} {
+		server, _, err := s.start(ctx, b.memory)
+		if err != nil {
+			return f, err
+		}
+		if *b.into, err = server.under(ctx, b.load); err != nil {
+			return f, err
+		}
 	}
-	defer func() { err = errors.Join(err, broker.stop()) }()
-	if f.Idle, f.Own, err = idle(ctx, broker); err != nil {
-		return f, err
-	}
-	if f.Errors, err = busy(ctx, broker, 8*o.time); err != nil {
-		return f, err
-	}
-	most, err := broker.memory("VmHWM")
-	if err != nil {
-		return f, err
-	}
-	f.Busy = most[0]
-	bare, err := startFloor(o, p, "grpc")
-	if err != nil {
-		return f, err
-	}
-	defer func() { err = errors.Join(err, bare.stop()) }()
-	if err := bare.serves(ctx); err != nil {
-		return f, err
-	}
-	if f.IdleFloor, f.OwnFloor, err = idle(ctx, bare); err != nil {
-		return f, err
-	}
-	progress("start %s, idle %s (bare server %s), %d busy connections %s",
-		milliseconds(median(f.Starts)), mebibytes(f.Idle), mebibytes(f.IdleFloor), busyConnections, mebibytes(f.Busy))
 	return f, nil
 }
 
-func idle(ctx context.Context, p *process) (all, own int64, err error) {
+// measureStart starts a server once, and measures it idle if that is wanted.
+func (s subject) measureStart(ctx context.Context, f *footprint, alsoIdle bool) (err error) {
+	server, took, err := s.start(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	if took > 0 {
+		f.Starts = append(f.Starts, took)
+	}
+	if !alsoIdle {
+		return nil
+	}
 	select {
 	case <-time.After(settleTime):
 	case <-ctx.Done():
-		return 0, 0, ctx.Err()
+		return ctx.Err()
 	}
-	memory, err := p.memory("VmRSS", "RssAnon")
+	memory, err := server.memory("VmRSS", "RssAnon")
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	return memory[0], memory[1], nil
+	f.Idle, f.Own = append(f.Idle, memory[0]), append(f.Own, memory[1])
+	return nil
 }
 
-// busy calls on many connections for a while and returns how many calls failed.
-func busy(ctx context.Context, p *process, d time.Duration) (failed int, err error) {
-	l, err := newLoad("hash-4k", nil)
+// under measures what a server takes while it is called, and stops it.
+func (p *process) under(ctx context.Context, load func(context.Context, *process) (tally, error)) (b burden, err error) {
+	t, err := load(ctx, p)
 	if err != nil {
-		return 0, err
+		return b, errors.Join(err, p.stop())
 	}
-	var conns []*grpc.ClientConn
-	defer func() {
-		for _, conn := range conns {
-			err = errors.Join(err, conn.Close())
-		}
-	}()
-	results := make([]made, busyConnections)
-	var group sync.WaitGroup
-	for i := range busyConnections {
-		conn, err := dial(p.socket)
-		if err != nil {
-			return 0, err
-		}
-		conns = append(conns, conn)
-		group.Go(func() { results[i], _ = (&way{call: unaryCall(conn, l)}).calls(ctx, 1, d) })
-	}
-	group.Wait()
-	for _, r := range results {
-		failed += r.errors
-		if r.err != nil {
-			err = fmt.Errorf("a call failed with %d busy connections: %w", busyConnections, r.err)
+	b.Calls, b.Refused, b.Failed = t.calls, t.refused, t.failed
+	if p.group != nil {
+		if b.Killed, err = p.group.killed(); err != nil {
+			return b, errors.Join(err, p.stop())
 		}
 	}
+	if b.Killed {
+		return b, p.buried()
+	}
+	if t.err != nil {
+		progress("%s: a call failed: %v", p.name, t.err)
+	}
+	memory, err := p.memory("VmHWM")
 	if err != nil {
-		progress("%v", err)
+		return b, errors.Join(err, p.stop())
 	}
-	return failed, ctx.Err()
+	b.Resident = memory[0]
+	if p.group != nil {
+		if b.Peak, err = p.group.peak(); err != nil {
+			return b, errors.Join(err, p.stop())
+		}
+	}
+	return b, p.stop()
 }
+
+// errors counts the calls that failed: refusals are what limits are for, and that the
+// system ended the bare server is what the measurement is there to find.
+func (f footprint) errors() int {
+	n := 0
+	for _, b := range []burden{f.Busy, f.Crowded, f.Bounded} {
+		if !b.Killed || f.Way != floor {
+			n += b.Failed
+		}
+	}
+	return n
+}
+
+func (f footprint) calls() int { return f.Busy.Calls + f.Crowded.Calls + f.Bounded.Calls }

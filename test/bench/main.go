@@ -38,6 +38,8 @@ type options struct {
 	report  string        // document to write the tables into, if any
 	soak    time.Duration // instead of the rest; 0 for none
 	startup int           // how many starts are measured
+	crowd   crowd         // the many small calls that memory is measured with
+	command string        // what measures the same again
 	before  string        // path of a broker to measure beside the one that is built, if any
 }
 
@@ -86,9 +88,11 @@ func readOptions(args []string) (options, error) {
 	if set.NArg() > 0 {
 		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
 	}
-	o.startup = 20
+	o.command = command(set)
+	o.startup, o.crowd = 20, crowd{connections: 400, calls: 60, waves: 5}
 	if o.quick {
-		o.rounds, o.time, o.startup = min(o.rounds, 3), min(o.time, 100*time.Millisecond), 3
+		o.rounds, o.time = min(o.rounds, 3), min(o.time, 100*time.Millisecond)
+		o.startup, o.crowd = 2, crowd{connections: 20, calls: 60, waves: 1}
 	}
 	var err error
 	if o.loads, err = among("load", loads, loadNames()); err != nil {
@@ -120,6 +124,22 @@ func readOptions(args []string) (options, error) {
 	return o, nil
 }
 
+// command is what measures the same again: flags that say where something is belong to
+// one machine, and have no value.
+func command(set *flag.FlagSet) string {
+	words := []string{"go run ."}
+	set.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "root", "json", "report":
+		case "before":
+			words = append(words, "--before PATH")
+		default:
+			words = append(words, strings.TrimSuffix("--"+f.Name+"="+f.Value.String(), "=true"))
+		}
+	})
+	return strings.Join(words, " ")
+}
+
 // among reads a list of names.
 func among(what, list string, known []string) ([]string, error) {
 	if list == "" {
@@ -148,8 +168,8 @@ func run(ctx context.Context, o options) (err error) {
 	if o.soak > 0 {
 		return soak(ctx, o, p)
 	}
-	results := &results{options: o, began: time.Now(), machine: machine(), version: p.version}
-	if results.footprint, err = measureFootprint(ctx, o, p); err != nil {
+	results := &results{options: o, began: time.Now(), machine: machine(), version: p.version, grouped: p.grouped}
+	if results.footprints, err = measureFootprints(ctx, o, p); err != nil {
 		return err
 	}
 	if err := results.measure(ctx, o, p); err != nil {

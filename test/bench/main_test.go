@@ -91,6 +91,22 @@ func TestRatiosAreThoseOfEachRound(t *testing.T) {
 	}
 }
 
+func TestATargetStandsBesideWhatTheBoundLeavesRoomFor(t *testing.T) {
+	r := &results{options: options{callers: []int{1}}}
+	for way, perSecond := range map[string]float64{floor: 10, unary: 9, multiplexed: 20} {
+		r.cells = append(r.cells, &cell{load: "hash-32", way: way, callers: 1, samples: []sample{{Calls: 10, PerSecond: perSecond, P50: time.Millisecond}}})
+	}
+	var text strings.Builder
+	r.writeTargets(&text)
+	want := "| broker | ≥ 0.95 | **0.90 (0.90–0.90) missed** |\n| | | bound: one multiplexed connection | | 2.00 (2.00–2.00) |\n"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("got\n%s\nwant in it\n%s", &text, want)
+	}
+	if got := r.rowOf(r.cell("hash-32", unary, 1)).OfBound; got != "0.45 (0.45–0.45)" {
+		t.Errorf("the row has %q of the bound, want 0.45", got)
+	}
+}
+
 func TestABadCommandLineIsOneSentence(t *testing.T) {
 	for sentence, test := range map[string]struct{ args, want string }{
 		"a load that is not there":    {"--only=hash-32,hash-33", `there is no load "hash-33", expected of hash-32,`},

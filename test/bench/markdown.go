@@ -13,9 +13,9 @@ import (
 // markdown renders the results.
 func (r *results) markdown() string {
 	var d strings.Builder
-	fmt.Fprintf(&d, "%s, %s, %s, broker %s; %d rounds of %s, %s in all; %s.\n\n", r.machine, r.began.UTC().Format("2 January 2006 15:04 MST"),
+	fmt.Fprintf(&d, "`%s` in `test/bench`, %s, %s, %s, broker %s; %d rounds of %s, %s in all; %s.\n\n", r.options.command, r.machine, r.began.UTC().Format("2 January 2006 15:04 MST"),
 		runtime.Version(), r.version, r.options.rounds, r.options.time, r.took.Round(time.Second), r.errorsText())
-	r.writeFootprint(&d)
+	r.writeFootprints(&d)
 	r.writeTargets(&d)
 	for _, l := range loadsAbout {
 		r.writeLoad(&d, l.name, l.about)
@@ -24,7 +24,11 @@ func (r *results) markdown() string {
 }
 
 func (r *results) errorsText() string {
-	calls, errors := 0, r.footprint.Errors
+	calls, errors := 0, 0
+	for _, f := range r.footprints {
+		calls += f.calls()
+		errors += f.errors()
+	}
 	for _, c := range r.cells {
 		errors += c.errors()
 		for _, s := range c.samples {
@@ -35,25 +39,6 @@ func (r *results) errorsText() string {
 		return thousands(float64(calls)) + " calls, none failed"
 	}
 	return fmt.Sprintf("%s calls, %d failed", thousands(float64(calls)), errors)
-}
-
-func (r *results) writeFootprint(d *strings.Builder) {
-	f := r.footprint
-	if len(f.Starts) == 0 {
-		return
-	}
-	start := median(f.Starts)
-	fmt.Fprintf(d, "| a broker | found | target | |\n|---|---|---|---|\n")
-	fmt.Fprintf(d, "| from its start to the first reply | %s (slowest of %d: %s) | < %s | %s |\n", milliseconds(start), len(f.Starts), milliseconds(f.Starts[len(f.Starts)-1]), milliseconds(startTarget), met(start < startTarget))
-	fmt.Fprintf(d, "| resident when idle | %s, of it %s its own (bare server: %s and %s) | < %s | %s |\n", mebibytes(f.Idle), mebibytes(f.Own), mebibytes(f.IdleFloor), mebibytes(f.OwnFloor), mebibytes(idleTarget), met(f.Idle < idleTarget))
-	fmt.Fprintf(d, "| at most resident with %d busy connections | %s | < %s | %s |\n\n", busyConnections, mebibytes(f.Busy), mebibytes(busyTarget), met(f.Busy < busyTarget))
-}
-
-func met(yes bool) string {
-	if yes {
-		return "met"
-	}
-	return "**missed**"
 }
 
 // writeTargets writes a row for each target, load and way, with all numbers of
@@ -67,15 +52,16 @@ func (r *results) writeTargets(d *strings.Builder) {
 	for _, callers := range r.options.callers {
 		columns = append(columns, plural(callers))
 	}
-	fmt.Fprintf(d, "Ratios are medians of those of each round, between the quartiles in brackets.\n\n| target | load | way | bound | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	fmt.Fprintf(d, "Ratios are medians of those of each round, with the quartiles in brackets. Rows of the bound have its own ratio: "+
+		"no way over a socket that we know gets more calls through.\n\n| target | load | way | wanted | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for len(verdicts) > 0 {
 		v := verdicts[0]
 		same := func(w verdict) bool { return w.target == v.target && w.load == v.load && w.way == v.way }
-		bound := fmt.Sprintf("≥ %g", v.target.bound)
+		wanted := fmt.Sprintf("≥ %g", v.target.wanted)
 		if v.target.atMost {
-			bound = fmt.Sprintf("≤ %g", v.target.bound)
+			wanted = fmt.Sprintf("≤ %g", v.target.wanted)
 		}
-		fmt.Fprintf(d, "| %s | %s | %s | %s |", v.target.about, aboutLoad(v.load), waysAbout[v.way], bound)
+		fmt.Fprintf(d, "| %s | %s | %s | %s |", v.target.about, aboutLoad(v.load), waysAbout[v.way], wanted)
 		for _, callers := range r.options.callers {
 			cell := "–"
 			for _, w := range verdicts {
@@ -90,8 +76,30 @@ func (r *results) writeTargets(d *strings.Builder) {
 		}
 		d.WriteString("\n")
 		verdicts = slices.DeleteFunc(verdicts, same)
+		if len(verdicts) == 0 || verdicts[0].target != v.target || verdicts[0].load != v.load {
+			r.writeBound(d, v.target, v.load)
+		}
 	}
 	d.WriteString("\n")
+}
+
+// writeBound writes what a target leaves room for: the ratio that the bound has, to what
+// the broker is compared with.
+func (r *results) writeBound(d *strings.Builder, t *target, load string) {
+	var found []string
+	measured := false
+	for _, callers := range r.options.callers {
+		cell := ""
+		if t.callers == nil || slices.Contains(t.callers, callers) {
+			if s, ok := t.ratio(r.cell(load, multiplexed, callers), r.cell(load, t.against, callers)); ok {
+				cell, measured = s.String(), true
+			}
+		}
+		found = append(found, cell)
+	}
+	if measured && !strings.HasPrefix(t.against, earlier) {
+		fmt.Fprintf(d, "| | | %s | | %s |\n", waysAbout[multiplexed], strings.Join(dashed(found...), " | "))
+	}
 }
 
 func aboutLoad(name string) string { return loadsAbout[slices.Index(loadNames(), name)].about }
@@ -106,11 +114,11 @@ func (r *results) writeLoad(d *strings.Builder, name, about string) {
 	if len(rows) == 0 {
 		return
 	}
-	fmt.Fprintf(d, "### %s\n\n| callers | | p50 | p99 | calls/s | of the bare server | of that in process | CPU a call | allocations | resident | errors |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+	fmt.Fprintf(d, "### %s\n\n| callers | | p50 | p99 | calls/s | of the bound | of the bare server | of that in process | CPU a call | allocations | resident | errors |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
 		strings.ToUpper(about[:1])+about[1:])
 	for _, w := range rows {
 		fmt.Fprintf(d, "| %d | %s | %s | %d |\n", w.Callers, w.Way,
-			strings.Join(dashed(w.P50, w.P99, w.PerSecond, w.OfFloor, w.OfInside, w.CPU, w.Allocs, w.Memory), " | "), w.Errors)
+			strings.Join(dashed(w.P50, w.P99, w.PerSecond, w.OfBound, w.OfFloor, w.OfInside, w.CPU, w.Allocs, w.Memory), " | "), w.Errors)
 	}
 	d.WriteString("\n")
 }

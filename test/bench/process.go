@@ -19,8 +19,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
 // Limits that only a failure reaches.
@@ -31,6 +29,7 @@ const (
 
 // process is a server in a process of its own.
 type process struct {
+	name   string
 	socket string
 	cmd    *exec.Cmd
 	dir    string
@@ -39,11 +38,14 @@ type process struct {
 	tell   func(context.Context) (told, error)
 	// ask ends the process.
 	ask func() error
+	// group is what bounds its memory; nil for nothing.
+	group *group
 }
 
-// startProcess runs a program whose environment says how many processors it uses.
-func startProcess(o options, dir string, cmd *exec.Cmd) (*process, error) {
-	p := &process{cmd: cmd, dir: dir, exited: make(chan struct{})}
+// newProcess is a program whose environment says how many processors it uses. It is
+// not started yet.
+func newProcess(o options, dir string, cmd *exec.Cmd) *process {
+	p := &process{name: filepath.Base(cmd.Path), cmd: cmd, dir: dir, exited: make(chan struct{})}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") && !strings.HasPrefix(variable, "OTEL_") {
 			cmd.Env = append(cmd.Env, variable)
@@ -55,11 +57,28 @@ func startProcess(o options, dir string, cmd *exec.Cmd) (*process, error) {
 	// It ends with this program, in whatever way that ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
-	return p, nil
+	return p
+}
+
+// bound has the process start in a control group with a limit in bytes, 0 for none,
+// where this machine has control groups.
+func (p *process) bound(programs *programs, limit int64) (err error) {
+	if limit == 0 || !programs.grouped {
+		return nil
+	}
+	if p.group, err = newGroup(limit); err != nil {
+		return err
+	}
+	p.cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, p.group.processes()}, p.cmd.Args...)
+	p.cmd.Path = "/bin/sh"
+	return nil
 }
 
 func (p *process) run() error {
 	if err := p.cmd.Start(); err != nil {
+		if p.group != nil {
+			err = errors.Join(err, p.group.remove())
+		}
 		return err
 	}
 	go func() {
@@ -74,28 +93,54 @@ func (p *process) stop() error {
 	err := p.ask()
 	select {
 	case <-p.exited:
-		err = errors.Join(err, p.err)
+		err = errors.Join(err, p.failure())
 	case <-time.After(stopLimit):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
-		err = errors.Join(err, fmt.Errorf("%s had to be killed: it did not stop within %s", filepath.Base(p.cmd.Path), stopLimit))
+		err = errors.Join(err, fmt.Errorf("%s had to be killed: it did not stop within %s", p.name, stopLimit))
+	}
+	return errors.Join(err, p.remove())
+}
+
+// buried waits for the end of a process that the system has killed.
+func (p *process) buried() error {
+	<-p.exited
+	_ = p.ask() // closes what is left of it, and has nobody to ask
+	return p.remove()
+}
+
+// remove removes what the process leaves behind.
+func (p *process) remove() error {
+	var err error
+	if p.group != nil {
+		err = p.group.remove()
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// startFloor runs a server that the broker is compared with, and waits until it
-// listens. What it speaks is "grpc", "framed" or "multiplexed".
-func startFloor(o options, programs *programs, speaks string) (*process, error) {
+// failure is how the process ended, with what it said, nil where it ended as asked.
+func (p *process) failure() error {
+	if p.err == nil {
+		return nil
+	}
+	said, _ := os.ReadFile(filepath.Join(p.dir, logFile)) // how it ended matters more
+	return fmt.Errorf("%s: %w\n%s", p.name, p.err, said)
+}
+
+// startFloor runs a server that the broker is compared with and waits until it
+// listens. What it speaks is "grpc", "framed" or "multiplexed". Memory is a limit in
+// bytes, 0 for none.
+func startFloor(o options, programs *programs, speaks string, memory int64) (*process, error) {
 	dir, err := os.MkdirTemp(programs.dir, "f")
 	if err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "s")
-	p, err := startProcess(o, dir, exec.Command(programs.floor, speaks, socket))
-	if err != nil {
+	p := newProcess(o, dir, exec.Command(programs.floor, speaks, socket))
+	p.socket = socket
+	if err := p.bound(programs, memory); err != nil {
 		return nil, err
 	}
-	p.socket = socket
 	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -124,71 +169,6 @@ func startFloor(o options, programs *programs, speaks string) (*process, error) 
 		return nil, errors.Join(fmt.Errorf("the bare server did not listen: %w", err), p.stop())
 	}
 	return p, nil
-}
-
-const (
-	// caller is who calls the broker. It has a socket of its own.
-	caller = "bench"
-	// nobody is where spans would go. No span is sampled, so nothing connects to it.
-	nobody = "http://127.0.0.1:1"
-)
-
-// everything is what the broker is started with: all that calls can have to do
-// with is on. It makes the folders below dir that it names.
-func everything(dir, status string) ([]string, error) {
-	keys := filepath.Join(dir, "k")
-	if err := os.Mkdir(keys, 0o700); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(keys, "cipher.bin"), make([]byte, 32), 0o600); err != nil {
-		return nil, err
-	}
-	return []string{
-		"--profiles-dir", dir, "--keys-dir", keys, "--socket-dir", filepath.Join(dir, "s"), "--callers", caller,
-		"--status-address", status, "--log-level", "warn",
-		"--traces-exporter", "otlp", "--traces-protocol", "grpc", "--traces-endpoint", nobody,
-		"--traces-sampler", "parentbased_traceidratio", "--traces-sampler-arg", "0",
-	}, nil
-}
-
-// startBroker runs the broker with everything on and waits until it serves. It
-// returns how long that took.
-func startBroker(ctx context.Context, o options, programs *programs) (_ *process, took time.Duration, err error) {
-	dir, err := os.MkdirTemp(programs.dir, "b")
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "Profiles.yaml"), operations.Profiles, 0o644); err != nil {
-		return nil, 0, err
-	}
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	arguments, err := everything(dir, address)
-	if err != nil {
-		return nil, 0, err
-	}
-	p, err := startProcess(o, dir, exec.Command(programs.broker, arguments...))
-	if err != nil {
-		return nil, 0, err
-	}
-	p.socket = filepath.Join(dir, "s", caller, "crypto-broker-server.sock")
-	p.tell = func(ctx context.Context) (told, error) { return readMetrics(ctx, address) }
-	p.ask = func() error {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
-			return err
-		}
-		return nil
-	}
-	began := time.Now()
-	if err := p.run(); err != nil {
-		return nil, 0, err
-	}
-	if err := p.answers(ctx); err != nil {
-		return nil, 0, errors.Join(err, p.stop())
-	}
-	return p, time.Since(began), nil
 }
 
 // answers waits until a call is answered.
@@ -223,17 +203,6 @@ func (p *process) serves(ctx context.Context) error {
 		err = unaryCall(conn, l)(ctx, 0)
 	}
 	return errors.Join(err, conn.Close())
-}
-
-// freeAddress finds an address for the status port. Between this and the broker's
-// use of it somebody else may take it, which the broker then says.
-func freeAddress(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // cpu is the time that the process has used processors.

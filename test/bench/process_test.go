@@ -8,15 +8,24 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// TestTheBrokerIsMeasuredWithEverythingOn starts it with the arguments of the
-// measurements and reads in its log what is on.
-func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
+// said is a line of a broker's log.
+type said struct {
+	Msg, Sampler, Status     string
+	To, Sockets              []string
+	Keys, Unusable, Revision int
+}
+
+// sayings starts a broker with arguments and returns the lines of its log by what they
+// say. The broker ends once it listens.
+func sayings(t *testing.T, arguments func(dir, status string) ([]string, error)) (map[string]said, []string) {
+	t.Helper()
 	programs, err := build(t.Context(), options{root: filepath.Join("..", "..")})
 	if err != nil {
 		t.Fatal(err)
@@ -30,14 +39,11 @@ func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(programs.dir, "Profiles.yaml"), operations.Profiles, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	arguments, err := everything(programs.dir, address)
+	given, err := arguments(programs.dir, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := exec.CommandContext(t.Context(), programs.broker, append(arguments, "--log-level", "info")...)
+	broker := exec.CommandContext(t.Context(), programs.broker, append(given, "--log-level=info")...)
 	log, err := broker.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -45,18 +51,13 @@ func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
 	if err := broker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	type line struct {
-		Msg, Sampler, Status string
-		To, Sockets          []string
-		Keys, Unusable       int
-	}
-	said := map[string]line{}
+	found := map[string]said{}
 	for lines := bufio.NewScanner(log); lines.Scan(); {
-		var l line
+		var l said
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			t.Errorf("%q: %v", lines.Text(), err)
 		}
-		said[l.Msg] = l
+		found[l.Msg] = l
 		if l.Msg == "listening" {
 			if err := broker.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
@@ -66,13 +67,97 @@ func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
 	if err := broker.Wait(); err != nil {
 		t.Error(err)
 	}
-	if spans := said["exporting spans"]; spans.Sampler != "parentbased_traceidratio 0" || len(spans.To) != 1 {
-		t.Errorf("traces: %+v", spans)
-	}
-	if keys := said["keys loaded"]; keys.Keys != 1 || keys.Unusable != 0 {
+	if keys := found["keys loaded"]; keys.Keys != 1 || keys.Unusable != 0 {
 		t.Errorf("keys: %+v", keys)
 	}
-	if l := said["listening"]; len(l.Sockets) != 1 || filepath.Base(filepath.Dir(l.Sockets[0])) != caller || l.Status != address {
+	if l := found["listening"]; len(l.Sockets) != 1 || filepath.Base(filepath.Dir(l.Sockets[0])) != caller || l.Status != address {
 		t.Errorf("sockets: %+v", l)
+	}
+	return found, given
+}
+
+func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
+	found, _ := sayings(t, everything)
+	if spans := found["exporting spans"]; spans.Sampler != "parentbased_traceidratio 0" || len(spans.To) != 1 {
+		t.Errorf("traces: %+v", spans)
+	}
+}
+
+func TestTheBrokerOfAPodIsMeasuredWithTheFlagsThatTheWebhookSets(t *testing.T) {
+	found, given := sayings(t, injected)
+	if loaded := found["profiles loaded"]; loaded.Revision != 1 {
+		t.Errorf("signed profiles: %+v, want those of revision 1", loaded)
+	}
+	want := append(flagsOf(t, "testdata/pods/a-pod-with-keys-for-its-broker.golden.yaml", "    - --"), flagsOf(t, "trust.go", `= "--`)...)
+	got := make([]string, len(given))
+	for i, argument := range given {
+		got[i], _, _ = strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got the flags %q, want %q", got, want)
+	}
+}
+
+// flagsOf finds the flags that a file of the webhook has behind a text.
+func flagsOf(t *testing.T, file, before string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "webhook", filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags []string
+	for line := range strings.Lines(string(text)) {
+		if _, rest, found := strings.Cut(line, before); found {
+			name, _, _ := strings.Cut(rest, "=")
+			flags = append(flags, name)
+		}
+	}
+	if len(flags) == 0 {
+		t.Fatalf("%s has no flag", file)
+	}
+	return flags
+}
+
+func TestAServerStartsInAControlGroupOfItsOwnWhereThereAreAny(t *testing.T) {
+	programs := &programs{grouped: canGroup()}
+	p := newProcess(options{}, t.TempDir(), exec.Command("cat"))
+	if err := p.bound(programs, podMemory); err != nil {
+		t.Fatal(err)
+	}
+	if (p.group != nil) != programs.grouped {
+		t.Fatalf("the group is %v, and whether there are any: %v", p.group, programs.grouped)
+	}
+	if p.group == nil {
+		return
+	}
+	input, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ask = input.Close
+	if err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	// What cat answers, it answers from within the group.
+	if _, err := input.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := output.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if members, err := os.ReadFile(p.group.processes()); err != nil || strings.TrimSpace(string(members)) != strconv.Itoa(p.cmd.Process.Pid) {
+		t.Errorf("the group has the processes %q, want %d (%v)", members, p.cmd.Process.Pid, err)
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.group.dir); err == nil {
+		t.Error("the group is still there")
 	}
 }

@@ -14,13 +14,14 @@ import (
 
 // results is all that was measured.
 type results struct {
-	options   options
-	began     time.Time
-	took      time.Duration
-	machine   string
-	version   string
-	footprint footprint
-	cells     []*cell
+	options    options
+	began      time.Time
+	took       time.Duration
+	machine    string
+	version    string
+	grouped    bool // servers had control groups
+	footprints []footprint
+	cells      []*cell
 }
 
 func (r *results) cell(load, way string, callers int) *cell {
@@ -35,7 +36,10 @@ func (r *results) cell(load, way string, callers int) *cell {
 // failed is an error where calls failed. A target that is missed is none: it is
 // what the results are there to tell.
 func (r *results) failed() error {
-	total := r.footprint.Errors
+	total := 0
+	for _, f := range r.footprints {
+		total += f.errors()
+	}
 	for _, c := range r.cells {
 		total += c.errors()
 		if c.err != nil {
@@ -55,7 +59,8 @@ type row struct {
 	Errors, Calls       int
 	P50, P99            string `json:",omitempty"`
 	PerSecond           string `json:",omitempty"`
-	OfFloor, OfInside   string `json:",omitempty"`
+	OfBound, OfFloor    string `json:",omitempty"`
+	OfInside            string `json:",omitempty"`
 	CPU, Allocs, Memory string `json:",omitempty"`
 }
 
@@ -71,18 +76,23 @@ func (r *results) rowOf(c *cell) row {
 	w.P50 = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.P50 })))
 	w.P99 = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.P99 })))
 	w.PerSecond = thousands(median(each(c.samples, perSecond)))
-	if found, ok := ratio(c, r.cell(c.load, floor, c.callers), perSecond); ok && c.way != floor {
-		w.OfFloor = found.String()
-	}
-	if found, ok := ratio(c, r.cell(c.load, inProcess, c.callers), perSecond); ok && c.way != inProcess {
-		w.OfInside = found.String()
-	}
+	w.OfBound, w.OfFloor, w.OfInside = r.ratioTo(multiplexed, c), r.ratioTo(floor, c), r.ratioTo(inProcess, c)
 	w.CPU = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
 	if c.way != inProcess {
 		w.Allocs = fmt.Sprintf("%.0f", median(each(c.samples, func(s sample) float64 { return s.Allocations })))
 		w.Memory = mebibytes(median(each(c.samples, func(s sample) int64 { return s.Resident })))
 	}
 	return w
+}
+
+// ratioTo is the throughput of a cell in that of the same calls by another way, empty
+// where there is none.
+func (r *results) ratioTo(way string, c *cell) string {
+	found, ok := ratio(c, r.cell(c.load, way, c.callers), perSecond)
+	if !ok || c.way == way {
+		return ""
+	}
+	return found.String()
 }
 
 // print writes everything for a reader at a terminal, as Markdown.
@@ -101,9 +111,9 @@ func (r *results) writeJSON(file string) error {
 		Go              string
 		Rounds          int
 		Time            time.Duration
-		Footprint       footprint
+		Footprints      []footprint
 		Cells           []found
-	}{r.began.UTC(), r.machine, r.version, runtime.Version(), r.options.rounds, r.options.time, r.footprint, nil}
+	}{r.began.UTC(), r.machine, r.version, runtime.Version(), r.options.rounds, r.options.time, r.footprints, nil}
 	for _, c := range r.cells {
 		document.Cells = append(document.Cells, found{c.load, c.way, c.callers, c.samples})
 	}

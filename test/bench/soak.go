@@ -75,7 +75,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 	if err != nil {
 		return err
 	}
-	broker, _, err := startBroker(ctx, o, p)
+	broker, _, err := startBroker(ctx, o, p, withEverything)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -26,10 +27,14 @@ const (
 	unary       = "unary"
 	exchange    = "exchange"
 	library     = "library"
+	inPod       = "injected"
 )
 
+// brokerWays are those that have a broker.
+var brokerWays = []string{unary, exchange, library, inPod}
+
 func wayNames() []string {
-	return []string{inProcess, plain, multiplexed, floor, unary, exchange, library}
+	return append([]string{inProcess, plain, multiplexed, floor}, brokerWays...)
 }
 
 var waysAbout = map[string]string{
@@ -40,10 +45,12 @@ var waysAbout = map[string]string{
 	unary:       "broker",
 	exchange:    "broker, `Exchange`",
 	library:     "broker, Go client",
+	inPod:       "broker as injected",
 
 	earlier + unary:    "broker before",
 	earlier + exchange: "broker before, `Exchange`",
 	earlier + library:  "broker before, Go client",
+	earlier + inPod:    "broker before, as injected",
 }
 
 // earlier begins the names of ways to the broker that was built before.
@@ -54,7 +61,7 @@ func withEarlier(names []string) []string {
 	var all []string
 	for _, name := range names {
 		all = append(all, name)
-		if name == unary || name == exchange || name == library {
+		if slices.Contains(brokerWays, name) {
 			all = append(all, earlier+name)
 		}
 	}
@@ -76,7 +83,7 @@ type way struct {
 func has(name string, l *load) bool {
 	name = strings.TrimPrefix(name, earlier)
 	if l.health != nil {
-		return name == floor || name == unary || name == library
+		return name == floor || name == unary || name == library || name == inPod
 	}
 	return true
 }
@@ -89,17 +96,21 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 		w.call = l.inProcess
 		return w, nil
 	case floor:
-		w.server, err = startFloor(o, p, "grpc")
+		w.server, err = startFloor(o, p, "grpc", 0)
 	case plain:
-		w.server, err = startFloor(o, p, "framed")
+		w.server, err = startFloor(o, p, "framed", 0)
 	case multiplexed:
-		w.server, err = startFloor(o, p, "multiplexed")
+		w.server, err = startFloor(o, p, "multiplexed", 0)
 	default:
 		programs := *p
 		if strings.HasPrefix(name, earlier) {
 			programs.broker = o.before
 		}
-		w.server, _, err = startBroker(ctx, o, &programs)
+		as := withEverything
+		if strings.TrimPrefix(name, earlier) == inPod {
+			as = asInjected
+		}
+		w.server, _, err = startBroker(ctx, o, &programs, as)
 	}
 	if err != nil {
 		return nil, err

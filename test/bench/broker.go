@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
+)
+
+const (
+	// caller is who calls the broker. It has a socket of its own.
+	caller = "bench"
+	// nobody is where spans would go. No span is sampled, so nothing connects to it.
+	nobody = "http://127.0.0.1:1"
+)
+
+// logFile has what a broker says, in its folder.
+const logFile = "log"
+
+// podMemory is the memory limit that the chart gives brokers in pods, in bytes.
+const podMemory = 128 << 20
+
+// manner is how a broker is started.
+type manner struct {
+	// arguments makes the folders below dir that they name.
+	arguments func(dir, status string) ([]string, error)
+	// memory is the limit in bytes, 0 for none.
+	memory int64
+}
+
+var (
+	withEverything = manner{arguments: everything}
+	asInjected     = manner{arguments: injected, memory: podMemory}
+)
+
+// everything is what the broker is started with: all that calls can have to do
+// with is on.
+func everything(dir, status string) ([]string, error) {
+	keys := filepath.Join(dir, "k")
+	if err := writeKey(keys); err != nil {
+		return nil, err
+	}
+	profiles := filepath.Join(dir, "p")
+	if err := writeProfiles(profiles); err != nil {
+		return nil, err
+	}
+	return []string{
+		"--profiles-dir", profiles, "--keys-dir", keys, "--socket-dir", filepath.Join(dir, "s"), "--callers", caller,
+		"--status-address", status, "--log-level", "warn",
+		"--traces-exporter", "otlp", "--traces-protocol", "grpc", "--traces-endpoint", nobody,
+		"--traces-sampler", "parentbased_traceidratio", "--traces-sampler-arg", "0",
+	}, nil
+}
+
+// injected is what the webhook starts the broker of a pod with, where sets are signed
+// and the pod has a Secret with keys: the arguments of webhook/rendering.go and
+// webhook/trust.go in their order. The folders are others, the status port is not open
+// to other machines, and the group of the sockets is one that this program has.
+func injected(dir, status string) ([]string, error) {
+	profiles, keys, sockets := filepath.Join(dir, "p"), filepath.Join(dir, "k"), filepath.Join(dir, "s")
+	if err := writeKey(filepath.Join(keys, "broker-keys")); err != nil {
+		return nil, err
+	}
+	if err := writeProfiles(profiles); err != nil {
+		return nil, err
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	const audience, revision = "cluster/namespace/bench", 1
+	signature, err := signed.Sign(signed.Statement{
+		Audience: audience, Revision: revision, Time: time.Now(), Digest: signed.Digest(operations.Profiles),
+	}, private)
+	if err != nil {
+		return nil, err
+	}
+	return []string{
+		"--profiles-dir=" + profiles,
+		"--socket-dir=" + sockets,
+		"--trusted-keys=" + signed.FormatKey(public),
+		"--state-dir=" + filepath.Join(sockets, ".served"),
+		"--callers=" + caller,
+		"--socket-group=" + strconv.Itoa(os.Getgid()),
+		"--profiles-audience=" + audience,
+		"--lowest-revision=" + strconv.Itoa(revision),
+		"--status-address=" + status,
+		"--log-level=info",
+		"--keys-dir=" + keys,
+	}, os.WriteFile(filepath.Join(profiles, signed.FileName), signature, 0o600)
+}
+
+func writeKey(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "cipher.bin"), make([]byte, 32), 0o600)
+}
+
+func writeProfiles(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, profile.FileName), operations.Profiles, 0o600)
+}
+
+// startBroker runs the broker and waits until it serves. It returns how long that
+// took.
+func startBroker(ctx context.Context, o options, programs *programs, as manner) (_ *process, took time.Duration, err error) {
+	dir, err := os.MkdirTemp(programs.dir, "b")
+	if err != nil {
+		return nil, 0, err
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	arguments, err := as.arguments(dir, address)
+	if err != nil {
+		return nil, 0, err
+	}
+	if as.memory > 0 && !programs.grouped {
+		arguments = append(arguments, "--memory-limit="+strconv.FormatInt(as.memory, 10))
+	}
+	p := newProcess(o, dir, exec.Command(programs.broker, arguments...))
+	p.socket = filepath.Join(dir, "s", caller, "crypto-broker-server.sock")
+	p.tell = func(ctx context.Context) (told, error) { return readMetrics(ctx, address) }
+	p.ask = func() error {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		return nil
+	}
+	// What a broker of a pod says is for the log of its container.
+	log, err := os.Create(filepath.Join(dir, logFile))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer log.Close()
+	p.cmd.Stderr = log
+	if err := p.bound(programs, as.memory); err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if err := p.run(); err != nil {
+		return nil, 0, err
+	}
+	if err := p.answers(ctx); err != nil {
+		return nil, 0, errors.Join(err, p.stop())
+	}
+	return p, time.Since(began), nil
+}
+
+// freeAddress finds an address for the status port. Between this and the broker's
+// use of it somebody else may take it, which the broker then says.
+func freeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}

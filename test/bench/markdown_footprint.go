@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// writeFootprints writes a column for each server, and how the broker's compares with
+// the targets.
+func (r *results) writeFootprints(d *strings.Builder) {
+	if len(r.footprints) == 0 {
+		return
+	}
+	limit := "in a control group of " + mebibytes(podMemory)
+	if !r.grouped {
+		limit = "and a limit of " + mebibytes(podMemory) + " that the broker only is told of"
+	}
+	broker := r.footprints[0]
+	rows := []struct {
+		about string
+		cell  func(footprint) string
+		// wanted is the target, empty where there is none.
+		wanted string
+		met    bool
+	}{
+		{
+			fmt.Sprintf("from its start to the first reply: median and slowest of %d", len(broker.Starts)), footprint.startsText,
+			"median < " + milliseconds(startTarget), median(broker.Starts) < startTarget,
+		},
+		{
+			fmt.Sprintf("resident when idle: least, median and most of %d starts", len(broker.Idle)),
+			func(f footprint) string { return rangeOf(f.Idle) },
+			"most < " + mebibytes(idleTarget), slices.Max(broker.Idle) < idleTarget,
+		},
+		{"of it without the program", func(f footprint) string { return rangeOf(f.Own) }, "", false},
+		{
+			fmt.Sprintf("most resident with %d busy connections", busyConnections),
+			func(f footprint) string { return f.Busy.String() },
+			"< " + mebibytes(busyTarget), broker.Busy.Failed+broker.Busy.Refused == 0 && broker.Busy.Resident < busyTarget,
+		},
+		{"most resident with many small calls", func(f footprint) string { return f.Crowded.String() }, "", false},
+		{"most with many small calls, " + limit, func(f footprint) string { return f.Bounded.String() }, "", false},
+	}
+	d.WriteString("| |")
+	for _, f := range r.footprints {
+		fmt.Fprintf(d, " %s |", waysAbout[f.Way])
+	}
+	fmt.Fprintf(d, " target | |\n|---|%s---|---|\n", strings.Repeat("---|", len(r.footprints)))
+	for _, row := range rows {
+		fmt.Fprintf(d, "| %s |", row.about)
+		for _, f := range r.footprints {
+			fmt.Fprintf(d, " %s |", row.cell(f))
+		}
+		verdict := ""
+		if row.wanted != "" {
+			verdict = met(row.met)
+		}
+		fmt.Fprintf(d, " %s |\n", strings.Join(dashed(row.wanted, verdict), " | "))
+	}
+	fmt.Fprintf(d, "\nMany small calls are %s.", r.options.crowd)
+	if !r.grouped {
+		d.WriteString(" This machine has no control groups for this program: the broker had `--memory-limit`, the bare server no limit.")
+	}
+	d.WriteString("\n\n")
+}
+
+func (f footprint) startsText() string {
+	if len(f.Starts) == 0 {
+		return "–"
+	}
+	return milliseconds(median(f.Starts)) + ", " + milliseconds(slices.Max(f.Starts))
+}
+
+// String has memory only where no call failed.
+func (b burden) String() string {
+	var text string
+	switch {
+	case b.Killed:
+		return "killed by the system"
+	case b.Failed > 0:
+		return fmt.Sprintf("%s of %s calls failed", thousands(float64(b.Failed)), thousands(float64(b.Calls)))
+	case b.Peak > 0:
+		text = fmt.Sprintf("%s resident, %s in the group", mebibytes(b.Resident), mebibytes(b.Peak))
+	default:
+		text = mebibytes(b.Resident)
+	}
+	if b.Refused > 0 {
+		text += fmt.Sprintf("; %s of %s calls refused", thousands(float64(b.Refused)), thousands(float64(b.Calls)))
+	}
+	return text
+}
+
+// rangeOf is of sorted values in bytes.
+func rangeOf(values []int64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return strings.Join([]string{mebibytes(values[0]), mebibytes(median(values)), mebibytes(values[len(values)-1])}, ", ")
+}
+
+func met(yes bool) string {
+	if yes {
+		return "met"
+	}
+	return "**missed**"
+}
