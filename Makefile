@@ -142,7 +142,7 @@ cover: ## Run all tests with coverage; print it for each package, and what nothi
 	hack/cover/cover
 
 .PHONY: bench
-bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/benchmarks.md (10 minutes).
+bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/benchmarks.md (a quarter of an hour).
 	cd test/bench && GOFIPS140=v1.0.0 go run . --report ../../docs/benchmarks.md $(BENCH)
 
 .PHONY: bench-fairness
