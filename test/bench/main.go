@@ -92,7 +92,7 @@ func readOptions(args []string) (options, error) {
 	o.startup, o.crowd = 20, crowd{connections: 400, calls: 60, waves: 5}
 	if o.quick {
 		o.rounds, o.time = min(o.rounds, 3), min(o.time, 100*time.Millisecond)
-		o.startup, o.crowd = 2, crowd{connections: 20, calls: 60, waves: 1}
+		o.startup, o.crowd = 2, crowd{connections: 20, calls: 60, waves: 2}
 	}
 	var err error
 	if o.loads, err = among("load", loads, loadNames()); err != nil {

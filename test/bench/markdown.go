@@ -53,7 +53,7 @@ func (r *results) writeTargets(d *strings.Builder) {
 		columns = append(columns, plural(callers))
 	}
 	fmt.Fprintf(d, "Ratios are medians of those of each round, with the quartiles in brackets. Rows of the bound have its own ratio: "+
-		"no way over a socket that we know gets more calls through.\n\n| target | load | way | wanted | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+		"for small calls it is the best way over a socket that we know.\n\n| target | load | way | wanted | %s |\n|---|---|---|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for len(verdicts) > 0 {
 		v := verdicts[0]
 		same := func(w verdict) bool { return w.target == v.target && w.load == v.load && w.way == v.way }

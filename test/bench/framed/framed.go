@@ -6,7 +6,7 @@
 // Serve takes one call at a time of each connection. It shows what a socket and a
 // goroutine for each caller cost. ServeMultiplexed takes the calls of all callers from
 // one connection: requests have ids, and both sides write what waits by one system
-// call. It is the fastest way over a socket that we know, so the bound that the broker
+// call. It is the best way for small calls that we know, so the bound that the broker
 // is compared with.
 package framed
 
