@@ -245,7 +245,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 			refusal: `expected the id of the issuer's key`,
 		},
 		"refuses every key of the broker beside one": {
-			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, keyIds: [{id: "*"}, {id: a}]}}}`,
+			spec:    `{api: {encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, keyIds: [{id: "*"}, {id: a}]}}}`,
 			refusal: `the id * stands for every key of the broker, expected it alone in the list`,
 		},
 		"refuses a pin of every key of the broker": {
