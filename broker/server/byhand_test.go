@@ -81,7 +81,7 @@ func (h *handmade) close() {
 	}
 }
 
-// write writes frames. That the connection is gone is told by what is read.
+// write writes frames. Reading says whether the connection is gone.
 func (h *handmade) write(frames func() error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
