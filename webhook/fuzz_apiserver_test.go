@@ -144,7 +144,7 @@ func plausiblePod(r *rand.Rand) *corev1.Pod {
 	// Those that would refuse the pod, as other tests show, are not what this one
 	// is about.
 	for name := range pod.Annotations {
-		if _, problems := wishesOf(pod, testTemplate()); len(problems) > 0 && name != v1alpha1.InjectAnnotation {
+		if _, problems := wishesOf(pod, testTemplate()); !problems.none() && name != v1alpha1.InjectAnnotation {
 			delete(pod.Annotations, name)
 		}
 	}

@@ -48,9 +48,9 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		return out, warnings, nil
 	}
 
-	wishes, problems := wishesOf(pod, template)
-	if len(problems) > 0 {
-		return nil, nil, &Refusal{Problems: problems}
+	wishes, found := wishesOf(pod, template)
+	if err := found.refusal(); err != nil {
+		return nil, nil, err
 	}
 	if runsAsRoot(pod) {
 		// Whoever may run as root may run as any user, and a broker that took
@@ -87,7 +87,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	addSocketGroup(out, template.SocketGroup)
 	addPullSecret(out, wishes.pullSecret)
 	rendering.annotate(out, profiles)
-	return out, warnings, nil
+	return out, warned(warnings), nil
 }
 
 func isBroker(container corev1.Container) bool {
@@ -96,26 +96,36 @@ func isBroker(container corev1.Container) bool {
 
 // add puts the broker into a pod that has none.
 func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
-	problems := reservedNames(pod)
+	var found problems
+	found.reservedNames(pod)
+	readOnly := readOnlyVolumes(pod)
 	each(pod, func(place string, container *corev1.Container) {
 		if !isBroker(*container) && r.wishes.wants(container.Name) {
-			problems = append(problems, socketConflicts(pod, place, container, r.wishes.socketDir)...)
+			found.socketConflicts(readOnly, place, container, r.wishes.socketDir)
 		}
 	})
-	if len(problems) > 0 {
-		return nil, &Refusal{Problems: problems}
+	if err := found.refusal(); err != nil {
+		return nil, err
+	}
+
+	each(pod, func(_ string, container *corev1.Container) {
+		if r.wishes.wants(container.Name) {
+			r.callers = append(r.callers, container.Name)
+		}
+	})
+	r.callers = append(r.callers, r.wishes.awaited...)
+	if r.wishes.checkArguments(r.callers, &found); !found.none() {
+		return nil, found.refusal()
 	}
 
 	r.statusPort, warnings = r.statusPortFree(pod)
 	warnings = append(warnings, sharedProcesses(pod)...)
 	each(pod, func(_ string, container *corev1.Container) {
 		if r.wishes.wants(container.Name) {
-			r.callers = append(r.callers, container.Name)
 			container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
 			r.addVariable(container)
 		}
 	})
-	r.callers = append(r.callers, r.wishes.awaited...)
 	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
 	socket, profiles := r.volumes()
 	pod.Spec.Volumes = append(pod.Spec.Volumes, socket, profiles)
@@ -143,7 +153,7 @@ func declares(pod *corev1.Pod, port int32) (declares string) {
 	each(pod, func(place string, container *corev1.Container) {
 		for i, declared := range container.Ports {
 			if !isBroker(*container) && declared.ContainerPort == port && declared.Protocol != corev1.ProtocolUDP && declared.Protocol != corev1.ProtocolSCTP {
-				declares = fmt.Sprintf("%s.ports[%d] of container %q", place, i, container.Name)
+				declares = fmt.Sprintf("%s.ports[%d] of container %s", place, i, quoted(container.Name))
 			}
 		}
 	})

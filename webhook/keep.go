@@ -19,39 +19,43 @@ import (
 // redirected, the sockets of containers that were awaited, and the variable of the
 // socket.
 func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err error) {
-	problems := reservedContainers(pod)
+	var problems problems
 	found := &pod.Spec.InitContainers[broker]
 	place := fmt.Sprintf("spec.initContainers[%d]", broker)
 	r.callers = callersOf(found)
-	problems = append(problems, r.addLate(pod, place)...)
-	holders, misplaced := r.holders(pod, place)
-	problems = append(problems, misplaced...)
+	if r.wishes.checkArguments(r.callers, &problems); !problems.none() {
+		return nil, problems.refusal()
+	}
+	problems.reservedContainers(pod)
+	r.addLate(pod, place, &problems)
+	holders := r.holders(pod, place, &problems)
 
 	awaited := slices.DeleteFunc(slices.Clone(r.wishes.awaited), func(name string) bool { return !slices.Contains(r.callers, name) })
 	if !sameNames(r.callers, append(awaited, holders...)) {
-		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the containers that mount the volume %s are %s; %s",
-			place, found.Name, list(r.callers), v1alpha1.SocketVolume, list(holders), wayOut))
+		problems.addReserved("%s.args: found a container %q for the callers %s, but the containers that mount the volume %s are %s",
+			place, found.Name, names(r.callers), v1alpha1.SocketVolume, names(holders))
 	}
 	if r.wishes.containers != nil && !sameNames(r.callers, r.wishes.containers) {
-		problems = append(problems, fmt.Sprintf("%s.args: found a container %q for the callers %s, but the annotation %s names %s; %s",
-			place, found.Name, list(r.callers), v1alpha1.ContainersAnnotation, list(r.wishes.containers), wayOut))
+		problems.addReserved("%s.args: found a container %q for the callers %s, but the annotation %s names %s",
+			place, found.Name, names(r.callers), v1alpha1.ContainersAnnotation, names(r.wishes.containers))
 	}
 	r.statusPort = !pod.Spec.HostNetwork && slices.ContainsFunc(found.Args, isStatusAddress)
 	r.execProbe = r.statusPort && found.StartupProbe != nil && (found.StartupProbe.Exec != nil || isRedirected(found.StartupProbe, r.startupProbe()))
 	if len(r.callers) > 0 {
 		r.keepSeal(found)
 		if different := differences(*found, r.container()); len(different) > 0 {
-			problems = append(problems, fmt.Sprintf("%s: found a container %q whose %s differs from what the operator makes; %s",
-				place, found.Name, strings.Join(different, ", "), wayOut))
+			problems.addReserved("%s: found a container %q whose %s differs from what the operator makes",
+				place, found.Name, strings.Join(different, ", "))
 		}
 	}
-	problems = append(problems, r.keepVolumes(pod)...)
-	if len(problems) > 0 {
-		return nil, &Refusal{Problems: problems}
+	r.keepVolumes(pod, &problems)
+	if err := problems.refusal(); err != nil {
+		return nil, err
 	}
 	found.StartupProbe = r.startupProbe()
+	holds := setOf(holders)
 	each(pod, func(_ string, container *corev1.Container) {
-		if slices.Contains(holders, container.Name) {
+		if holds[container.Name] {
 			r.addVariable(container)
 		}
 	})
@@ -60,32 +64,31 @@ func (r *rendering) keep(pod *corev1.Pod, broker int) (warnings []string, err er
 
 // addLate gives their sockets to containers that were awaited when the broker was
 // added. brokerPlace is where it is.
-func (r *rendering) addLate(pod *corev1.Pod, brokerPlace string) (problems []string) {
+func (r *rendering) addLate(pod *corev1.Pod, brokerPlace string, found *problems) {
 	passed := false
+	calls, named, readOnly := setOf(r.callers), setOf(r.wishes.containers), readOnlyVolumes(pod)
 	each(pod, func(place string, container *corev1.Container) {
-		isNamed := slices.Contains(r.wishes.containers, container.Name) && slices.Contains(r.callers, container.Name)
+		isNamed := named[container.Name] && calls[container.Name]
 		hasMount := slices.ContainsFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return mount.Name == v1alpha1.SocketVolume })
 		switch {
 		case place == brokerPlace:
 			passed = true
 		case !isNamed || hasMount:
 		case !passed:
-			problems = append(problems, fmt.Sprintf("%s: found the container %q, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
-				place, container.Name, v1alpha1.ContainersAnnotation, v1alpha1.BrokerContainer))
+			found.add("%s: found the container %s, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
+				place, quoted(container.Name), v1alpha1.ContainersAnnotation, v1alpha1.BrokerContainer)
 		default:
-			conflicts := socketConflicts(pod, place, container, r.wishes.socketDir)
-			if problems = append(problems, conflicts...); len(conflicts) == 0 {
+			if found.socketConflicts(readOnly, place, container, r.wishes.socketDir) {
 				container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
 			}
 		}
 	})
-	return problems
 }
 
 // holders returns the containers that mount their socket, and problems with
 // those that mount a volume of the broker in another way. brokerPlace is where the
 // broker is.
-func (r *rendering) holders(pod *corev1.Pod, brokerPlace string) (names []string, problems []string) {
+func (r *rendering) holders(pod *corev1.Pod, brokerPlace string, found *problems) (names []string) {
 	passed := false
 	each(pod, func(place string, container *corev1.Container) {
 		if place == brokerPlace {
@@ -96,23 +99,23 @@ func (r *rendering) holders(pod *corev1.Pod, brokerPlace string) (names []string
 			switch {
 			case !isReservedVolume(mount.Name):
 			case !equality.Semantic.DeepEqual(mount, r.mount(container.Name)):
-				problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d]: found a mount of %q in container %q that the operator does not make; %s",
-					place, i, mount.Name, container.Name, wayOut))
+				found.addReserved("%s.volumeMounts[%d]: found a mount of %s in container %s that the operator does not make",
+					place, i, quoted(mount.Name), quoted(container.Name))
 			case !passed:
-				problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d]: found the broker's socket in container %q, which ends before the broker starts; expected it behind the container %q",
-					place, i, container.Name, v1alpha1.BrokerContainer))
+				found.add("%s.volumeMounts[%d]: found the broker's socket in container %s, which ends before the broker starts; expected it behind the container %q",
+					place, i, quoted(container.Name), v1alpha1.BrokerContainer)
 			default:
 				names = append(names, container.Name)
 			}
 		}
 	})
-	return names, problems
+	return names
 }
 
 // keepVolumes checks the broker's volumes. The profiles may have the snapshot
 // among their sources or not, whatever is right now: the other form was right
 // when the namespace's profiles were others.
-func (r *rendering) keepVolumes(pod *corev1.Pod) (problems []string) {
+func (r *rendering) keepVolumes(pod *corev1.Pod, found *problems) {
 	socket, profiles := r.volumes()
 	other := *r
 	other.snapshot = !r.snapshot
@@ -127,7 +130,7 @@ func (r *rendering) keepVolumes(pod *corev1.Pod) (problems []string) {
 	}
 	for i, volume := range pod.Spec.Volumes {
 		if isReservedVolume(volume.Name) && !known[volume.Name] {
-			problems = append(problems, fmt.Sprintf("spec.volumes[%d]: found a volume %q that the operator does not make; %s", i, volume.Name, wayOut))
+			found.addReserved("spec.volumes[%d]: found a volume %s that the operator does not make", i, quoted(volume.Name))
 		}
 	}
 	for _, want := range wanted {
@@ -135,16 +138,15 @@ func (r *rendering) keepVolumes(pod *corev1.Pod) (problems []string) {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == name })
 		switch {
 		case i < 0:
-			problems = append(problems, fmt.Sprintf("spec.volumes: found no volume %q for the container %q; %s", name, v1alpha1.BrokerContainer, wayOut))
+			found.addReserved("spec.volumes: found no volume %q for the container %q", name, v1alpha1.BrokerContainer)
 		case !slices.ContainsFunc(want, func(volume corev1.Volume) bool {
 			return equality.Semantic.DeepEqual(volume, pod.Spec.Volumes[i])
 		}):
-			problems = append(problems, fmt.Sprintf("spec.volumes[%d]: found a volume %q that differs from what the operator makes; %s", i, name, wayOut))
+			found.addReserved("spec.volumes[%d]: found a volume %q that differs from what the operator makes", i, name)
 		default:
 			pod.Spec.Volumes[i] = want[0]
 		}
 	}
-	return problems
 }
 
 // callersOf reads back the containers that a broker was made for.
@@ -163,12 +165,4 @@ func isStatusAddress(argument string) bool { return strings.HasPrefix(argument, 
 // may differ: another webhook may have moved containers.
 func sameNames(a, b []string) bool {
 	return len(a) > 0 && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-// list names containers in a sentence.
-func list(names []string) string {
-	if len(names) == 0 {
-		return "(none)"
-	}
-	return strings.Join(names, ", ")
 }

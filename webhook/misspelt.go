@@ -10,17 +10,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// unknownAnnotation is the sentence about an annotation of this project that
-// does not exist. It would be ignored otherwise, and whoever wrote it would
-// believe that it counts.
-func unknownAnnotation(name string) string {
+// unknownAnnotation is an annotation of this project that does not exist. It would
+// be ignored otherwise, and whoever wrote it would believe that it counts.
+type unknownAnnotation string
+
+// String is the sentence about it.
+func (u unknownAnnotation) String() string {
+	name := string(u)
 	known := make([]string, 0, len(annotationsRead)+1)
 	for _, annotation := range annotationsRead {
 		known = append(known, strings.TrimPrefix(annotation.name, v1alpha1.AnnotationPrefix))
 	}
 	known = append(known, strings.TrimPrefix(v1alpha1.ContainerProfilesPrefix, v1alpha1.AnnotationPrefix)+"<container>")
 	sentence := fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation, expected one of %s%s",
-		name, v1alpha1.AnnotationPrefix, strings.Join(known, ", "))
+		cut(name, maxQuoted), v1alpha1.AnnotationPrefix, strings.Join(known, ", "))
 	if near := nearest(strings.TrimPrefix(name, v1alpha1.AnnotationPrefix), known); near != "" {
 		sentence += fmt.Sprintf("; did you mean %s%s?", v1alpha1.AnnotationPrefix, near)
 	}

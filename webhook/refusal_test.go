@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,26 @@ func inBroker(change func(*corev1.Container)) func(*corev1.Pod) {
 const reserved = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
 	"leave out the container crypto-broker, the volumes crypto-broker-socket, crypto-broker-profiles and crypto-broker-keys-*, and the mounts of them"
 
+func TestARefusalTellsTheFirstTenProblemsAndHowManyThereAreMore(t *testing.T) {
+	_, _, err := Inject(podWith(mountsOf(12, corev1.VolumeMount{Name: v1alpha1.SocketVolume})), "shop", nil, testTemplate())
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || len(refusal.Problems) != 11 {
+		t.Fatalf("answered %v, expected ten problems and a sentence about the others", err)
+	}
+	const tenth = `spec.containers[0].volumeMounts[9].name: found "crypto-broker-socket" without the broker's container; ` + reserved
+	if diff := cmp.Diff([]string{tenth, "and 2 more problems like these"}, refusal.Problems[9:]); diff != "" {
+		t.Errorf("other last sentences than expected (-want +found):\n%s", diff)
+	}
+}
+
+func TestARefusalNamesTheFirstTenContainers(t *testing.T) {
+	_, _, err := Inject(podWith(containersOf(12, nil), annotated("profiles.other", "Default")), "shop", nil, testTemplate())
+	const want = `its containers are c0, c1, c10, c11, c2, c3, c4, c5, c6, c7 and 2 more; one that`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("answered %v, expected %q in it", err, want)
+	}
+}
+
 func TestInjectRefuses(t *testing.T) {
 	tests := map[string]struct {
 		pod  *corev1.Pod
@@ -102,8 +123,8 @@ func TestInjectRefuses(t *testing.T) {
 				pod.Spec.InitContainers = []corev1.Container{{Name: "crypto-broker", Image: "example.com/mine:1"}}
 			}),
 			want: []string{
-				`spec.initContainers[0].args: found a container "crypto-broker" for the callers (none), but the containers that mount the volume crypto-broker-socket are (none); ` + reserved,
-				`spec.volumes: found no volume "crypto-broker-socket" for the container "crypto-broker"; ` + reserved,
+				`spec.initContainers[0].args: found a container "crypto-broker" for the callers (none), but the containers that mount the volume crypto-broker-socket are (none)`,
+				`spec.volumes: found no volume "crypto-broker-socket" for the container "crypto-broker"`,
 				`spec.volumes: found no volume "crypto-broker-profiles" for the container "crypto-broker"; ` + reserved,
 			},
 		},
@@ -281,7 +302,7 @@ func TestInjectRefuses(t *testing.T) {
 		"a container with a writable socket": {
 			pod: injectedPodWith(t, func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts[0].ReadOnly = false }),
 			want: []string{
-				`spec.containers[0].volumeMounts[0]: found a mount of "crypto-broker-socket" in container "app" that the operator does not make; ` + reserved,
+				`spec.containers[0].volumeMounts[0]: found a mount of "crypto-broker-socket" in container "app" that the operator does not make`,
 				`spec.initContainers[0].args: found a container "crypto-broker" for the callers app, but the containers that mount the volume crypto-broker-socket are (none); ` + reserved,
 			},
 		},

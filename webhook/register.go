@@ -85,7 +85,7 @@ func Register(mgr manager.Manager, options Options) error {
 		ClusterCryptoProfilePath: counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)),
 	} {
 		mgr.GetWebhookServer().Register(path, leaving(options.Leaving, &bounded{
-			next:  &admission.Webhook{Handler: handler},
+			next:  &admission.Webhook{Handler: brief(handler)},
 			bytes: bytes,
 			wait:  maxWait,
 		}))

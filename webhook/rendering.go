@@ -139,7 +139,7 @@ func (r rendering) container() corev1.Container {
 		container.Args = append(container.Args, "--require-fips")
 	}
 	if allowed := r.wishes.allowed(r.callers); allowed != "" {
-		container.Args = append(container.Args, "--caller-profiles="+allowed)
+		container.Args = append(container.Args, callerProfilesFlag+allowed)
 	}
 	if len(r.wishes.keys) > 0 {
 		container.Args = append(container.Args, "--keys-dir="+keysDir)

@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"fmt"
 	"path"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// wayOut ends the sentences about reserved names. A pod that was copied from a
+// wayOut ends the last sentence about a reserved name. A pod that was copied from a
 // running one carries the broker of that one, perhaps of an older operator.
 const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
 	"leave out the container " + v1alpha1.BrokerContainer + ", the volumes " + v1alpha1.SocketVolume + ", " +
@@ -25,58 +24,63 @@ func isReservedVolume(name string) bool {
 // reservedNames finds the reserved names in a pod that has no broker yet. A
 // mount counts without its volume too: adding the volume would make it one of
 // the broker's own.
-func reservedNames(pod *corev1.Pod) (problems []string) {
-	problems = append(problems, reservedContainers(pod)...)
+func (p *problems) reservedNames(pod *corev1.Pod) {
+	p.reservedContainers(pod)
 	for i, volume := range pod.Spec.Volumes {
 		if isReservedVolume(volume.Name) {
-			problems = append(problems, fmt.Sprintf("spec.volumes[%d].name: found %q without the broker's container; %s", i, volume.Name, wayOut))
+			p.addReserved("spec.volumes[%d].name: found %s without the broker's container", i, quoted(volume.Name))
 		}
 	}
 	each(pod, func(place string, container *corev1.Container) {
-		for i, mount := range container.VolumeMounts {
-			if isReservedVolume(mount.Name) {
-				problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d].name: found %q without the broker's container; %s", place, i, mount.Name, wayOut))
+		for i := range container.VolumeMounts {
+			if mount := &container.VolumeMounts[i]; isReservedVolume(mount.Name) {
+				p.addReserved("%s.volumeMounts[%d].name: found %s without the broker's container", place, i, quoted(mount.Name))
 			}
 		}
 	})
-	return problems
 }
 
 // reservedContainers finds containers, other than init containers, with the
 // broker's name.
-func reservedContainers(pod *corev1.Pod) (problems []string) {
-	for i, container := range pod.Spec.Containers {
-		if container.Name == v1alpha1.BrokerContainer {
-			problems = append(problems, fmt.Sprintf("spec.containers[%d].name: found %q, expected another name; %s", i, container.Name, wayOut))
+func (p *problems) reservedContainers(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == v1alpha1.BrokerContainer {
+			p.addReserved("spec.containers[%d].name: found %q, expected another name", i, v1alpha1.BrokerContainer)
 		}
 	}
-	return problems
 }
 
 // socketConflicts finds mounts of a container that leave no place for the
 // socket's. A volume mounted above it is fine if the mount point can be made in
-// it. socketDir is the directory that the socket is mounted as.
-func socketConflicts(pod *corev1.Pod, place string, container *corev1.Container, socketDir string) (problems []string) {
-	for i, mount := range container.VolumeMounts {
+// it. readOnly are the volumes of the pod for which that is not so, and socketDir is
+// the directory that the socket is mounted as. It reports whether there are none.
+func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) bool {
+	none := true
+	problem := func(format string, arguments ...any) {
+		none = false
+		p.add(format, arguments...)
+	}
+	for i := range container.VolumeMounts {
+		mount := &container.VolumeMounts[i]
 		if isReservedVolume(mount.Name) {
 			continue // reservedNames has the sentence for it
 		}
 		switch at := inContainer(mount.MountPath); {
 		case within(socketDir, at):
-			problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d].mountPath: found %q in container %q, where the broker's socket has to be; expected a path outside of %s",
-				place, i, mount.MountPath, container.Name, socketDir))
-		case within(at, socketDir) && isReadOnly(pod, mount):
-			problems = append(problems, fmt.Sprintf("%s.volumeMounts[%d]: found the read-only volume %q at %q in container %q, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
-				place, i, mount.Name, mount.MountPath, container.Name))
+			problem("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+				place, i, quoted(mount.MountPath), quoted(container.Name), socketDir)
+		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
+			problem("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
+				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name))
 		}
 	}
 	for i, device := range container.VolumeDevices {
 		if within(socketDir, inContainer(device.DevicePath)) {
-			problems = append(problems, fmt.Sprintf("%s.volumeDevices[%d].devicePath: found %q in container %q, where the broker's socket has to be; expected a path outside of %s",
-				place, i, device.DevicePath, container.Name, socketDir))
+			problem("%s.volumeDevices[%d].devicePath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+				place, i, quoted(device.DevicePath), quoted(container.Name), socketDir)
 		}
 	}
-	return problems
+	return none
 }
 
 // inContainer is where something is mounted. The API server takes a path that is
@@ -88,19 +92,17 @@ func within(directory, clean string) bool {
 	return clean == directory || strings.HasPrefix(clean, strings.TrimSuffix(directory, "/")+"/")
 }
 
-// isReadOnly says whether the kubelet mounts a volume so that nothing can be
-// made in it.
-func isReadOnly(pod *corev1.Pod, mount corev1.VolumeMount) bool {
-	if mount.ReadOnly {
-		return true
-	}
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Name != mount.Name {
-			continue
-		}
-		return volume.ConfigMap != nil || volume.Secret != nil || volume.DownwardAPI != nil || volume.Projected != nil ||
+// readOnlyVolumes are the volumes that the kubelet mounts so that nothing can be
+// made in them.
+func readOnlyVolumes(pod *corev1.Pod) map[string]bool {
+	found := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if volume.ConfigMap != nil || volume.Secret != nil || volume.DownwardAPI != nil || volume.Projected != nil ||
 			volume.Image != nil ||
-			volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly
+			volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly {
+			found[volume.Name] = true
+		}
 	}
-	return false
+	return found
 }

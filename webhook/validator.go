@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,7 +85,7 @@ var (
 func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
 	if problems := v.validate(object); len(problems) > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
-		return nil, apierrors.NewInvalid(kind, object.GetName(), problems)
+		return nil, apierrors.NewInvalid(kind, object.GetName(), firstProblems(problems))
 	}
 	warnings := v.useless(object)
 	conflicts, err := v.conflicts(ctx, object)
@@ -93,6 +94,16 @@ func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (adm
 		return append(warnings, "whether the profile conflicts with another could not be found out; its condition Accepted will tell"), nil
 	}
 	return append(warnings, conflicts...), nil
+}
+
+// firstProblems leaves of many problems the first, and says how many there are more.
+func firstProblems(found field.ErrorList) field.ErrorList {
+	more := len(found) - maxProblems
+	if more <= 0 {
+		return found
+	}
+	rest := field.Invalid(field.NewPath("spec"), field.OmitValueType{}, fmt.Sprintf("%d more problems like these", more))
+	return append(found[:maxProblems:maxProblems], rest)
 }
 
 // ValidateUpdate implements admission.Validator.

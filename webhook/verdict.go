@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,8 @@ import (
 )
 
 // Refusal says why a pod is not admitted. Every problem is one sentence that
-// begins with the place in the pod.
+// begins with the place in the pod. They are at most ten, of 4 KiB together; of more,
+// a last sentence says how many.
 type Refusal struct {
 	Problems []string
 }
@@ -35,9 +35,9 @@ func decide(pod *corev1.Pod, byDefault bool) (verdict, error) {
 	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
 	switch {
 	case asked && value != "true" && value != "false":
-		return verdict{}, &Refusal{Problems: []string{fmt.Sprintf(
-			`metadata.annotations[%s]: found %q, expected "true" to get a broker or "false" to get none`,
-			v1alpha1.InjectAnnotation, value)}}
+		var found problems
+		found.add(`metadata.annotations[%s]: found %s, expected "true" to get a broker or "false" to get none`, v1alpha1.InjectAnnotation, quoted(value))
+		return verdict{}, found.refusal()
 	case value == "false":
 		return verdict{reason: "declined"}, nil
 	case !asked && !byDefault:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -37,7 +38,7 @@ func (w *wishes) unknownProfiles(namespace string, file []byte) []string {
 		var unknown []string
 		for _, name := range lists[annotation] {
 			if !known[name] {
-				unknown = append(unknown, fmt.Sprintf("%q", name))
+				unknown = append(unknown, quoted(name).String())
 			}
 		}
 		if more := len(unknown) - maxUnknownProfiles; more > 0 {
@@ -45,7 +46,7 @@ func (w *wishes) unknownProfiles(namespace string, file []byte) []string {
 		}
 		if len(unknown) > 0 {
 			warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found profiles that namespace %q does not have now: %s; calls with them fail until it does",
-				annotation, namespace, list(unknown)))
+				annotation, namespace, strings.Join(unknown, ", ")))
 		}
 	}
 	return warnings

@@ -39,21 +39,18 @@ var minMemory = resource.MustParse(MinMemory)
 
 // items splits a list. Spaces around items do not count.
 func items(value, what string) ([]string, error) {
+	if n := strings.Count(value, ",") + 1; n > maxItems {
+		return nil, fmt.Errorf("at most %d %s; there are %d", maxItems, what, n)
+	}
 	list := strings.Split(value, ",")
-	seen := map[string]bool{}
 	for i := range list {
 		list[i] = strings.TrimSpace(list[i])
 		switch item := list[i]; {
 		case item == "":
 			return nil, fmt.Errorf("%s separated by single commas", what)
-		case seen[item]:
-			return nil, fmt.Errorf("%s separated by commas, each of them once; %q is there twice", what, item)
-		default:
-			seen[item] = true
+		case slices.Contains(list[:i], item):
+			return nil, fmt.Errorf("%s separated by commas, each of them once; %s is there twice", what, quoted(item))
 		}
-	}
-	if len(list) > maxItems {
-		return nil, fmt.Errorf("at most %d %s; there are %d", maxItems, what, len(list))
 	}
 	return list, nil
 }
@@ -70,7 +67,7 @@ func profileNames(value string) ([]string, error) {
 	for _, name := range names {
 		switch {
 		case len(name) > profile.MaxNameLength:
-			return nil, fmt.Errorf("%s of at most %d bytes; %s is longer", what, profile.MaxNameLength, excerpt(name))
+			return nil, fmt.Errorf("%s of at most %d bytes; %s is longer", what, profile.MaxNameLength, quoted(name))
 		case strings.ContainsAny(name, ";$"):
 			return nil, fmt.Errorf("%s separated by commas, without a semicolon or a dollar sign", what)
 		case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
@@ -96,7 +93,7 @@ func checkSocketPath(value string) error {
 	case !path.IsAbs(value):
 		return errors.New("an absolute path such as " + example)
 	case value != path.Clean(value):
-		return fmt.Errorf("the path without what is superfluous in it, %q", path.Clean(value))
+		return fmt.Errorf("the path without what is superfluous in it, %s", quoted(path.Clean(value)))
 	case value == "/":
 		return errors.New("a directory below /, such as " + example)
 	case len(value) > longest:
@@ -157,7 +154,7 @@ func secretNames(value string) ([]string, error) {
 	}
 	for _, name := range names {
 		if secretName(name) != nil {
-			return nil, fmt.Errorf("%s; %q can't be one", what, name)
+			return nil, fmt.Errorf("%s; %s can't be one", what, quoted(name))
 		}
 	}
 	return names, nil

@@ -3,7 +3,6 @@
 package webhook
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -109,7 +108,7 @@ var annotationsWritten = []string{
 
 // wishesOf reads the annotations of a pod that gets a broker. A problem is a
 // sentence with the annotation, its value and what was expected.
-func wishesOf(pod *corev1.Pod, template Template) (w wishes, problems []string) {
+func wishesOf(pod *corev1.Pod, template Template) (w wishes, found problems) {
 	w = wishes{
 		socketDir: socketDir,
 		by:        map[string][]string{},
@@ -122,88 +121,83 @@ func wishesOf(pod *corev1.Pod, template Template) (w wishes, problems []string) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		value := pod.Annotations[name]
-		known, found := readers[name]
+		known, exists := readers[name]
 		container, single := strings.CutPrefix(name, v1alpha1.ContainerProfilesPrefix)
 		switch {
 		case !strings.HasPrefix(name, v1alpha1.AnnotationPrefix) || slices.Contains(annotationsWritten, name):
 		case single:
 			profiles, err := profileNames(value)
 			if err != nil {
-				problems = append(problems, unexpected(name, value, "%v", err))
+				found.unexpected(name, value, "%v", err)
 			}
 			w.by[container] = profiles
-		case !found:
-			problems = append(problems, unknownAnnotation(name))
+		case !exists:
+			found.add("%s", unknownAnnotation(name))
 		default:
 			if err := known.read(&w, value); err != nil {
-				problems = append(problems, unexpected(name, value, "%v", err))
+				found.unexpected(name, value, "%v", err)
 			}
 		}
 	}
-	if len(problems) == 0 {
-		problems = w.fit(pod, template)
+	if found.none() {
+		w.fit(pod, template, &found)
 	}
-	return w, problems
+	return w, found
 }
 
-// unexpected is the sentence about the value of an annotation.
-func unexpected(name, value, expected string, args ...any) string {
-	return fmt.Sprintf("metadata.annotations[%s]: found %s, expected %s", name, excerpt(value), fmt.Sprintf(expected, args...))
-}
-
-// longestExcerpt is what a sentence quotes of a value at most, in bytes.
-const longestExcerpt = 100
-
-func excerpt(value string) string {
-	if len(value) <= longestExcerpt {
-		return fmt.Sprintf("%q", value)
+// unexpected adds the sentence about the value of an annotation.
+func (p *problems) unexpected(name, value, expected string, arguments ...any) {
+	if p.full() {
+		p.more++
+		return
 	}
-	return fmt.Sprintf("%q… (%d bytes)", value[:longestExcerpt], len(value))
+	p.add("metadata.annotations[%s]: found %s, expected "+expected, append([]any{cut(name, maxQuoted), quoted(value)}, arguments...)...)
 }
 
 // fit says what of the wishes this pod cannot have, and finds the containers that
 // are awaited.
-func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
-	problem := func(name, expected string, args ...any) {
-		problems = append(problems, unexpected(name, pod.Annotations[name], expected, args...))
+func (w *wishes) fit(pod *corev1.Pod, template Template, found *problems) {
+	problem := func(name, expected string, arguments ...any) {
+		found.unexpected(name, pod.Annotations[name], expected, arguments...)
 	}
-	names := map[string]bool{}
+	has := map[string]bool{}
 	each(pod, func(_ string, container *corev1.Container) {
 		if !isBroker(*container) {
-			names[container.Name] = true
+			has[container.Name] = true
 		}
 	})
-	all := list(slices.Sorted(maps.Keys(names)))
+	all := names(slices.Sorted(maps.Keys(has)))
 	for _, name := range w.containers {
 		switch {
-		case names[name]:
+		case has[name]:
 		case name == v1alpha1.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
-			problem(v1alpha1.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %q", all, name)
+			problem(v1alpha1.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %s", all, quoted(name))
 		default:
 			w.awaited = append(w.awaited, name)
 		}
 	}
+	listed := setOf(w.profiles)
 	for _, name := range slices.Sorted(maps.Keys(w.by)) {
 		key := v1alpha1.ContainerProfilesPrefix + name
 		switch {
-		case !names[name] && !slices.Contains(w.awaited, name):
-			problem(key, "no such annotation: the pod has no container %q, its containers are %s; one that another injector adds later is named in %s, too",
-				name, all, v1alpha1.ContainersAnnotation)
+		case !has[name] && !slices.Contains(w.awaited, name):
+			problem(key, "no such annotation: the pod has no container %s, its containers are %s; one that another injector adds later is named in %s, too",
+				quoted(name), all, v1alpha1.ContainersAnnotation)
 			continue
 		case !w.wants(name):
-			problem(key, "no such annotation: %s does not list the container %q, which so gets no socket", v1alpha1.ContainersAnnotation, name)
+			problem(key, "no such annotation: %s does not list the container %s, which so gets no socket", v1alpha1.ContainersAnnotation, quoted(name))
 		case sharesProcesses(pod) != "":
 			problem(key, "no such annotation: %s lets the pod's containers act for each other, so that they can't be told apart; %s holds for all of them",
 				sharesProcesses(pod), v1alpha1.AllowedProfilesAnnotation)
 		}
 		for _, profile := range w.by[name] {
-			if w.profiles != nil && !slices.Contains(w.profiles, profile) {
-				problem(key, "some of the profiles in %s, which are %s; %q is not among them", v1alpha1.AllowedProfilesAnnotation, list(w.profiles), profile)
+			if w.profiles != nil && !listed[profile] {
+				problem(key, "some of the profiles in %s, which are %s; %s is not among them", v1alpha1.AllowedProfilesAnnotation, names(w.profiles), quoted(profile))
 			}
 		}
 	}
 	if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; asked && w.image != template.Image && !slices.Contains(template.AllowedImages, w.image) {
-		problem(v1alpha1.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", list(append([]string{template.Image}, template.AllowedImages...)))
+		problem(v1alpha1.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", names(append([]string{template.Image}, template.AllowedImages...)))
 	}
 	if w.statusPort != 0 {
 		if pod.Spec.HostNetwork {
@@ -212,7 +206,16 @@ func (w *wishes) fit(pod *corev1.Pod, template Template) (problems []string) {
 			problem(v1alpha1.MetricsPortAnnotation, "a port that no other container declares, as %s does", declares)
 		}
 	}
-	return append(problems, w.fitResources(pod, template)...)
+	w.fitResources(pod, template, found)
+}
+
+// setOf makes a set of names, to look them up in.
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
 }
 
 // resourceAnnotations are in the order in which problems are told.
@@ -226,16 +229,19 @@ var resourceAnnotations = []struct {
 
 // fitResources compares requests with limits: of the pod's where it says so, of
 // the template's else.
-func (w *wishes) fitResources(pod *corev1.Pod, template Template) (problems []string) {
+func (w *wishes) fitResources(pod *corev1.Pod, template Template, found *problems) {
 	resources := w.over(template).Resources
 	for _, r := range resourceAnnotations {
 		_, requested := w.requests[r.resource]
 		_, limited := w.limits[r.resource]
 		if pod.Spec.Resources != nil {
-			for name, asked := range map[string]bool{r.request: requested, r.limit: limited} {
-				if asked {
-					problems = append(problems, unexpected(name, pod.Annotations[name],
-						"no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part"))
+			for _, annotation := range []struct {
+				name  string
+				asked bool
+			}{{r.limit, limited}, {r.request, requested}} {
+				if annotation.asked {
+					found.unexpected(annotation.name, pod.Annotations[annotation.name],
+						"no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part")
 				}
 			}
 			continue
@@ -244,15 +250,13 @@ func (w *wishes) fitResources(pod *corev1.Pod, template Template) (problems []st
 		switch {
 		case limit.IsZero() || request.Cmp(limit) <= 0:
 		case requested:
-			problems = append(problems, unexpected(r.request, pod.Annotations[r.request],
-				"at most the limit of the broker, %s, or a higher %s beside it", &limit, r.limit))
+			found.unexpected(r.request, pod.Annotations[r.request],
+				"at most the limit of the broker, %s, or a higher %s beside it", &limit, r.limit)
 		case limited:
-			problems = append(problems, unexpected(r.limit, pod.Annotations[r.limit],
-				"at least what the broker requests, %s, or a lower %s beside it", &request, r.request))
+			found.unexpected(r.limit, pod.Annotations[r.limit],
+				"at least what the broker requests, %s, or a lower %s beside it", &request, r.request)
 		}
 	}
-	slices.Sort(problems)
-	return problems
 }
 
 // wants says whether a container gets a socket when the broker is added.
@@ -281,20 +285,4 @@ func (w *wishes) over(template Template) Template {
 	put(&template.Resources.Requests, w.requests)
 	put(&template.Resources.Limits, w.limits)
 	return template
-}
-
-// allowed is what the broker is told about the profiles that callers may use:
-// an item for each caller that may not use all.
-func (w *wishes) allowed(callers []string) string {
-	var items []string
-	for _, caller := range callers {
-		profiles := w.profiles
-		if single, found := w.by[caller]; found {
-			profiles = single
-		}
-		if profiles != nil {
-			items = append(items, caller+"="+strings.Join(profiles, ","))
-		}
-	}
-	return strings.Join(items, ";")
 }

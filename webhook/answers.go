@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// brief cuts what a handler answers to the length that an answer may have, whatever
+// it quotes: the message, its causes, the warnings and the annotations of the audit
+// log.
+func brief(next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		response := next.Handle(ctx, request)
+		response.Warnings = warned(response.Warnings)
+		for key, value := range response.AuditAnnotations {
+			response.AuditAnnotations[key] = cut(value, maxText)
+		}
+		result := response.Result
+		if result == nil {
+			return response
+		}
+		result.Message = cut(result.Message, maxText)
+		if details := result.Details; details != nil {
+			details.Name = cut(details.Name, maxSentence)
+			details.Causes = details.Causes[:min(len(details.Causes), maxProblems)]
+			for i := range details.Causes {
+				cause := &details.Causes[i]
+				cause.Message, cause.Field = cut(cause.Message, maxText/maxProblems), cut(cause.Field, maxText/maxProblems)
+			}
+		}
+		return response
+	})
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// maxArgument is the longest argument that Linux starts a process with, in bytes:
+// MAX_ARG_STRLEN less the NUL that ends it. Names of containers, and what each of
+// them may use, are one argument of the broker.
+const maxArgument = 128<<10 - 1
+
+// callerProfilesFlag begins the argument with the profiles that callers may use.
+const callerProfilesFlag = "--caller-profiles="
+
+// allowed is what the broker is told about the profiles that callers may use:
+// an item for each caller that may not use all.
+func (w *wishes) allowed(callers []string) string {
+	var items []string
+	for _, caller := range callers {
+		if profiles := w.profilesOf(caller); profiles != nil {
+			items = append(items, caller+"="+strings.Join(profiles, ","))
+		}
+	}
+	return strings.Join(items, ";")
+}
+
+// profilesOf are the profiles that a caller may use, nil for all.
+func (w *wishes) profilesOf(caller string) []string {
+	if single, found := w.by[caller]; found {
+		return single
+	}
+	return w.profiles
+}
+
+// checkArguments says if the broker of these callers could not be started, for one of
+// its arguments would be too long.
+func (w *wishes) checkArguments(callers []string, found *problems) {
+	names, lists := len(callersFlag), len(callerProfilesFlag)
+	for _, caller := range callers {
+		names += len(caller) + len(",")
+		if profiles := w.profilesOf(caller); profiles != nil {
+			lists += len(caller) + len("=;")
+			for _, profile := range profiles {
+				lists += len(profile) + len(",")
+			}
+		}
+	}
+	for _, argument := range []struct {
+		what string
+		size int
+	}{
+		{"the names of the containers with a socket", names},
+		{"the lists of profiles that the containers may use, one for each of them,", lists},
+	} {
+		if argument.size > maxArgument {
+			found.add("spec.containers: %s take %d bytes, expected at most %d, the longest argument of a process; name fewer containers in the annotation %s",
+				argument.what, argument.size, maxArgument, v1alpha1.ContainersAnnotation)
+		}
+	}
+}
