@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,11 +87,30 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 
 	// There is one place to scrape in these annotations, and the owner's goes
 	// first. Where it is taken, a PodMonitor reaches the broker.
-	if r.statusPort && !hasPrefix(pod.Annotations, scrapePrefix) {
-		pod.Annotations[scrapePrefix+"scrape"] = "true"
-		pod.Annotations[scrapePrefix+"port"] = strconv.Itoa(int(r.template.StatusPort))
-		pod.Annotations[scrapePrefix+"path"] = metricsPath
+	if former := scrapeAnnotations(r.formerPort); hasAll(pod.Annotations, former) {
+		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return former[key] != "" })
 	}
+	if r.statusPort && !hasPrefix(pod.Annotations, scrapePrefix) {
+		maps.Copy(pod.Annotations, scrapeAnnotations(r.template.StatusPort))
+	}
+}
+
+// scrapeAnnotations tell Prometheus of a broker with this status port.
+func scrapeAnnotations(statusPort int32) map[string]string {
+	return map[string]string{
+		scrapePrefix + "scrape": "true",
+		scrapePrefix + "port":   strconv.Itoa(int(statusPort)),
+		scrapePrefix + "path":   metricsPath,
+	}
+}
+
+func hasAll(annotations, some map[string]string) bool {
+	for key, value := range some {
+		if annotations[key] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // addToList adds an item to a list separated by commas, if it is not there.

@@ -3,17 +3,14 @@
 package webhook
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// differences names the fields in which a broker's container differs from what
-// it should be, apart from what the API server and other webhooks do to every
-// container of a pod:
+// renewed is the broker's container as it is made now, with what the API server and
+// other webhooks do to every container of a pod taken over from the one found:
 //
 //   - resources are set by LimitRanger and by autoscalers, and how to resize
 //     them has a default; claims are set by nobody, and the driver behind one
@@ -25,40 +22,66 @@ import (
 //   - environment variables are added, and are harmless unless they are the
 //     broker's own, or the broker or Go's runtime reads them,
 //   - user and group are assigned where the template leaves that to the
-//     platform,
-//   - HTTP probes are redirected to a mesh's proxy.
-//
-// What is left has to be equal, field by field.
-func differences(found, want corev1.Container) (fields []string) {
-	found = *found.DeepCopy()
-	claims := found.Resources.Claims
-	found.Resources, found.ResizePolicy = want.Resources, want.ResizePolicy
-	found.Resources.Claims = claims
-	if want.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
-		found.ImagePullPolicy = want.ImagePullPolicy
+//     platform.
+func (r *rendering) renewed(found corev1.Container) corev1.Container {
+	made := r.container()
+	if found.Resources.Requests != nil || found.Resources.Limits != nil {
+		made.Resources = *found.Resources.DeepCopy()
+		made.Resources.Claims = nil
 	}
-	found.VolumeMounts = slices.DeleteFunc(found.VolumeMounts, func(mount corev1.VolumeMount) bool {
-		return !isReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath)
-	})
-	found.Env = withoutHarmless(found.Env, want.Env)
-	if want.SecurityContext.RunAsUser == nil && found.SecurityContext != nil {
-		found.SecurityContext.RunAsUser, found.SecurityContext.RunAsGroup = nil, nil
+	made.ResizePolicy = found.ResizePolicy
+	if made.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
+		made.ImagePullPolicy = found.ImagePullPolicy
 	}
-	if isRedirected(found.StartupProbe, want.StartupProbe) {
-		found.StartupProbe = want.StartupProbe
+	made.VolumeMounts = renewedMounts(found.VolumeMounts, made.VolumeMounts)
+	made.Env = renewedVariables(found.Env, made.Env)
+	if assigned := found.SecurityContext; assigned != nil && made.SecurityContext.RunAsUser == nil {
+		made.SecurityContext.RunAsUser, made.SecurityContext.RunAsGroup = assigned.RunAsUser, assigned.RunAsGroup
 	}
-
-	foundFields, wantFields := reflect.ValueOf(found), reflect.ValueOf(want)
-	for i := range foundFields.NumField() {
-		if !equality.Semantic.DeepEqual(foundFields.Field(i).Interface(), wantFields.Field(i).Interface()) {
-			name, _, _ := strings.Cut(foundFields.Type().Field(i).Tag.Get("json"), ",")
-			fields = append(fields, name)
-		}
-	}
-	return fields
+	return made
 }
 
-// isHarmlessMount says whether a mount leaves the broker's binary, profiles and
+// renewedMounts puts the broker's own mounts in the place of those of the same
+// volumes, and leaves the harmless ones of others.
+func renewedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMount) {
+	own = slices.Clone(own)
+	for _, mount := range found {
+		if at := slices.IndexFunc(own, func(wanted corev1.VolumeMount) bool { return wanted.Name == mount.Name }); at >= 0 {
+			mounts, own = append(mounts, own[at]), slices.Delete(own, at, at+1)
+		} else if !isReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath) {
+			mounts = append(mounts, mount)
+		}
+	}
+	return append(mounts, own...)
+}
+
+// renewedVariables does the same for environment variables. Variables refer to
+// those in front of them, so that the broker's own stay together if one is new.
+func renewedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar) {
+	names := func(variables []corev1.EnvVar) (names []string) {
+		for _, variable := range variables {
+			if slices.ContainsFunc(own, func(wanted corev1.EnvVar) bool { return wanted.Name == variable.Name }) {
+				names = append(names, variable.Name)
+			}
+		}
+		return names
+	}
+	hasPlaces := slices.Equal(names(found), names(own))
+	for _, variable := range found {
+		switch at := slices.IndexFunc(own, func(wanted corev1.EnvVar) bool { return wanted.Name == variable.Name }); {
+		case at >= 0 && hasPlaces:
+			variables = append(variables, own[at])
+		case at < 0 && isHarmlessVariable(variable.Name):
+			variables = append(variables, variable)
+		}
+	}
+	if hasPlaces {
+		return variables
+	}
+	return append(variables, own...)
+}
+
+// isHarmlessMount reports whether a mount leaves the broker's binary, profiles and
 // sockets what they are.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
@@ -70,33 +93,33 @@ func isHarmlessMount(mountPath string) bool {
 	return true
 }
 
-// isHarmlessVariable says whether neither the broker nor Go's runtime reads an
+// isHarmlessVariable reports whether neither the broker nor Go's runtime reads an
 // environment variable in a way that changes what the broker does. Those of
 // OpenTelemetry say where its spans go, and whether there are any.
 func isHarmlessVariable(name string) bool {
 	return name != "GODEBUG" && !strings.HasPrefix(name, "CRYPTO_BROKER_") && !strings.HasPrefix(name, "OTEL_")
 }
 
-// isRedirected says whether a probe asks by HTTP as often and as long as it
-// should, but at another place. A mesh does this to all HTTP probes, and its
-// proxy, which would answer, starts after the broker or waits for it.
-func isRedirected(found, want *corev1.Probe) bool {
-	if found == nil || found.HTTPGet == nil || equality.Semantic.DeepEqual(found, want) {
+// isRedirected reports whether a broker opens its status port and the startup probe
+// asks elsewhere. A mesh sends all HTTP probes to its proxy, which starts after the
+// broker or waits for it; and the probe runs in the container because of that.
+func isRedirected(broker corev1.Container) bool {
+	port, probe := statusPortOf(broker), broker.StartupProbe
+	switch {
+	case port == 0 || probe == nil:
 		return false
+	case probe.HTTPGet == nil:
+		return probe.Exec != nil
 	}
-	if found.Exec != nil || found.TCPSocket != nil || found.GRPC != nil {
-		return false
-	}
-	elsewhere := found.DeepCopy()
-	elsewhere.ProbeHandler = want.ProbeHandler
-	elsewhere.TimeoutSeconds = want.TimeoutSeconds
-	return equality.Semantic.DeepEqual(elsewhere, want)
+	return probe.HTTPGet.Path != readyPath || probe.HTTPGet.Port.IntVal != port
 }
 
-// withoutHarmless leaves of a broker's environment variables those that it has to
-// have and those that it must not have.
-func withoutHarmless(found, want []corev1.EnvVar) []corev1.EnvVar {
-	return slices.DeleteFunc(found, func(variable corev1.EnvVar) bool {
-		return isHarmlessVariable(variable.Name) && !slices.ContainsFunc(want, func(own corev1.EnvVar) bool { return own.Name == variable.Name })
-	})
+// statusPortOf is the status port of a broker, 0 if it opens none.
+func statusPortOf(broker corev1.Container) int32 {
+	for _, port := range broker.Ports {
+		if port.Name == statusPortName {
+			return port.ContainerPort
+		}
+	}
+	return 0
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -72,6 +73,12 @@ func FuzzInject(f *testing.F) {
 			t.Errorf("the second call changed the pod (-once +twice):\n%s", diff)
 		}
 		expectOnlyMountAndVariable(t, pod, once)
+		if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // it may be that the other port is taken
+			renewed := admitted(t, admitted(t, pod, profiles, beside(template)), profiles, template)
+			if diff := cmp.Diff(inNewPod(received), inNewPod(renewed), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the broker of another version has not become that of this one (-want +found):\n%s", diff)
+			}
+		}
 		for _, change := range []string{"the token of the service account", "a cloud identity for every container", "a proxy as a sidecar in front"} {
 			between := received.DeepCopy()
 			foreignChanges[change](between)

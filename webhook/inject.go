@@ -20,19 +20,18 @@ import (
 // Every container of the pod gets a socket, unless its annotations name those
 // that do. One that they name and that the pod does not have is awaited: whoever
 // calls Inject has to refuse the pod if it never comes. Inject can be called again
-// with its own result, also after others changed the pod in between: then the
-// broker stays where it is, a container that was added since gets a socket only if
-// it is named, and the snapshot follows the profiles. With equal profiles the second call
-// changes nothing. Whether the broker is there already is decided by rendering
-// and comparing; the stamp is not read. What others may have done to the
-// broker's container without it counting as another: set resources, pull
-// always, add environment variables and mounts that do not reach the broker's
-// own files, and redirect the startup probe (see foreign.go).
+// with a result of its own, also one of another version and after others changed the
+// pod in between: then the broker becomes what it would be in a new pod, and stays
+// where it is. A container that was added since gets a socket only if it is named.
+// With equal arguments the second call changes nothing. What others may have done to
+// the broker's container stays: resources, pulling always, environment variables and
+// mounts that do not reach the broker's own files, and a startup probe that they
+// redirected runs in the container (see foreign.go).
 //
 // A pod that declined or cannot be injected (see the package comment) is
 // returned as it is. The error is always a *Refusal: an annotation of this
 // project that is unknown or has a value that cannot be; a container, volume or
-// mount that uses a reserved name and is not what Inject makes; a mount where
+// mount that uses a reserved name in a pod without the stamp of Inject; a mount where
 // the socket has to be.
 func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
 	verdict, err := decide(pod, true)
@@ -65,16 +64,13 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		podResources: pod.Spec.Resources != nil,
 		snapshot:     snapshotFits(pod, template.Seal.snapshot(profiles), template.Seal.Signature),
 	}
-	var warnings []string
-	broker := slices.IndexFunc(out.Spec.InitContainers, isBroker)
-	if broker < 0 {
-		warnings, err = rendering.add(out)
-		warnings = append(warnings, wishes.unknownProfiles(namespace, profiles)...)
-	} else {
-		warnings, err = rendering.keep(out, broker)
-	}
+	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
+	warnings, err := rendering.put(out)
 	if err != nil {
 		return nil, nil, err
+	}
+	if isFirst {
+		warnings = append(warnings, wishes.unknownProfiles(namespace, profiles)...)
 	}
 	for _, name := range wishes.awaited {
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: the pod has no container %q now and is refused unless another injector adds it",
@@ -92,45 +88,6 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 
 func isBroker(container corev1.Container) bool {
 	return container.Name == v1alpha1.BrokerContainer
-}
-
-// add puts the broker into a pod that has none.
-func (r *rendering) add(pod *corev1.Pod) (warnings []string, err error) {
-	var found problems
-	found.reservedNames(pod)
-	readOnly := readOnlyVolumes(pod)
-	each(pod, func(place string, container *corev1.Container) {
-		if !isBroker(*container) && r.wishes.wants(container.Name) {
-			found.socketConflicts(readOnly, place, container, r.wishes.socketDir)
-		}
-	})
-	if err := found.refusal(); err != nil {
-		return nil, err
-	}
-
-	each(pod, func(_ string, container *corev1.Container) {
-		if r.wishes.wants(container.Name) {
-			r.callers = append(r.callers, container.Name)
-		}
-	})
-	r.callers = append(r.callers, r.wishes.awaited...)
-	if r.wishes.checkArguments(r.callers, &found); !found.none() {
-		return nil, found.refusal()
-	}
-
-	r.statusPort, warnings = r.statusPortFree(pod)
-	warnings = append(warnings, sharedProcesses(pod)...)
-	each(pod, func(_ string, container *corev1.Container) {
-		if r.wishes.wants(container.Name) {
-			container.VolumeMounts = append(container.VolumeMounts, r.mount(container.Name))
-			r.addVariable(container)
-		}
-	})
-	pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
-	socket, profiles := r.volumes()
-	pod.Spec.Volumes = append(pod.Spec.Volumes, socket, profiles)
-	pod.Spec.Volumes = append(pod.Spec.Volumes, r.keyVolumes()...)
-	return warnings, nil
 }
 
 // statusPortFree says whether the broker may open its port, and warns if that

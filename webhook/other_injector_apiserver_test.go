@@ -7,19 +7,23 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
@@ -30,7 +34,7 @@ import (
 func startOtherInjector(t *testing.T, container, operations string) (namespace string) {
 	t.Helper()
 	isThere := func(c corev1.Container) bool { return c.Name == container }
-	other := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serveOtherInjector(t, container, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := admissionv1.AdmissionReview{}
 		pod := &corev1.Pod{}
 		body, err := io.ReadAll(r.Body)
@@ -52,8 +56,15 @@ func startOtherInjector(t *testing.T, container, operations string) (namespace s
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	}))
+}
+
+// serveOtherInjector serves a webhook that is called after the broker's. It returns a
+// namespace whose pods it is called for.
+func serveOtherInjector(t *testing.T, name string, handler http.Handler) (namespace string) {
+	t.Helper()
+	other := httptest.NewTLSServer(handler)
 	t.Cleanup(other.Close)
-	label := map[string]string{"other-injector": container}
+	label := map[string]string{"other-injector": name}
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-injector-"}}
 	configuration.Webhooks = []admissionregistrationv1.MutatingWebhook{{
 		Name: "other.example.com",
@@ -78,6 +89,41 @@ func startOtherInjector(t *testing.T, container, operations string) (namespace s
 		}
 	})
 	return newNamespace(t, label, nil)
+}
+
+// In a rolling upgrade, one replica may answer for a pod first and one of another
+// version when the API server calls again. Here each of the two is called twice.
+func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
+	startOperator(t)
+	var calls atomic.Int32
+	options := Options{Template: otherTemplate(), OperatorNamespace: operatorNamespace}
+	replica := &admission.Webhook{Handler: newPodInjector(admission.NewDecoder(apiServerScheme()), admin, admin, options)}
+	namespace := serveOtherInjector(t, "other-version", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		replica.ServeHTTP(w, r)
+	}))
+	if err := admin.Create(t.Context(), profilesIn(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, golden := range []string{"a-plain-pod", "a-job-with-init-containers-and-a-sidecar", "a-pod-that-sizes-its-broker"} {
+		asked := readPod(t, "testdata/pods/"+golden+".yaml")
+		want := admitted(t, asked, []byte(profilesOfShop), otherTemplate())
+		var pod *corev1.Pod
+		eventually(t, "both are called", func() (err error) {
+			before := calls.Load()
+			pod, err = tryPod(t, namespace, asked)
+			if err != nil {
+				t.Fatalf("%s: %v", golden, err)
+			}
+			if calls.Load() != before+2 {
+				err = fmt.Errorf("the other version was called %d times", calls.Load()-before)
+			}
+			return err
+		})
+		if diff := cmp.Diff(brokerOf(inNewPod(want)), brokerOf(inNewPod(pod)), ignoringDefaults); diff != "" {
+			t.Errorf("%s: another broker than that of the replica that is called last (-want +found):\n%s", golden, diff)
+		}
+	}
 }
 
 func TestAContainerThatAnotherInjectorAddsLaterGetsASocketIfItIsNamed(t *testing.T) {

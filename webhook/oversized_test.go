@@ -56,6 +56,9 @@ func mountsOf(n int, mount corev1.VolumeMount) func(*corev1.Pod) {
 	}
 }
 
+// stamped gives a pod the operator's stamp.
+func stamped(pod *corev1.Pod) { pod.Annotations[v1alpha1.InjectedAnnotation] = "0.1.0/0123456789ab" }
+
 // oversized are pods that a tenant may send to make the webhook work. What a list
 // multiplies with another shows in all of them.
 func oversized(t *testing.T) map[string]*corev1.Pod {
@@ -93,17 +96,31 @@ func oversized(t *testing.T) map[string]*corev1.Pod {
 		"a path of 1 MB":                                               podWith(annotated("socket-path", "/"+long)),
 		"a path of 1 MB that is not clean":                             podWith(annotated("socket-path", "/./"+long)),
 		"a mount at a path of 1 MB in a container with a name of 1 MB": podWith(mounting(corev1.VolumeMount{Name: long, MountPath: socketDir + "/" + long}), func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = long }),
-		"a broker for 200,000 callers and 5,000 containers": podWith(containersOf(5000, func(_ int, c *corev1.Container) { c.Name = "c0" }), annotated("containers", "c0"), func(pod *corev1.Pod) {
+		"a broker for 200,000 callers and 5,000 containers": podWith(stamped, containersOf(5000, func(_ int, c *corev1.Container) { c.Name = "c0" }), annotated("containers", "c0"), func(pod *corev1.Pod) {
 			own := *broker.DeepCopy()
 			own.Args[2] = callersFlag + repeated(200_000, "b%d,")
 			pod.Spec.InitContainers = []corev1.Container{own}
 		}),
-		"a broker and 20,000 containers that mount its volume": podWith(func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{broker} },
+		"a broker and 20,000 containers that mount its volume": podWith(stamped, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{broker} },
 			containersOf(20_000, func(_ int, c *corev1.Container) { c.VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.SocketVolume}} })),
-		"a broker and 10,000 containers with their sockets": podWith(func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{broker} },
+		"a broker and 10,000 containers with their sockets": podWith(stamped, func(pod *corev1.Pod) { pod.Spec.InitContainers = []corev1.Container{broker} },
 			containersOf(10_000, func(_ int, c *corev1.Container) {
 				c.VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.SocketVolume, MountPath: socketDir, SubPath: c.Name, ReadOnly: true}}
 			})),
+		"60,000 mounts that the operator takes out again": podWith(stamped, mountsOf(60_000, corev1.VolumeMount{Name: v1alpha1.SocketVolume})),
+		"20,000 volumes that the operator takes out again": podWith(stamped, func(pod *corev1.Pod) {
+			for range 20_000 {
+				pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: v1alpha1.ProfilesVolume})
+			}
+		}),
+		"a broker with 20,000 variables and mounts of others": podWith(stamped, func(pod *corev1.Pod) {
+			own := *broker.DeepCopy()
+			for range 20_000 {
+				own.Env = append(own.Env, corev1.EnvVar{Name: "OTEL_SDK_DISABLED"})
+				own.VolumeMounts = append(own.VolumeMounts, corev1.VolumeMount{Name: "mine", MountPath: "/"})
+			}
+			pod.Spec.InitContainers = []corev1.Container{own}
+		}),
 		"10,000 containers with a port that the broker has": podWith(annotated("metrics-port", "9999"), containersOf(10_000, func(_ int, c *corev1.Container) {
 			c.Ports = []corev1.ContainerPort{{ContainerPort: 9999}}
 		})),

@@ -5,6 +5,7 @@ package webhook
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func patch(before, after *corev1.Pod) []jsonpatch.Operation {
 	var p operations
 	p.annotations(before.Annotations, after.Annotations)
 	p.securityContext(before.Spec.SecurityContext, after.Spec.SecurityContext)
-	p.volumes(before.Spec.Volumes, after.Spec.Volumes)
+	elements(&p, "/spec/volumes", before.Spec.Volumes, after.Spec.Volumes, nameOfVolume)
 	insert(&p, "/spec/imagePullSecrets", len(before.Spec.ImagePullSecrets), "-", after.Spec.ImagePullSecrets[len(before.Spec.ImagePullSecrets):])
 	// Mounts go before the broker's container, which changes the numbers of
 	// the init containers behind it.
@@ -103,23 +104,58 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 		after.SupplementalGroups[len(before.SupplementalGroups):])
 }
 
-func (p *operations) volumes(before, after []corev1.Volume) {
-	for i := range before {
-		if !equality.Semantic.DeepEqual(before[i], after[i]) {
-			p.replace(fmt.Sprintf("/spec/volumes/%d", i), after[i])
+// maxRemoved is how many elements are taken out of a list one by one. The API server
+// takes time for each that grows with the length of the list.
+const maxRemoved = 16
+
+// elements writes how the elements of a list have changed: some replaced in their
+// places, some taken out, others added behind. Elements of one name are the same
+// element.
+func elements[T any](p *operations, path string, before, after []T, name func(T) string) {
+	var changes operations
+	kept, removed := 0, 0
+	for _, element := range before {
+		place := fmt.Sprintf("%s/%d", path, kept)
+		switch {
+		case kept == len(after) || name(element) != name(after[kept]):
+			changes.remove(place)
+			if removed++; removed > maxRemoved {
+				p.replace(path, after)
+				return
+			}
+			continue
+		case !equality.Semantic.DeepEqual(element, after[kept]):
+			changes.replace(place, after[kept])
 		}
+		kept++
 	}
-	insert(p, "/spec/volumes", len(before), "-", after[len(before):])
+	insert(&changes, path, len(before), "-", after[kept:])
+	*p = append(*p, changes...)
 }
 
-// container writes what Inject changes in a container that was there before.
+func nameOfVolume(volume corev1.Volume) string     { return volume.Name }
+func nameOfMount(mount corev1.VolumeMount) string  { return mount.Name }
+func nameOfVariable(variable corev1.EnvVar) string { return variable.Name }
+
+// container writes what Inject changes in a container that was there before: mounts
+// and variables, and everything in one that is a broker.
 func (p *operations) container(place string, before, after corev1.Container) {
-	insert(p, place+"/env", len(before.Env), "-", after.Env[len(before.Env):])
-	insert(p, place+"/volumeMounts", len(before.VolumeMounts), "-", after.VolumeMounts[len(before.VolumeMounts):])
-	if !slices.Equal(before.Args, after.Args) {
-		p.add(place+"/args", after.Args) // replaces those that are there
+	elements(p, place+"/env", before.Env, after.Env, nameOfVariable)
+	elements(p, place+"/volumeMounts", before.VolumeMounts, after.VolumeMounts, nameOfMount)
+	if !isBroker(before) {
+		return
 	}
-	if !equality.Semantic.DeepEqual(before.StartupProbe, after.StartupProbe) {
-		p.replace(place+"/startupProbe", after.StartupProbe)
+	before.Env, before.VolumeMounts = after.Env, after.VolumeMounts
+	found, made := reflect.ValueOf(before), reflect.ValueOf(after)
+	for i := range found.NumField() {
+		if equality.Semantic.DeepEqual(found.Field(i).Interface(), made.Field(i).Interface()) {
+			continue
+		}
+		name, _, _ := strings.Cut(found.Type().Field(i).Tag.Get("json"), ",")
+		if made.Field(i).IsZero() {
+			p.remove(place + "/" + name)
+		} else {
+			p.add(place+"/"+name, made.Field(i).Interface()) // replaces what is there
+		}
 	}
 }

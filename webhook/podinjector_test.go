@@ -106,7 +106,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		},
 		"one with a reserved name": {
 			pod: podWith(with(corev1.Volume{Name: "crypto-broker-socket"})), namespace: "shop", result: resultRefused,
-			reason: `spec.volumes[0].name: found "crypto-broker-socket" without the broker's container; ` + reserved,
+			reason: `spec.volumes[0].name: found "crypto-broker-socket" without the annotation cryptobroker.io/injected; ` + reserved,
 		},
 	}
 	server := apiServerWith(t,

@@ -165,8 +165,12 @@ func TestUserIDsThatThePlatformAssignedStay(t *testing.T) {
 	if diff := cmp.Diff(pod, again); diff != "" {
 		t.Errorf("the second call changed the pod (-found +made):\n%s", diff)
 	}
-	if _, _, err := Inject(pod, "shop", nil, testTemplate()); err == nil {
-		t.Error("a user ID that nobody assigned was accepted")
+	again, _, err = Inject(pod, "shop", nil, testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user := again.Spec.InitContainers[0].SecurityContext.RunAsUser; user == nil || *user != brokerUserID {
+		t.Errorf("where nobody assigns user IDs, the broker runs as %v, expected %d", user, brokerUserID)
 	}
 }
 

@@ -43,8 +43,8 @@ const (
 	readyPath   = "/readyz"
 	metricsPath = "/metrics"
 
-	callersFlag       = "--callers="
-	statusAddressFlag = "--status-address="
+	callersFlag        = "--callers="
+	sharedIdentityFlag = "--shared-identity"
 )
 
 // brokerUserID is the user and group that the broker runs as, if the platform
@@ -76,6 +76,10 @@ type rendering struct {
 
 	// statusPort is false where the broker may not open a port.
 	statusPort bool
+
+	// formerPort is the status port of the broker that the pod came with, 0 if
+	// there was none.
+	formerPort int32
 
 	// execProbe makes the startup probe run inside the container although
 	// there is a status port.
@@ -124,8 +128,7 @@ func (r rendering) container() corev1.Container {
 		container.SecurityContext.RunAsGroup = ptr.To[int64](brokerUserID)
 	}
 	if r.statusPort {
-		port := strconv.Itoa(int(r.template.StatusPort))
-		container.Args = append(container.Args, statusAddressFlag+":"+port)
+		container.Args = append(container.Args, "--status-address=:"+strconv.Itoa(int(r.template.StatusPort)))
 		container.Ports = []corev1.ContainerPort{{
 			Name:          statusPortName,
 			ContainerPort: r.template.StatusPort,
@@ -150,7 +153,7 @@ func (r rendering) container() corev1.Container {
 		}
 	}
 	if r.shared {
-		container.Args = append(container.Args, "--shared-identity")
+		container.Args = append(container.Args, sharedIdentityFlag)
 	}
 	if !r.podResources {
 		container.Resources = *r.template.Resources.DeepCopy()
@@ -201,17 +204,6 @@ func (r rendering) mount(container string) corev1.VolumeMount {
 		SubPath:   container,
 		ReadOnly:  true,
 	}
-}
-
-// addVariable tells a container with a socket where it is, unless its owner has
-// set the variable.
-func (r rendering) addVariable(container *corev1.Container) {
-	for _, variable := range container.Env {
-		if variable.Name == socketVariable {
-			return
-		}
-	}
-	container.Env = append(container.Env, corev1.EnvVar{Name: socketVariable, Value: path.Join(r.wishes.socketDir, socketFile)})
 }
 
 // volumes are the volume of the sockets and the volume of the profiles.

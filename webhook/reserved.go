@@ -11,37 +11,40 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// wayOut ends the last sentence about a reserved name. A pod that was copied from a
-// running one carries the broker of that one, perhaps of an older operator.
+// wayOut ends the last sentence about a reserved name. A copy of a running pod carries
+// a broker, which is brought up to date where the copy has the annotations, too.
 const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
-	"leave out the container " + v1alpha1.BrokerContainer + ", the volumes " + v1alpha1.SocketVolume + ", " +
-	v1alpha1.ProfilesVolume + " and " + v1alpha1.KeysVolumePrefix + "*, and the mounts of them"
+	"keep the annotations (kubectl debug --keep-annotations)"
 
 func isReservedVolume(name string) bool {
 	return name == v1alpha1.SocketVolume || name == v1alpha1.ProfilesVolume || strings.HasPrefix(name, v1alpha1.KeysVolumePrefix)
 }
 
-// reservedNames finds the reserved names in a pod that has no broker yet. A
-// mount counts without its volume too: adding the volume would make it one of
-// the broker's own.
+// reservedNames finds the reserved names in a pod that the operator has not put a
+// broker into. A mount counts without its volume too: adding the volume would make
+// it one of the broker's own.
 func (p *problems) reservedNames(pod *corev1.Pod) {
-	p.reservedContainers(pod)
+	for i := range pod.Spec.InitContainers {
+		if isBroker(pod.Spec.InitContainers[i]) {
+			p.addReserved("spec.initContainers[%d].name: found %q without the annotation %s", i, v1alpha1.BrokerContainer, v1alpha1.InjectedAnnotation)
+		}
+	}
 	for i, volume := range pod.Spec.Volumes {
 		if isReservedVolume(volume.Name) {
-			p.addReserved("spec.volumes[%d].name: found %s without the broker's container", i, quoted(volume.Name))
+			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, quoted(volume.Name), v1alpha1.InjectedAnnotation)
 		}
 	}
 	each(pod, func(place string, container *corev1.Container) {
 		for i := range container.VolumeMounts {
 			if mount := &container.VolumeMounts[i]; isReservedVolume(mount.Name) {
-				p.addReserved("%s.volumeMounts[%d].name: found %s without the broker's container", place, i, quoted(mount.Name))
+				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, quoted(mount.Name), v1alpha1.InjectedAnnotation)
 			}
 		}
 	})
 }
 
 // reservedContainers finds containers, other than init containers, with the
-// broker's name.
+// broker's name, which no version of the operator makes.
 func (p *problems) reservedContainers(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if pod.Spec.Containers[i].Name == v1alpha1.BrokerContainer {
@@ -53,41 +56,35 @@ func (p *problems) reservedContainers(pod *corev1.Pod) {
 // socketConflicts finds mounts of a container that leave no place for the
 // socket's. A volume mounted above it is fine if the mount point can be made in
 // it. readOnly are the volumes of the pod for which that is not so, and socketDir is
-// the directory that the socket is mounted as. It reports whether there are none.
-func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) bool {
-	none := true
-	problem := func(format string, arguments ...any) {
-		none = false
-		p.add(format, arguments...)
-	}
+// the directory that the socket is mounted as.
+func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
 	for i := range container.VolumeMounts {
 		mount := &container.VolumeMounts[i]
 		if isReservedVolume(mount.Name) {
-			continue // reservedNames has the sentence for it
+			continue
 		}
 		switch at := inContainer(mount.MountPath); {
 		case within(socketDir, at):
-			problem("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+			p.add("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
 				place, i, quoted(mount.MountPath), quoted(container.Name), socketDir)
 		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
-			problem("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
+			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
 				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name))
 		}
 	}
 	for i, device := range container.VolumeDevices {
 		if within(socketDir, inContainer(device.DevicePath)) {
-			problem("%s.volumeDevices[%d].devicePath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+			p.add("%s.volumeDevices[%d].devicePath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
 				place, i, quoted(device.DevicePath), quoted(container.Name), socketDir)
 		}
 	}
-	return none
 }
 
 // inContainer is where something is mounted. The API server takes a path that is
 // not absolute, and the kubelet counts it from the container's root.
 func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
 
-// within says whether a clean path is the directory or in it.
+// within reports whether a clean path is the directory or in it.
 func within(directory, clean string) bool {
 	return clean == directory || strings.HasPrefix(clean, strings.TrimSuffix(directory, "/")+"/")
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -112,26 +111,4 @@ func (s Seal) snapshot(profiles []byte) []byte {
 		return nil
 	}
 	return profiles
-}
-
-// keepSeal brings up to date what the broker in a pod was told about signed sets:
-// keys and revision change, and a pod may be the copy of one that was admitted long
-// ago. Everything else about the arguments is left to be compared.
-func (r *rendering) keepSeal(found *corev1.Container) {
-	if len(r.template.Seal.Keys) == 0 {
-		return
-	}
-	old := func(argument string) bool {
-		return slices.ContainsFunc([]string{trustedKeysFlag, stateDirFlag, audienceFlag, lowestRevisionFlag}, func(flag string) bool {
-			return strings.HasPrefix(argument, flag)
-		})
-	}
-	kept := slices.DeleteFunc(slices.Clone(found.Args), old)
-	wanted := r.container().Args
-	for i, argument := range wanted {
-		if old(argument) && i <= len(kept) {
-			kept = slices.Insert(kept, i, argument)
-		}
-	}
-	found.Args = kept
 }

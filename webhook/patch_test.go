@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+func TestAPatchThatTakesOutThousandsOfMountsIsShort(t *testing.T) {
+	pod := podWith(stamped, mountsOf(10_000, corev1.VolumeMount{Name: v1alpha1.SocketVolume}))
+	injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if operations := patch(pod, injected); len(operations) > 100 {
+		t.Errorf("the patch has %d operations", len(operations))
+	}
+	if patched := applied(t, mustMarshal(t, pod), pod, injected); !jsonEqual(t, patched, mustMarshal(t, injected)) {
+		t.Errorf("the patch makes %s", patched)
+	}
+}
