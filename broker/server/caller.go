@@ -79,6 +79,8 @@ type caller struct {
 	turns turns
 
 	calls, streams atomic.Int64
+	// spared is how many bytes may come that are of no use, see sparedBytes.
+	spared atomic.Int64
 	// begun is how many calls have begun since the last pause of the gate.
 	begun atomic.Int32
 	// strains is how often strain was called since strainsSince, and strainedAt when it
@@ -91,12 +93,14 @@ type caller struct {
 }
 
 func newCaller(name string, share bounds) *caller {
-	return &caller{
+	c := &caller{
 		name: name, bounds: share,
 		messages: semaphore.NewWeighted(share.memory),
 		gate:     newGate(max(1, runtime.GOMAXPROCS(0)-1)),
 		conns:    map[*callerConn]struct{}{},
 	}
+	c.spared.Store(sparedBytes)
+	return c
 }
 
 // admit makes room for a connection. Where the caller has as many as it may, the

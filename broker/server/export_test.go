@@ -13,6 +13,14 @@ func (s *Server) Sabotage(name string) {
 	s.serving.Store(next)
 }
 
+// Strains counts what strained the callers of some sockets of late, see caller.strain.
+func (s *Sockets) Strains() (sum int) {
+	for _, listener := range s.listeners {
+		sum += int(listener.from.strains.Load())
+	}
+	return sum
+}
+
 // Methods are the unary methods by service.
 func (s *Server) Methods() map[string][]string {
 	all := map[string][]string{}

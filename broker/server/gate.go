@@ -59,7 +59,32 @@ const (
 	strainedPause = time.Millisecond
 )
 
-// strain notes that a call was refused or given up.
+// What a client sends beside calls and messages is a strain for each uselessBytes of it,
+// once that is sparedBytes together: frames of a few bytes cost more to read than to send.
+// Calls and messages make up for what came by twice their size, because they come in
+// frames, and so does what a client says of replies.
+const (
+	uselessBytes = 32 << 10
+	sparedBytes  = 8 << 20
+)
+
+// came notes that bytes came from clients.
+func (c *caller) came(bytes int) {
+	if c.spared.Add(-int64(bytes)) < 0 {
+		c.spared.Add(uselessBytes)
+		c.strain()
+	}
+}
+
+// useful notes that so many of them were a call or a message.
+func (c *caller) useful(bytes int) {
+	if c.spared.Add(2*int64(bytes)) > sparedBytes {
+		c.spared.Store(sparedBytes)
+	}
+}
+
+// strain notes that a call was refused or given up, or that a client sent what is of no
+// use.
 func (c *caller) strain() {
 	now := time.Now().UnixNano()
 	if now-c.strainsSince.Load() > int64(strainTime) {
@@ -72,9 +97,22 @@ func (c *caller) strain() {
 }
 
 // strained reports whether the caller is.
-func (c *caller) strained() bool {
+func (c *caller) strained() bool { return c.strainedSince(time.Now().Add(-strainTime)) }
+
+// strainedSince reports whether the caller has become strained, again or anew, after a
+// time.
+func (c *caller) strainedSince(t time.Time) bool {
 	at := c.strainedAt.Load()
-	return at != 0 && time.Now().UnixNano()-at < int64(strainTime)
+	return at != 0 && at > t.UnixNano()
+}
+
+// rest takes a turn of the caller's and does nothing in it. A stream with many small
+// messages rests now and then, so that such streams leave a processor to others, too.
+func (c *caller) rest() {
+	if c.gate.enter() {
+		<-time.After(pauseTime)
+		c.gate.turns.Release(1)
+	}
 }
 
 // leave ends a turn of a caller.

@@ -76,6 +76,7 @@ func (in *incoming) next(ctx context.Context) (*[]byte, error) {
 	case int64(size) > int64(in.limit):
 		return nil, status.Errorf(codes.InvalidArgument, "%s: a message has %d bytes, expected at most %d", in.what, size, in.limit)
 	}
+	in.place.conn.caller.useful(len(in.head) + int(size))
 	// While it waits for memory it is not the client that is slow.
 	in.place.arrived()
 	in.granting.Store(true)

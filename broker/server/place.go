@@ -37,6 +37,7 @@ var places = sync.Pool{New: func() any { return new(place) }}
 // enter takes a place for a call of a connection.
 func (c *callerConn) enter(what fmt.Stringer) (*place, error) {
 	c.caller.begun.Add(1)
+	c.caller.useful(maxHeaderSize)
 	for n := 0; !take(&c.caller.calls, c.caller.bounds.calls); n++ {
 		if n == mostPauses {
 			c.caller.strain()

@@ -59,6 +59,7 @@ func (r *readiness) readNow(fd uintptr) bool {
 		}
 	}
 	if r.err == nil && r.n > 0 {
+		r.conn.caller.came(r.n)
 		return true
 	}
 	r.pool.Put(r.buffer)

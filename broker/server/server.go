@@ -218,6 +218,10 @@ func (s *Server) watchClients(ctx context.Context, callers []*caller) {
 		select {
 		case now := <-tick.C:
 			for _, c := range callers {
+				if c.strainedSince(now.Add(-s.idleTime / 4)) {
+					s.logger.Warn("connections are read slowly: their clients send more of what is refused, given up or of no use than they may",
+						"container", c.name)
+				}
 				for _, conn := range c.late(now, s.idleTime) {
 					s.logger.Warn("a connection is closed: its client neither sends the rest of a request nor reads a reply",
 						"container", c.name, "time", s.idleTime.String())

@@ -5,6 +5,8 @@ package server
 import (
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
 func TestACallerIsSlowedDownByManyCallsThatAreRefusedAndByNoSingleOne(t *testing.T) {
@@ -31,4 +33,32 @@ func TestACallerIsSlowedDownByManyCallsThatAreRefusedAndByNoSingleOne(t *testing
 	if c.strained() {
 		t.Error("strained for longer than it should be")
 	}
+}
+
+func TestWhatBeginsNoCallAndBelongsToNoMessageStrainsItsCaller(t *testing.T) {
+	c := callerOfTest(1, 100, 1<<20)
+	expect := func(want int, what string) {
+		t.Helper()
+		if got := int(c.strains.Load()); got != want {
+			t.Errorf("%d strains after %s, want %d", got, what, want)
+		}
+	}
+	c.came(sparedBytes)
+	expect(0, "as much as is spared")
+	for range 5 {
+		c.came(uselessBytes)
+	}
+	expect(5, "five times as much as is a strain")
+	p, err := connOfTest(t, c).enter(engine.HashData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.end()
+	c.came(maxHeaderSize)
+	expect(5, "the bytes of a call")
+	for range 1000 {
+		c.useful(maxMessageSize)
+	}
+	c.came(sparedBytes + uselessBytes)
+	expect(6, "more than is spared, although calls had been far more")
 }

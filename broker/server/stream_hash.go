@@ -29,6 +29,10 @@ const (
 // takes.
 const maxStreamMetadata = smallMessage
 
+// smallPerRest is how many small messages of a stream are served before it rests. They
+// take longer to receive than to hash.
+const smallPerRest = 64
+
 // hashStream serves HashStream: HashData of an input that comes in chunks, of
 // which it holds one at a time.
 //
@@ -89,6 +93,7 @@ type hashing struct {
 	raw      bool
 	digest   *engine.Digest
 	name     string // of the algorithm
+	small    int    // messages below smallMessage
 }
 
 // serve receives all messages and sends the reply.
@@ -120,6 +125,11 @@ func (h *hashing) serve() (err error) {
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
+		if len(*wire) < smallMessage {
+			if h.small++; h.small%smallPerRest == 0 {
+				h.place.conn.caller.rest()
+			}
+		}
 		err = h.take(*wire)
 		h.done(wire)
 		if err != nil {
