@@ -99,7 +99,7 @@ func newCaller(name string, share bounds) *caller {
 		gate:     newGate(max(1, runtime.GOMAXPROCS(0)-1)),
 		conns:    map[*callerConn]struct{}{},
 	}
-	c.spared.Store(sparedBytes)
+	c.spared.Store(c.mostSpared())
 	return c
 }
 

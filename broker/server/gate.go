@@ -60,13 +60,17 @@ const (
 )
 
 // What a client sends beside calls and messages is a strain for each uselessBytes of it,
-// once that is sparedBytes together: frames of a few bytes cost more to read than to send.
-// Calls and messages make up for what came by twice their size, because they come in
-// frames, and so does what a client says of replies.
+// once no more is spared: frames of a few bytes cost more to read than to send. Calls and
+// messages make up for what came by twice their size, because they come in frames, and so
+// does what a client says of replies. A message does so when it has its memory, which is
+// before most of it comes; so what is spared has room for all that have.
 const (
 	uselessBytes = 32 << 10
 	sparedBytes  = 8 << 20
 )
+
+// mostSpared is what is spared at the beginning, and at most, in bytes.
+func (c *caller) mostSpared() int64 { return sparedBytes + c.memory }
 
 // came notes that bytes came from clients.
 func (c *caller) came(bytes int) {
@@ -78,8 +82,8 @@ func (c *caller) came(bytes int) {
 
 // useful notes that so many of them were a call or a message.
 func (c *caller) useful(bytes int) {
-	if c.spared.Add(2*int64(bytes)) > sparedBytes {
-		c.spared.Store(sparedBytes)
+	if most := c.mostSpared(); c.spared.Add(2*int64(bytes)) > most {
+		c.spared.Store(most)
 	}
 }
 

@@ -76,7 +76,6 @@ func (in *incoming) next(ctx context.Context) (*[]byte, error) {
 	case int64(size) > int64(in.limit):
 		return nil, status.Errorf(codes.InvalidArgument, "%s: a message has %d bytes, expected at most %d", in.what, size, in.limit)
 	}
-	in.place.conn.caller.useful(len(in.head) + int(size))
 	// While it waits for memory it is not the client that is slow.
 	in.place.arrived()
 	in.granting.Store(true)
@@ -85,6 +84,7 @@ func (in *incoming) next(ctx context.Context) (*[]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.place.conn.caller.useful(len(in.head) + int(size))
 	buffer := buffers.Get(int(size))
 	in.place.await(time.Now())
 	err = in.stream.ReadMessageHeader(*buffer)

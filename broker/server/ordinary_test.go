@@ -4,9 +4,12 @@ package server_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 func TestOrdinaryLoadsAreReadAtFullSpeed(t *testing.T) {
@@ -29,6 +32,17 @@ func TestOrdinaryLoadsAreReadAtFullSpeed(t *testing.T) {
 				ask(t, conn, methodHashData, hash(large))
 			}
 		},
+		"large requests that wait for memory": func(t *testing.T, conn *grpc.ClientConn) {
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() {
+					if _, err := call(t, conn, methodHashData, hash(large)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+		},
 		"small requests": func(t *testing.T, conn *grpc.ClientConn) {
 			for range 2000 {
 				ask(t, conn, methodHashData, hash("abc"))
@@ -45,7 +59,7 @@ func TestOrdinaryLoadsAreReadAtFullSpeed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, sha256Profile, "a", "b")
+			b := startWith(t, sha256Profile, []string{"a", "b"}, server.WithMemory(16<<20))
 			for range 4 { // the first connections may send more in advance than others
 				load(t, connect(t, b.socket("a")))
 			}

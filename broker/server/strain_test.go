@@ -43,7 +43,7 @@ func TestWhatBeginsNoCallAndBelongsToNoMessageStrainsItsCaller(t *testing.T) {
 			t.Errorf("%d strains after %s, want %d", got, what, want)
 		}
 	}
-	c.came(sparedBytes)
+	c.came(int(c.mostSpared()))
 	expect(0, "as much as is spared")
 	for range 5 {
 		c.came(uselessBytes)
@@ -59,6 +59,6 @@ func TestWhatBeginsNoCallAndBelongsToNoMessageStrainsItsCaller(t *testing.T) {
 	for range 1000 {
 		c.useful(maxMessageSize)
 	}
-	c.came(sparedBytes + uselessBytes)
+	c.came(int(c.mostSpared()) + uselessBytes)
 	expect(6, "more than is spared, although calls had been far more")
 }
