@@ -27,6 +27,8 @@ type outcome struct {
 	failure string
 	// withheld are the changes that are weaker and not allowed.
 	withheld []downgrade.Change
+	// held says why the set stays as it was although profiles of it are missing.
+	held string
 	// written is when the set was written, zero where it was found in place.
 	written time.Time
 }

@@ -55,6 +55,9 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	status := p.Status.DeepCopy()
 	status.Namespaces = int32(all.namespaces)
 	verdict := all.verdict(&p)
+	if all.held != "" {
+		verdict.Held = fmt.Sprintf("Namespace %q: %s", all.heldIn, all.held)
+	}
 	status.PerNamespace = all.worst()
 	urgent := r.propagator.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, verdict, all.brokers)
 	urgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || urgent
@@ -87,6 +90,8 @@ type everywhere struct {
 	refused     int
 	refusedIn   string
 	refusedWith render.Verdict
+	// held says why the first namespace with a set that is held has it, by name.
+	heldIn, held string
 	// each is what is known of each of them.
 	each []inNamespace
 }
@@ -111,6 +116,9 @@ func (r *clusterStatusReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCr
 		all.namespaces++
 		if verdict.Accepted && decided.failure != "" {
 			verdict = render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: decided.failure}
+		}
+		if decided.held != "" && (all.held == "" || ns.Name < all.heldIn) {
+			all.heldIn, all.held = ns.Name, decided.held
 		}
 		all.withheld = append(all.withheld, decided.withheldOf(downgrade.KindCluster, p.Name)...)
 		brokers := r.distributor.Summary(ns.Name)

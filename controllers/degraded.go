@@ -28,6 +28,8 @@ func (p propagator) degraded(s distribute.Summary, verdict render.Verdict) metav
 		return wrong(v1alpha1.ReasonNotWritten, "%s", verdict.Message)
 	case !verdict.Accepted:
 		return wrong(v1alpha1.ReasonNotAccepted, "The profile is not served: see the condition Accepted.")
+	case verdict.Held != "":
+		return wrong(v1alpha1.ReasonProfilesHeld, "%s", verdict.Held)
 	case s.Old > 0:
 		return wrong(v1alpha1.ReasonBrokersTooOld,
 			"%s %s not take the set as it is, and %s made by another version of the operator, or with other settings, than a new pod's. Restart the pods' workloads; kubectl crypto-broker outdated lists them.",

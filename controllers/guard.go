@@ -76,6 +76,8 @@ type guarded struct {
 	state       downgrade.State
 	// withheld and allowed are the changes that are weaker.
 	withheld, allowed []downgrade.Change
+	// held says why the set is the one in place, empty where it is not held.
+	held string
 }
 
 // judge decides about a set; found is the ConfigMap of the namespace.

@@ -39,6 +39,7 @@ type namespaceReconciler struct {
 	configMaps        *configMaps
 	renderings        *renderings
 	guard             *guard
+	definitions       *definitions
 	sealer            *sealer
 	operatorNamespace string
 	distributor       *distribute.Distributor
@@ -60,6 +61,8 @@ type namespaceReconciler struct {
 	targets map[string]distribute.Target
 	// failed is since when the set of a namespace can't be written.
 	failed map[string]time.Time
+	// named are the profiles of the sets in place, by namespace.
+	named map[string]named
 }
 
 func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -105,6 +108,7 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 		emptied:    len(set.Names) == 0 && target.Digest != "" && set.Refusal == "",
 		written:    target.Written,
 		withheld:   set.withheld,
+		held:       set.held,
 	}
 	if err != nil {
 		decided.failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", err)
@@ -129,13 +133,18 @@ func (r *namespaceReconciler) signAll(ctx context.Context) error {
 	return nil
 }
 
-// decide has the guard look at what was rendered, and settles the result.
+// decide has the guard look at what was rendered, keeps profiles whose definition
+// went, and settles the result.
 func (r *namespaceReconciler) decide(ctx context.Context, namespace *corev1.Namespace, rendered render.Result, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) (set guarded, target distribute.Target, pause time.Duration, err error) {
 	found, err := r.configMaps.read(ctx, namespace.Name)
 	if err != nil {
 		return guarded{Result: rendered}, r.target(namespace.Name), 0, err
 	}
 	set = r.guard.judge(ctx, namespace, found, rendered, namespaced, cluster)
+	set.annotations = noting(set.annotations, oldestOf(namespaced, cluster, namespace))
+	if set, err = r.holding(ctx, namespace, found, rendered, set); err != nil {
+		return set, r.inPlace(ctx, namespace, found), 0, err
+	}
 	target, pause, err = r.settle(ctx, namespace, found, set)
 	return set, target, pause, err
 }
@@ -196,8 +205,9 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 		return distribute.Target{}, 0, nil
 	}
 	r.sealer.wrote(namespace, seal)
+	r.name(name, named{set.Digest, set.Names})
 	if !seal.fresh && found != nil && found.Data[profile.FileName] == string(data) {
-		log.FromContext(ctx).Info("signed the set of a namespace with other keys", "digest", set.Digest, "revision", seal.Revision)
+		log.FromContext(ctx).Info("wrote what is beside the set of a namespace: a signature by other keys, or what is remembered", "digest", set.Digest, "revision", seal.Revision)
 		return r.targetOf(name, seal.Statement), 0, nil // nothing that brokers have to be brought at once
 	}
 	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)
@@ -263,7 +273,9 @@ func (r *namespaceReconciler) forget(name string) {
 	r.mu.Lock()
 	delete(r.targets, name)
 	delete(r.failed, name)
+	delete(r.named, name)
 	r.mu.Unlock()
+	r.definitions.forget(name)
 	r.configMaps.forget(name)
 	r.guard.forget(name)
 	r.sealer.forget(name)

@@ -16,6 +16,7 @@ package controllers
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=crypto-broker-profiles,verbs=get;list;watch;update;delete
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=cryptoprofiles.cryptobroker.io;clustercryptoprofiles.cryptobroker.io,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 //
 // Leader election, in the operator's namespace.

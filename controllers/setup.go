@@ -115,6 +115,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := guard.register(options.Metrics); err != nil {
 		return err
 	}
+	definitions := newDefinitions(mgr.GetAPIReader(), announcer.recorder)
+	if err := options.Metrics.Register(definitions.held); err != nil {
+		return err
+	}
 	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return restoration.watch(ctx, mgr.GetCache()) }))
 	if err != nil {
 		return err
@@ -136,6 +140,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			configMaps:        &configMaps{cached: mgr.GetClient(), live: mgr.GetAPIReader(), own: newVersions()},
 			renderings:        newRenderings(),
 			guard:             guard,
+			definitions:       definitions,
 			restored:          restoration.err,
 			sealer:            newSealer(mgr.GetClient(), options.Keys, distributor.Revision),
 			weakened:          announcer.weakened,
@@ -151,6 +156,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			},
 			targets: map[string]distribute.Target{},
 			failed:  map[string]time.Time{},
+			named:   map[string]named{},
 		})
 	if err != nil {
 		return err

@@ -125,6 +125,7 @@ func (o outcome) verdict(p *v1alpha1.CryptoProfile) (render.Verdict, bool) {
 	if verdict.Accepted && o.failure != "" {
 		verdict.Accepted, verdict.Reason, verdict.Message = false, v1alpha1.ReasonNotWritten, o.failure
 	}
+	verdict.Held = o.held
 	return verdict, ok && verdict.Generation == p.Generation
 }
 

@@ -95,6 +95,10 @@ const (
 	// ProfilesHistoryAnnotation is JSON: how often each name was allowed to become
 	// weaker, and whether there was no more room for a removed profile.
 	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
+
+	// OldestProfilesAnnotation is JSON: by the name of a resource definition, when
+	// the oldest of its profiles was created that applies to the namespace.
+	OldestProfilesAnnotation = "cryptobroker.io/oldest-profiles"
 )
 
 // AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest

@@ -255,6 +255,9 @@ const (
 // Reasons of the condition Degraded, the worst first. ReasonNotAccepted and
 // ReasonNotWritten are among them.
 const (
+	// ReasonProfilesHeld: the namespace's set stays as it was, because profiles of
+	// it went with their resource definition.
+	ReasonProfilesHeld = "ProfilesHeld"
 	// ReasonBrokersTooOld: brokers that were made by another version of the
 	// operator, or with other settings, do not take the set or leave profiles
 	// out of it.

@@ -31,6 +31,8 @@ type Verdict struct {
 	Reason string
 	// Message is one sentence, or several where several fields are wrong.
 	Message string
+	// Held says why the whole set stays as it was, empty where it does not.
+	Held string
 }
 
 // Result is what counts in a namespace.
