@@ -115,28 +115,41 @@ func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.C
 // write the profiles of a namespace cannot keep the cluster's from it by that.
 func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum int) (j downgrade.Judgement, without []downgrade.Source) {
 	j = state.Judge(candidates, minimum)
-	for !j.IsUnchanged() && size(j.Served) > render.MaxSetSize {
-		largest, most := -1, 0
-		for i, c := range candidates {
-			if c.Source.Kind != downgrade.KindNamespaced {
-				continue
-			}
-			takes := 0
-			if k := slices.IndexFunc(j.Served, func(p profile.Profile) bool { return p.Name == c.Profile.Name }); k >= 0 {
-				takes = size(j.Served[k : k+1])
-			}
-			if takes > most {
-				largest, most = i, takes
-			}
-		}
-		if largest < 0 {
+	excess := 0
+	if !j.IsUnchanged() {
+		excess = size(j.Served) - render.MaxSetSize
+	}
+	for excess > 0 {
+		left, out := largest(candidates, j.Served, excess)
+		if len(out) == 0 {
 			break // all that is left is the cluster's
 		}
-		without = append(without, candidates[largest].Source)
-		candidates = slices.Delete(slices.Clone(candidates), largest, largest+1)
+		candidates, without = left, append(without, out...)
 		j = state.Judge(candidates, minimum)
+		excess = size(j.Served) - render.MaxSetSize
 	}
 	return j, without
+}
+
+// largest takes out the namespace's candidates whose names take most, until what
+// they take makes up for excess, in bytes.
+func largest(candidates []downgrade.Candidate, served []profile.Profile, excess int) (left []downgrade.Candidate, out []downgrade.Source) {
+	takes := map[string]int{} // by the name of the profile
+	for i := range served {
+		takes[served[i].Name] = size(served[i : i+1])
+	}
+	bySize := slices.SortedStableFunc(slices.Values(candidates), func(a, b downgrade.Candidate) int {
+		return takes[b.Profile.Name] - takes[a.Profile.Name]
+	})
+	for _, c := range bySize {
+		if c.Source.Kind != downgrade.KindNamespaced || takes[c.Profile.Name] == 0 || excess <= 0 {
+			left = append(left, c)
+			continue
+		}
+		out = append(out, c.Source)
+		excess -= takes[c.Profile.Name]
+	}
+	return left, out
 }
 
 // size is how many bytes a set with these profiles has, more than any where it

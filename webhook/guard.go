@@ -40,11 +40,10 @@ type guard struct {
 }
 
 // newGuard makes the guard of all profiles.
-func newGuard(reader, live client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
+func newGuard(reader client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
 	return &guard{
 		effects: &effects{
 			reader:   reader,
-			live:     live,
 			minimum:  options.MinimumStrength,
 			excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
 		},

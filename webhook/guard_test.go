@@ -29,7 +29,7 @@ import (
 func guardWith(t *testing.T, reader client.Reader, allowed bool, err error) admission.Handler {
 	t.Helper()
 	scheme := testScheme(t)
-	g := newGuard(reader, reader, Options{OperatorNamespace: "crypto-broker-system"}, func(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	g := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system"}, func(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 		want := authorizationv1.ResourceAttributes{Group: "cryptobroker.io", Version: "v1alpha1", Resource: "cryptoprofiles", Verb: "weaken", Namespace: "shop", Name: "payments"}
 		if *review.Spec.ResourceAttributes != want || review.Spec.User != "alice" || len(review.Spec.Groups) != 1 || review.Spec.Extra["scopes"][0] != "all" {
 			t.Errorf("asked for %+v", review.Spec)

@@ -34,7 +34,9 @@ func testScheme(t *testing.T) *runtime.Scheme {
 
 func apiServerWith(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).Build()
+	return fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
+		WithIndex(&v1alpha1.CryptoProfile{}, profileNameIndex, profileName).
+		WithIndex(&v1alpha1.ClusterCryptoProfile{}, profileNameIndex, profileName).Build()
 }
 
 func namespace(name string, labels map[string]string) *corev1.Namespace {

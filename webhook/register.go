@@ -70,7 +70,10 @@ func Register(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	guard := newGuard(mgr.GetClient(), mgr.GetAPIReader(), options, func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	if err := indexProfiles(context.Background(), mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("webhook: %w", err)
+	}
+	guard := newGuard(mgr.GetClient(), options, func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 		return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	})
 	decoder := admission.NewDecoder(scheme)

@@ -93,7 +93,8 @@ const (
 	RemovedProfilesAnnotation = "cryptobroker.io/removed-profiles"
 
 	// ProfilesHistoryAnnotation is JSON: how often each name was allowed to become
-	// weaker, and whether there was no more room for a removed profile.
+	// weaker, marks of removed profiles for which there was no room, and whether there
+	// was no room for those either.
 	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
 
 	// OldestProfilesAnnotation is JSON: by the name of a resource definition, when

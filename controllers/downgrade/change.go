@@ -60,6 +60,8 @@ type Change struct {
 	// change is withheld. Otherwise it was removed before, and nothing is served
 	// under the name.
 	Served bool
+	// Unknown tells that the old profile is not remembered, and may have been stronger.
+	Unknown bool
 }
 
 // newChange describes a change that is weaker. old is nil for a profile that is
@@ -78,7 +80,7 @@ func newChange(source Source, old *profile.Profile, new profile.Profile, weakene
 		panic("downgrade: " + err.Error()) // strings and a number
 	}
 	sum := sha256.Sum256(data)
-	return Change{source, new.Name, weakenings, "sha256:" + hex.EncodeToString(sum[:]), served}
+	return Change{source, new.Name, weakenings, "sha256:" + hex.EncodeToString(sum[:]), served, old == nil}
 }
 
 // Sentences says what gets weaker, a sentence each, and of many the first.
@@ -96,7 +98,10 @@ func (c Change) Sentences() []string {
 // Withheld says that the change is withheld, why, and what to do.
 func (c Change) Withheld() string {
 	what := fmt.Sprintf("The profile %q is weaker than the one that was served, which goes on being served.", c.Profile)
-	if !c.Served {
+	switch {
+	case c.Unknown:
+		what = fmt.Sprintf("The profile %q may be weaker than one that was served before, and is not served.", c.Profile)
+	case !c.Served:
 		what = fmt.Sprintf("The profile %q is weaker than the one that was served before it was removed, and is not served.", c.Profile)
 	}
 	return fmt.Sprintf("%s %s To allow exactly this change, somebody with the verb %q on it runs: %s", what, strings.Join(c.Sentences(), " "), Verb, Command(c))

@@ -4,6 +4,7 @@ package downgrade
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -75,39 +76,41 @@ type Judgement struct {
 func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
 
 // Judge decides about the candidates, of which no two have a name. minimum is in
-// bits, 0 for none.
+// bits, 0 for none. The work grows with the candidates and with what changes.
 func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	var j Judgement
 	var weakened []string
 	for _, c := range candidates {
-		old, served, known := s.before(c.Profile.Name)
+		old, served, doubt := s.before(c.Profile)
+		same := old != nil && reflect.DeepEqual(*old, c.Profile)
+		var strength profile.Strength
 		if minimum > 0 {
-			served = served && Strength(*old).Bits >= minimum
+			strength = strengthOf(c.Profile)
+			served = served && (same && strength.Bits >= minimum || !same && strengthServed(*old).Bits >= minimum)
 		}
 		keep := func() {
 			if served {
 				j.Served = append(j.Served, *old)
 			}
 		}
-		if minimum > 0 {
-			if strength := Strength(c.Profile); strength.Bits < minimum {
-				j.Short = append(j.Short, Shortfall{c.Source, strength, minimum, served})
-				keep()
-				continue
-			}
+		if minimum > 0 && strength.Bits < minimum {
+			j.Short = append(j.Short, Shortfall{c.Source, strength, minimum, served})
+			keep()
+			continue
 		}
 		var weakenings []Weakening
 		switch {
+		case same:
 		case old != nil:
 			weakenings = comparisons.compare(*old, c.Profile)
-		case !known:
-			weakenings = []Weakening{{Sentence: "a profile of this name may have been served before and is not remembered, because too many were removed from this namespace"}}
+		case doubt != "":
+			weakenings = []Weakening{{Sentence: doubt}}
 		}
 		if len(weakenings) == 0 {
 			j.Served = append(j.Served, c.Profile)
 			continue
 		}
-		change := newChange(c.Source, old, c.Profile, s.weakened[c.Profile.Name], weakenings, served)
+		change := newChange(c.Source, old, c.Profile, s.weakened(c.Profile.Name), weakenings, served)
 		if !change.Allows(c.Allow) {
 			j.Withheld = append(j.Withheld, change)
 			keep()
@@ -122,8 +125,18 @@ func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	return j
 }
 
-// Strength is that of a whole profile; none where it is invalid.
-func Strength(p profile.Profile) profile.Strength {
+// strengthOf is that of a whole profile that is valid.
+func strengthOf(p profile.Profile) profile.Strength {
+	all := profile.StrengthOf(&p)
+	if len(all) == 0 {
+		return profile.Strength{Limit: "nothing that can be judged"}
+	}
+	return all[len(all)-1]
+}
+
+// strengthServed is that of a whole profile that was served, perhaps by an older
+// version of the operator; none where it is invalid here.
+func strengthServed(p profile.Profile) profile.Strength {
 	c, err := compiled(p)
 	if err != nil {
 		return profile.Strength{Limit: "nothing that can be judged"}

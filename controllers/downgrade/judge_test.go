@@ -3,7 +3,6 @@
 package downgrade
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -193,42 +192,6 @@ func TestAStateThatCannotBeReadIsAnErrorAndSaysWhere(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Whoever may write profiles could fill the memory to have an old one forgotten.
-func TestANameThatMayHaveBeenForgottenIsWithheld(t *testing.T) {
-	state := serving([]Candidate{of(hashing("A", "sha3-512"))})
-	for i := 0; !state.forgetful; i++ {
-		p := hashing(fmt.Sprintf("Filler-%d", i), "sha3-512")
-		p.KMS = &profile.KMS{Client: "none", Config: map[string]any{"text": strings.Repeat("x", 10_000)}}
-		state = state.Judge([]Candidate{of(p)}, 0).After
-		if i > 30 {
-			t.Fatal("there is room for any number of removed profiles")
-		}
-	}
-	total := 0
-	for _, value := range state.Annotations() {
-		total += len(value)
-	}
-	if total > maxMemory {
-		t.Errorf("the memory takes %d bytes, expected %d at most", total, maxMemory)
-	}
-	for sentence, c := range map[string]Candidate{
-		"one that is remembered and comes weaker": of(hashing("A", "sha-256")),
-		"one that may have been served":           of(hashing("New", "sha3-512")),
-	} {
-		j := state.Judge([]Candidate{c}, 0)
-		if len(j.Withheld) != 1 || len(j.Served) != 0 {
-			t.Fatalf("%s is served: %+v", sentence, j)
-		}
-		c.Allow = j.Withheld[0].Digest
-		if j := state.Judge([]Candidate{c}, 0); len(j.Allowed) != 1 {
-			t.Errorf("%s can't be allowed: %+v", sentence, j)
-		}
-	}
-	if j := state.Judge([]Candidate{of(hashing("A", "sha3-512"))}, 0); len(j.Served) != 1 {
-		t.Errorf("one that is remembered and comes as it was is not served: %+v", j)
 	}
 }
 

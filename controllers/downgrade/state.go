@@ -3,8 +3,6 @@
 package downgrade
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,25 +13,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// maxMemory is how many bytes the two annotations take together. Kubernetes allows
-// 256 KiB for all annotations of an object.
-const maxMemory = 192 << 10
-
 // State is what a namespace has served. The zero State is that of a namespace
 // that never had profiles. A State never changes.
 type State struct {
-	served   map[string]profile.Profile
-	removed  map[string]profile.Profile
-	weakened map[string]int
-	// forgetful is true once a removed profile found no room. From then on a name
-	// that is neither served nor remembered may have been served.
-	forgetful bool
-}
-
-// history is the JSON of ProfilesHistoryAnnotation.
-type history struct {
-	Weakened  map[string]int `json:"weakened,omitempty"`
-	Forgetful bool           `json:"forgetful,omitempty"`
+	served map[string]profile.Profile
+	// past is what is remembered beside the set, nil for nothing.
+	past *memory
 }
 
 // Read returns the State that a ConfigMap holds, from its profile file, empty
@@ -41,28 +26,18 @@ type history struct {
 // file saves reading it. Beside an error the State has what could be read.
 func Read(file string, annotations map[string]string, rendered render.Result) (State, error) {
 	var s State
-	var errs []error
+	var unreadable error
 	if file == string(rendered.Data) {
 		s.served = map[string]profile.Profile{}
 		for _, part := range rendered.Parts {
 			s.served[part.Profile.Name] = part.Profile
 		}
 	} else {
-		var err error
-		s.served, err = profiles("the set of profiles", file)
-		errs = append(errs, err)
+		s.served, unreadable = profiles("the set of profiles", file)
 	}
 	var err error
-	s.removed, err = profiles("the annotation "+v1alpha1.RemovedProfilesAnnotation, annotations[v1alpha1.RemovedProfilesAnnotation])
-	errs = append(errs, err)
-	var h history
-	if text := annotations[v1alpha1.ProfilesHistoryAnnotation]; text != "" {
-		if err := json.Unmarshal([]byte(text), &h); err != nil {
-			errs = append(errs, fmt.Errorf("the annotation %s can't be read: %w", v1alpha1.ProfilesHistoryAnnotation, err))
-		}
-	}
-	s.weakened, s.forgetful = h.Weakened, h.Forgetful
-	return s, errors.Join(errs...)
+	s.past, err = readMemory(annotations)
+	return s, errors.Join(unreadable, err)
 }
 
 // profiles reads a profile file by name. What is wrong with one profile is left
@@ -82,24 +57,16 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 	return all, nil
 }
 
-// IsEmpty tells that there is nothing that has to be remembered beside the set.
-func (s State) IsEmpty() bool { return len(s.removed)+len(s.weakened) == 0 && !s.forgetful }
+// IsEmpty reports whether there is nothing that has to be remembered beside the set.
+func (s State) IsEmpty() bool { return s.past.isEmpty() }
 
 // Annotations are those of a ConfigMap that holds this State. The same State has
 // always the same; there are both keys, with an empty value for nothing.
 func (s State) Annotations() map[string]string {
-	annotations := map[string]string{v1alpha1.RemovedProfilesAnnotation: "", v1alpha1.ProfilesHistoryAnnotation: ""}
-	if len(s.removed) > 0 {
-		annotations[v1alpha1.RemovedProfilesAnnotation] = string(file(s.removed))
+	if s.past.isEmpty() {
+		return map[string]string{v1alpha1.RemovedProfilesAnnotation: "", v1alpha1.ProfilesHistoryAnnotation: ""}
 	}
-	if len(s.weakened) > 0 || s.forgetful {
-		data, err := json.Marshal(history{Weakened: s.weakened, Forgetful: s.forgetful})
-		if err != nil {
-			panic("downgrade: " + err.Error()) // names and numbers
-		}
-		annotations[v1alpha1.ProfilesHistoryAnnotation] = string(data)
-	}
-	return annotations
+	return maps.Clone(s.past.annotations())
 }
 
 // file renders profiles by name.
@@ -115,73 +82,47 @@ func file(all map[string]profile.Profile) []byte {
 	return data
 }
 
-// before returns what a name served last, and whether it still does. known is
-// false for a name that may have been served and is not remembered.
-func (s State) before(name string) (old *profile.Profile, served, known bool) {
-	if p, ok := s.served[name]; ok {
-		return &p, true, true
+// before returns what a name served last, and whether it still does. Where that is
+// nil, doubt says why the new profile may take the place of another nevertheless.
+func (s State) before(new profile.Profile) (old *profile.Profile, served bool, doubt string) {
+	if p, ok := s.served[new.Name]; ok {
+		return &p, true, ""
 	}
-	if p, ok := s.removed[name]; ok {
-		return &p, false, true
+	if s.past == nil {
+		return nil, false, ""
 	}
-	return nil, false, !s.forgetful
+	if p, ok := s.past.removed[new.Name]; ok {
+		return &p, false, ""
+	}
+	return nil, false, s.past.doubt(new)
+}
+
+// weakened is how often a name was allowed to become weaker.
+func (s State) weakened(name string) int {
+	if s.past == nil {
+		return 0
+	}
+	return s.past.weakened[name]
 }
 
 // after is the State once these profiles are served, and these names were allowed
-// to become weaker.
+// to become weaker. What did not change is shared with the State before.
 func (s State) after(served []profile.Profile, weakened []string) State {
-	next := State{
-		served:    make(map[string]profile.Profile, len(served)),
-		removed:   maps.Clone(s.removed),
-		weakened:  maps.Clone(s.weakened),
-		forgetful: s.forgetful,
-	}
-	if next.removed == nil {
-		next.removed = map[string]profile.Profile{}
-	}
+	next := State{served: make(map[string]profile.Profile, len(served)), past: s.past}
+	var back, gone []profile.Profile
 	for _, p := range served {
 		next.served[p.Name] = p
-		delete(next.removed, p.Name)
+		if s.past.has(p.Name) {
+			back = append(back, p)
+		}
 	}
 	for name, p := range s.served {
 		if _, still := next.served[name]; !still {
-			p.Deprecation = nil // never makes a difference
-			next.removed[name] = p
+			gone = append(gone, p)
 		}
 	}
-	for _, name := range weakened {
-		if next.weakened == nil {
-			next.weakened = map[string]int{}
-		}
-		next.weakened[name]++
+	if len(back)+len(gone)+len(weakened) > 0 {
+		next.past = s.past.after(back, gone, weakened)
 	}
-	next.fit()
 	return next
-}
-
-// fit forgets removed profiles for which there is no room, the largest first.
-func (s *State) fit() {
-	size := func() int {
-		total := 0
-		for _, value := range s.Annotations() {
-			total += len(value)
-		}
-		return total
-	}
-	if size() <= maxMemory {
-		return
-	}
-	s.forgetful = true
-	names := slices.Collect(maps.Keys(s.removed))
-	sizes := map[string]int{}
-	for _, name := range names {
-		sizes[name] = len(Canonical(s.removed[name]))
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], cmp.Compare(a, b)) })
-	for _, name := range names {
-		delete(s.removed, name)
-		if size() <= maxMemory {
-			return
-		}
-	}
 }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package downgrade
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// maxMemory is how many bytes the two annotations take together. Kubernetes allows
+// 256 KiB for all annotations of an object.
+const maxMemory = 192 << 10
+
+// memory is what a namespace remembers of profiles that it served and does not
+// serve any more. It never changes; nil is one of nothing.
+type memory struct {
+	removed map[string]profile.Profile
+	// forgotten are the removed profiles that found no room as a whole.
+	forgotten map[nameMark]contentMark
+	// weakened is how often each name was allowed to become weaker.
+	weakened map[string]int
+	// forgetful is true once not even the marks of all removed profiles found room.
+	// From then on a name that is neither served nor remembered may have been served.
+	forgetful bool
+
+	rendered sync.Once
+	texts    map[string]string
+}
+
+// nameMark and contentMark stand for a removed profile: the beginnings of the SHA-256
+// of its name and of how it is written. Two names with the same mark are taken for
+// one, which withholds a profile without need, and no more than that.
+type (
+	nameMark    [8]byte
+	contentMark [24]byte
+)
+
+// markSize is how many bytes the two marks of a profile take.
+const markSize = len(nameMark{}) + len(contentMark{})
+
+func markOf(name string) nameMark {
+	sum := sha256.Sum256([]byte(name))
+	return nameMark(sum[:len(nameMark{})])
+}
+
+func markContent(p profile.Profile) contentMark {
+	sum := sha256.Sum256(Canonical(withoutEnd(p)))
+	return contentMark(sum[:len(contentMark{})])
+}
+
+// withoutEnd leaves out what is announced of a profile's end, which never makes a
+// difference.
+func withoutEnd(p profile.Profile) profile.Profile {
+	p.Deprecation = nil
+	return p
+}
+
+// history is the JSON of ProfilesHistoryAnnotation.
+type history struct {
+	Weakened map[string]int `json:"weakened,omitempty"`
+	// Forgotten are the marks of profiles, one pair behind the other.
+	Forgotten []byte `json:"forgotten,omitempty"`
+	Forgetful bool   `json:"forgetful,omitempty"`
+}
+
+// readMemory reads the annotations of a ConfigMap. Beside an error the memory has
+// what could be read.
+func readMemory(annotations map[string]string) (*memory, error) {
+	removed, text := annotations[v1alpha1.RemovedProfilesAnnotation], annotations[v1alpha1.ProfilesHistoryAnnotation]
+	if removed == "" && text == "" {
+		return nil, nil
+	}
+	m := &memory{}
+	var unreadable, err error
+	m.removed, unreadable = profiles("the annotation "+v1alpha1.RemovedProfilesAnnotation, removed)
+	var h history
+	if text != "" {
+		err = json.Unmarshal([]byte(text), &h)
+	}
+	if err == nil && len(h.Forgotten)%markSize != 0 {
+		err = fmt.Errorf("forgotten has %d bytes, expected %d for each profile", len(h.Forgotten), markSize)
+	}
+	if err != nil {
+		return m, errors.Join(unreadable, fmt.Errorf("the annotation %s can't be read: %w", v1alpha1.ProfilesHistoryAnnotation, err))
+	}
+	m.weakened, m.forgetful = h.Weakened, h.Forgetful
+	m.forgotten = make(map[nameMark]contentMark, len(h.Forgotten)/markSize)
+	for marks := range slices.Chunk(h.Forgotten, markSize) {
+		m.forgotten[nameMark(marks)] = contentMark(marks[len(nameMark{}):])
+	}
+	return m, unreadable
+}
+
+func (m *memory) isEmpty() bool {
+	return m == nil || len(m.removed)+len(m.forgotten)+len(m.weakened) == 0 && !m.forgetful
+}
+
+// has reports whether a removed profile of this name is remembered, or its mark.
+func (m *memory) has(name string) bool {
+	if m == nil {
+		return false
+	}
+	_, removed := m.removed[name]
+	_, forgotten := m.forgotten[markOf(name)]
+	return removed || forgotten
+}
+
+// doubt says why a profile, of whose name none is remembered, may take the place of
+// another nevertheless; empty for no doubt.
+func (m *memory) doubt(new profile.Profile) string {
+	content, forgotten := m.forgotten[markOf(new.Name)]
+	switch {
+	case forgotten && content == markContent(new):
+		return ""
+	case forgotten:
+		return "a profile of this name was served before, and it is only remembered that this is another one, because too many were removed from this namespace"
+	case m.forgetful:
+		return "a profile of this name may have been served before and is not remembered, because too many were removed from this namespace"
+	}
+	return ""
+}
+
+// after is the memory once some profiles are back in service, some are gone from it,
+// and some names were allowed to become weaker.
+func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory {
+	next := &memory{removed: map[string]profile.Profile{}, forgotten: map[nameMark]contentMark{}, weakened: map[string]int{}}
+	if m != nil {
+		maps.Copy(next.removed, m.removed)
+		maps.Copy(next.forgotten, m.forgotten)
+		maps.Copy(next.weakened, m.weakened)
+		next.forgetful = m.forgetful
+	}
+	for _, p := range back {
+		delete(next.removed, p.Name)
+		delete(next.forgotten, markOf(p.Name))
+	}
+	for _, p := range gone {
+		next.removed[p.Name] = withoutEnd(p)
+	}
+	for _, name := range weakened {
+		next.weakened[name]++
+	}
+	next.fit()
+	return next
+}
+
+// fit leaves the marks of the largest removed profiles where there is no room for all
+// of them, and forgets marks where there is none for those. Each size is found once.
+func (m *memory) fit() {
+	total := 0
+	for _, text := range m.write() {
+		total += len(text)
+	}
+	if total <= maxMemory {
+		return
+	}
+	names, sizes := slices.Collect(maps.Keys(m.removed)), map[string]int{}
+	total = m.historySize()
+	for _, name := range names {
+		// Beside a profile that needs the map form, each line is indented.
+		written := Canonical(m.removed[name])
+		sizes[name] = len(written) + 2*bytes.Count(written, []byte("\n"))
+		total += sizes[name]
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(sizes[b]-sizes[a], cmp.Compare(a, b)) })
+	for _, name := range names {
+		if total <= maxMemory {
+			return
+		}
+		m.forgotten[markOf(name)] = markContent(m.removed[name])
+		delete(m.removed, name)
+		total += base64Size(markSize) - sizes[name]
+	}
+	for _, mark := range m.marks() {
+		if total <= maxMemory {
+			return
+		}
+		m.forgetful = true
+		delete(m.forgotten, mark)
+		total -= markSize
+	}
+}
+
+// historySize is the most bytes that the history takes.
+func (m *memory) historySize() int {
+	const form = 256 // names of fields, and the header of a profile file
+	size := form + base64Size(markSize*len(m.forgotten))
+	for name := range m.weakened {
+		size += 6*len(name) + 16 // each byte may be escaped
+	}
+	return size
+}
+
+func base64Size(bytes int) int { return (bytes + 2) / 3 * 4 }
+
+// marks are those of names, in their order.
+func (m *memory) marks() []nameMark {
+	return slices.SortedFunc(maps.Keys(m.forgotten), func(a, b nameMark) int { return bytes.Compare(a[:], b[:]) })
+}
+
+// annotations are those of a ConfigMap with this memory, rendered once.
+func (m *memory) annotations() map[string]string {
+	m.rendered.Do(func() { m.texts = m.write() })
+	return m.texts
+}
+
+func (m *memory) write() map[string]string {
+	annotations := map[string]string{v1alpha1.RemovedProfilesAnnotation: "", v1alpha1.ProfilesHistoryAnnotation: ""}
+	if len(m.removed) > 0 {
+		annotations[v1alpha1.RemovedProfilesAnnotation] = string(file(m.removed))
+	}
+	if len(m.weakened)+len(m.forgotten) > 0 || m.forgetful {
+		h := history{Weakened: m.weakened, Forgetful: m.forgetful}
+		for _, mark := range m.marks() {
+			content := m.forgotten[mark]
+			h.Forgotten = append(append(h.Forgotten, mark[:]...), content[:]...)
+		}
+		data, err := json.Marshal(h)
+		if err != nil {
+			panic("downgrade: " + err.Error()) // names, numbers and bytes
+		}
+		annotations[v1alpha1.ProfilesHistoryAnnotation] = string(data)
+	}
+	return annotations
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+)
+
+// maxChanges is how many different changes a response tells of.
+const maxChanges = 5
+
+// placed is a change and the namespaces in which it happens.
+type placed struct {
+	downgrade.Change
+	namespaces []string
+}
+
+// effect is what a request makes weaker.
+type effect struct{ withheld, allowed []placed }
+
+// where names the namespaces of a change, the first of many.
+func (p placed) where() string {
+	if more := len(p.namespaces) - 1; more > 0 {
+		return fmt.Sprintf("of namespace %q and %d more", p.namespaces[0], more)
+	}
+	return fmt.Sprintf("of namespace %q", p.namespaces[0])
+}
+
+// refusal says what would become weaker and how that is allowed. subject is the
+// object of the request; created tells that it is not there yet, so that nobody
+// can annotate it before.
+func (e effect) refusal(subject downgrade.Source, created bool) string {
+	var sentences []string
+	bySource := map[downgrade.Source][]downgrade.Change{}
+	for i, c := range e.withheld {
+		bySource[c.Source] = append(bySource[c.Source], c.Change)
+		if i < maxChanges {
+			what := fmt.Sprintf("this makes the profile %q %s weaker", c.Profile, c.where())
+			if c.Source != subject {
+				what = fmt.Sprintf("this puts %s into service as the profile %q %s, which is weaker", c.Source, c.Profile, c.where())
+			}
+			was := "than what is served"
+			switch {
+			case c.Unknown:
+				was = "than what may have been served under this name before"
+			case !c.Served:
+				was = "than what was served under this name before"
+			}
+			sentences = append(sentences, fmt.Sprintf("%s %s: %s", what, was, strings.Join(c.Sentences(), " ")))
+		}
+	}
+	if more := len(e.withheld) - maxChanges; more > 0 {
+		sentences = append(sentences, fmt.Sprintf("And %d more changes make profiles weaker.", more))
+	}
+	sources := slices.SortedFunc(maps.Keys(bySource), func(a, b downgrade.Source) int {
+		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+	})
+	for i, source := range sources {
+		if i == maxChanges {
+			break
+		}
+		if created && source == subject {
+			key, digests, _ := strings.Cut(downgrade.Annotation(bySource[source]...), "=")
+			sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by creating it with the annotation %s: %s", downgrade.Verb, source, key, digests))
+			continue
+		}
+		sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by the following command, after which it can be done: %s", downgrade.Verb, source, downgrade.Command(bySource[source]...)))
+	}
+	return strings.Join(sentences, " ")
+}
+
+// warnings say what becomes weaker, as was allowed.
+func (e effect) warnings() []string {
+	var warnings []string
+	for i, c := range e.allowed {
+		if i == maxChanges {
+			return append(warnings, fmt.Sprintf("and %d more changes make profiles weaker, as was allowed", len(e.allowed)-i))
+		}
+		for _, sentence := range c.Sentences() {
+			warnings = append(warnings, fmt.Sprintf("the profile %q %s becomes weaker, as was allowed: %s", c.Profile, c.where(), sentence))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// profileNameIndex finds profiles in the cache by the name that applications use, so
+// that a request costs what is about its name and not what there is.
+const profileNameIndex = "profileName"
+
+// indexProfiles has the cache keep the index, for both kinds.
+func indexProfiles(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &v1alpha1.ClusterCryptoProfile{}} {
+		if err := indexer.IndexField(ctx, kind, profileNameIndex, profileName); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profileName is the one value that a profile has in the index.
+func profileName(object client.Object) []string {
+	switch p := object.(type) {
+	case *v1alpha1.CryptoProfile:
+		return []string{render.Name(p.Name, &p.Spec)}
+	case *v1alpha1.ClusterCryptoProfile:
+		return []string{render.Name(p.Name, &p.Spec.ProfileSpec)}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// world is what the effect of one request is found out from.
+type world struct {
+	before, after client.Object
+	// minimum is the least strength in bits, 0 for none.
+	minimum int
+	// names are the profile names that the request concerns, one or two.
+	names      []string
+	namespaces []corev1.Namespace
+	namespaced map[string][]v1alpha1.CryptoProfile // of the names, by namespace
+	cluster    []v1alpha1.ClusterCryptoProfile     // of the names
+	sets       map[string]*corev1.ConfigMap        // by namespace
+
+	// What was found so far: most namespaces are alike.
+	rendered map[string]*rendered
+	judged   map[likeness]judged
+}
+
+// likeness is what a judgement depends on.
+type likeness struct {
+	served        downgrade.Excerpt
+	before, after *rendered
+}
+
+// judged is what a request makes weaker in a namespace.
+type judged struct{ withheld, allowed []downgrade.Change }
+
+// rendered is what the names stand for in a namespace, before or after the request.
+type rendered struct {
+	parts      []render.Part
+	candidates []downgrade.Candidate
+}
+
+// newWorld is one of which nothing is read yet. One of the objects may be nil.
+func newWorld(before, after client.Object, minimum int) *world {
+	w := &world{
+		before: before, after: after, minimum: minimum,
+		namespaced: map[string][]v1alpha1.CryptoProfile{}, sets: map[string]*corev1.ConfigMap{},
+		rendered: map[string]*rendered{}, judged: map[likeness]judged{},
+	}
+	for _, object := range []client.Object{before, after} {
+		for _, name := range profileName(object) {
+			if !slices.Contains(w.names, name) {
+				w.names = append(w.names, name)
+			}
+		}
+	}
+	return w
+}
+
+// subject is the object of the request.
+func (w *world) subject() client.Object {
+	if w.after != nil {
+		return w.after
+	}
+	return w.before
+}
+
+// concerns reports whether the object is for a namespace, before or after.
+func (w *world) concerns(ns *corev1.Namespace) bool {
+	for _, object := range []client.Object{w.before, w.after} {
+		switch p := object.(type) {
+		case *v1alpha1.CryptoProfile:
+			if p.Namespace == ns.Name {
+				return true
+			}
+		case *v1alpha1.ClusterCryptoProfile:
+			if render.Selects(&p.Spec, ns.Labels) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// judge returns what the request makes weaker in a namespace.
+func (w *world) judge(ns *corev1.Namespace) (judged, error) {
+	alike := likeness{before: w.effective("before", w.before, ns), after: w.effective("after", w.after, ns)}
+	if set := w.sets[ns.Name]; set != nil {
+		alike.served = downgrade.Cut(set.Data[profile.FileName], set.Annotations, w.names...)
+	}
+	if found, ok := w.judged[alike]; ok {
+		return found, nil
+	}
+	found, err := w.compare(alike)
+	if err != nil {
+		return judged{}, fmt.Errorf("ConfigMap %s/%s: %w", ns.Name, v1alpha1.ProfilesConfigMap, err)
+	}
+	w.judged[alike] = found
+	return found, nil
+}
+
+// compare begins with what the namespace will serve once the operator has caught up
+// with the objects as they are before the request. What is withheld already, and is
+// not changed, is not the request's doing.
+func (w *world) compare(in likeness) (judged, error) {
+	state, err := in.served.Read()
+	if err != nil {
+		return judged{}, err
+	}
+	caughtUp := state.Judge(in.before.candidates, w.minimum).After
+	j := caughtUp.Judge(in.after.candidates, w.minimum)
+	found := judged{allowed: j.Allowed}
+	for _, c := range j.Withheld {
+		same := func(p render.Part) bool { return p.Profile.Name == c.Profile }
+		b, a := slices.IndexFunc(in.before.parts, same), slices.IndexFunc(in.after.parts, same)
+		if b < 0 || !reflect.DeepEqual(in.before.parts[b], in.after.parts[a]) {
+			found.withheld = append(found.withheld, c)
+		}
+	}
+	return found, nil
+}
+
+// effective is what the names stand for in a namespace, with the object in the place
+// of the stored one, or without it where it is nil. It is found once for all
+// namespaces in which only the same ClusterCryptoProfiles count.
+func (w *world) effective(when string, object client.Object, ns *corev1.Namespace) *rendered {
+	own, cluster := w.counting(object, ns)
+	key := ""
+	if len(own) == 0 {
+		var text strings.Builder
+		text.WriteString(when)
+		for i := range cluster {
+			text.WriteString("\n" + cluster[i].Name)
+		}
+		key = text.String()
+		if known := w.rendered[key]; known != nil {
+			return known
+		}
+	}
+	parts := render.Effective(own, cluster, ns).Parts
+	found := &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster)}
+	if len(own) == 0 {
+		w.rendered[key] = found
+	}
+	return found
+}
+
+// counting are the profiles that count in a namespace. A CryptoProfile does not where
+// a ClusterCryptoProfile has its name.
+func (w *world) counting(object client.Object, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
+	subject := w.subject()
+	_, isCluster := subject.(*v1alpha1.ClusterCryptoProfile)
+	taken := map[string]bool{}
+	take := func(p *v1alpha1.ClusterCryptoProfile) {
+		if p.DeletionTimestamp.IsZero() && render.Selects(&p.Spec, ns.Labels) {
+			cluster = append(cluster, *p)
+			taken[profileName(p)[0]] = true
+		}
+	}
+	for i := range w.cluster {
+		if p := &w.cluster[i]; !isCluster || p.Name != subject.GetName() {
+			take(p)
+		}
+	}
+	if p, ok := object.(*v1alpha1.ClusterCryptoProfile); ok {
+		take(asCreated(p.DeepCopy()))
+	}
+	for i := range w.namespaced[ns.Name] {
+		if p := &w.namespaced[ns.Name][i]; !taken[profileName(p)[0]] && (isCluster || p.Name != subject.GetName()) {
+			own = append(own, *p)
+		}
+	}
+	if p, ok := object.(*v1alpha1.CryptoProfile); ok && !taken[profileName(p)[0]] {
+		own = append(own, *asCreated(p.DeepCopy()))
+	}
+	return own, cluster
+}
