@@ -5,14 +5,18 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
 // expectEvent waits until an event about the object was recorded whose note has
@@ -280,4 +285,79 @@ func TestClusterProfilesSumOverTheirNamespaces(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestBrokersThatCannotBeReachedHoldUpNoOthers(t *testing.T) {
+	const unreachable = 600
+	var lost atomic.Int64 // questions to brokers that can't be reached
+	o := start(t, func(o *controllers.Options) {
+		ask := o.Ask
+		o.Ask = func(ctx context.Context, at netip.AddrPort) (confirm.Answer, error) {
+			if at.Addr().IsLoopback() {
+				return ask(ctx, at)
+			}
+			lost.Add(1)
+			<-ctx.Done() // as where a NetworkPolicy drops what comes
+			return confirm.Answer{}, ctx.Err()
+		}
+	})
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	var made errgroup.Group
+	made.SetLimit(16)
+	for i := range unreachable {
+		made.Go(func() error { return makeUnreachable(t.Context(), ns, i) })
+	}
+	if err := made.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	pods := []*pod{runPod(t, ns), runPod(t, ns), runPod(t, ns)}
+	expectStatus(t, p, has{accepted: "True Valid", propagated: "Unknown Unverified", pods: unreachable + 3, updated: 3, unverified: unreachable})
+
+	confirmed := func() float64 {
+		return numbers(t, o.metrics, ns)["crypto_broker_operator_propagation_duration_seconds"]
+	}
+	before, confirmedBefore := lost.Load(), confirmed()
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	begin := time.Now()
+	eventually(t, "three brokers have confirmed", func() error {
+		if n := confirmed() - confirmedBefore; n < 3 {
+			return fmt.Errorf("found %v", n)
+		}
+		return nil
+	})
+	t.Logf("confirmed after %s", time.Since(begin))
+	expectServed(t, fileOf("orders", "sha-512"), pods...)
+	// In their turn the three would be asked after each of the others, twice at least.
+	if asked := lost.Load() - before; asked >= unreachable {
+		t.Errorf("until three brokers had confirmed, %d questions went to those that can't be reached, expected fewer than %d", asked, unreachable)
+	}
+}
+
+// makeUnreachable makes a pod with a broker at an address where nothing answers.
+func makeUnreachable(ctx context.Context, namespace string, i int) error {
+	always, started := corev1.ContainerRestartPolicyAlways, true
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("unreachable-%d", i)},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{
+				Name: v1alpha1.BrokerContainer, Image: "broker", RestartPolicy: &always, Args: []string{"--status-address=:9470"},
+			}},
+			Containers: []corev1.Container{{Name: "app", Image: "app"}},
+		},
+	}
+	if err := apiServer.Create(ctx, p); err != nil {
+		return err
+	}
+	p.Status.Phase = corev1.PodRunning
+	p.Status.HostIP = "10.0.0.1"
+	p.Status.PodIP = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}).String()
+	p.Status.HostIPs, p.Status.PodIPs = []corev1.HostIP{{IP: p.Status.HostIP}}, []corev1.PodIP{{IP: p.Status.PodIP}}
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: v1alpha1.BrokerContainer, ContainerID: "test://1", Started: &started,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+	}}
+	return apiServer.Status().Update(ctx, p)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
@@ -27,6 +29,11 @@ const (
 	patientQuestion = time.Second
 	patientUntil    = 2 * time.Minute // after the last try; then less often
 	restingQuestion = 15 * time.Second
+
+	// firstPatience is how long the first question waits for its answer: after a
+	// change of leader nothing is known of any broker, and those that can't be
+	// reached are not to hold up the others.
+	firstPatience = 250 * time.Millisecond
 
 	// A broker that doesn't answer is asked again after unansweredFirst, then
 	// twice that and so on up to unansweredMost.
@@ -284,6 +291,21 @@ func (b *broker) unheard(now time.Time) {
 	if b.failures >= unansweredTrusted {
 		b.known = false
 	}
+}
+
+// mostFailures is the number of failures from which on more make no difference to
+// the priority.
+const mostFailures = 100
+
+// priority is that of the next question and the next annotation. The more questions
+// stayed without an answer, the later the next is asked: each may take a second,
+// and brokers that do answer are not to wait for it. A broker that was not asked
+// yet comes before all that did not answer.
+func (b *broker) priority() int {
+	if b.failures == 0 {
+		return 0
+	}
+	return handler.LowPriority - min(b.failures, mostFailures)
 }
 
 // unanswered is the pause after so many questions in a row without an answer.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -25,11 +26,12 @@ import (
 )
 
 // How many annotations are written and how many brokers are asked at a time.
-// Writing loads the API server, asking the network and, for a second each,
-// brokers that don't answer.
+// Writing loads the API server, asking the network. A broker that doesn't answer
+// takes an asker for a second, but none is taken for such a one while a broker
+// waits that did answer: see priority.
 const (
 	writers = 32
-	askers  = 64
+	askers  = 128
 )
 
 // Names of the two controllers, in logs and metrics.
@@ -106,15 +108,15 @@ func (d *Distributor) Aim(name string, target Target) {
 		return
 	}
 	ns.target = target
-	requests := make([]reconcile.Request, 0, len(ns.brokers))
+	requests := map[int][]reconcile.Request{}
 	for _, b := range ns.brokers {
 		b.aim(target)
 		b.reported = b.class(time.Now()) // the caller's report has it
-		requests = append(requests, reconcile.Request{NamespacedName: b.pod.name})
+		requests[b.priority()] = append(requests[b.priority()], reconcile.Request{NamespacedName: b.pod.name})
 	}
 	d.mu.Unlock()
-	for _, request := range requests {
-		d.writing.Add(request)
+	for priority, some := range requests {
+		d.writing.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, some...)
 	}
 	d.options.Changed(name)
 }

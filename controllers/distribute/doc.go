@@ -21,7 +21,9 @@
 // to its kubelet's own resync, and a condition and an event say so. A broker
 // that can't be asked is unverified, gets the annotation once and is asked
 // again at growing intervals. A broker that confirmed is asked again when its
-// container was restarted, and every few minutes.
+// container was restarted, and every few minutes. Brokers that answer are asked
+// before those that do not, so that any number of the latter holds up none of the
+// former.
 //
 // # State
 //

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -34,21 +35,32 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 	}
 
 	d.report(b, request.Namespace)
+	d.mu.Lock()
+	priority := b.priority()
+	d.mu.Unlock()
 	if what == annote {
-		d.writing.Add(request)
+		d.writing.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 		return reconcile.Result{}, nil
 	}
 	if what == ask {
 		pause = time.Millisecond
 	}
-	return reconcile.Result{RequeueAfter: pause}, nil
+	return reconcile.Result{RequeueAfter: pause, Priority: &priority}, nil
 }
 
 // question asks a broker and takes in what it says. That the operator stops says
 // nothing about the broker, nor does what another instance of its container says
 // than the one that is there now.
 func (d *Distributor) question(ctx context.Context, namespace string, b *broker, at netip.AddrPort, instance string) {
-	answer, failure := d.options.Ask(ctx, at)
+	d.mu.Lock()
+	patience := confirm.Timeout
+	if b.asked.IsZero() {
+		patience = firstPatience
+	}
+	d.mu.Unlock()
+	asking, done := context.WithTimeout(ctx, patience)
+	answer, failure := d.options.Ask(asking, at)
+	done()
 	if d.hear(ctx, b, at, instance, answer, failure) && d.options.Newer != nil {
 		d.options.Newer(namespace)
 	}

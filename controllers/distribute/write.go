@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -28,8 +29,9 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, err
 	}
 	if what, _ := b.next(time.Now()); what != annote {
+		priority := b.priority()
 		d.mu.Unlock()
-		d.asking.Add(request)
+		d.asking.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 		return reconcile.Result{}, nil
 	}
 	b.writing = true
@@ -43,15 +45,16 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	if err == nil && b.pod.uid == uid {
 		b.wrote(digest, value, time.Now())
 	}
+	priority := b.priority()
 	d.mu.Unlock()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return reconcile.Result{}, nil // another pod has the name by now; its own event comes
 	}
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{Priority: &priority}, err
 	}
 	patches.WithLabelValues(strconv.Itoa(min(try, MaxTries))).Inc()
-	d.asking.AddAfter(request, firstQuestion)
+	d.asking.AddWithOpts(priorityqueue.AddOpts{After: firstQuestion, Priority: &priority}, request)
 	return reconcile.Result{}, nil
 }
 
