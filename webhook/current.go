@@ -11,20 +11,24 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// Outdated tells whether the broker of an injected pod is another than a new pod
-// would get: its image is, or its stamp names another template. The version in
-// the stamp does not count, since another version may make the same brokers, nor
-// does an image that the pod asked for.
-func (t Template) Outdated(pod *corev1.Pod) bool {
-	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
-	if i < 0 {
-		return false
+// Outdated returns a function that reports whether the broker of an injected pod is
+// another than a new pod would get: its image is, or its stamp names another
+// template. The version in the stamp does not count, since another version may make
+// the same brokers, nor does an image that the pod asked for. The template is
+// rendered once, for all pods.
+func (t Template) Outdated() func(*corev1.Pod) bool {
+	current := t.stamp()
+	return func(pod *corev1.Pod) bool {
+		i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
+		if i < 0 {
+			return false
+		}
+		if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; !asked && pod.Spec.InitContainers[i].Image != t.Image {
+			return true
+		}
+		stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
+		return stamped && !SameTemplate(stamp, current)
 	}
-	if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; !asked && pod.Spec.InitContainers[i].Image != t.Image {
-		return true
-	}
-	stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
-	return stamped && !SameTemplate(stamp, t.stamp())
 }
 
 // SameTemplate tells whether two stamps name the same template.

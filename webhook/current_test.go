@@ -45,9 +45,23 @@ func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
 			if test.template != nil {
 				test.template(&template)
 			}
-			if found := template.Outdated(pod); found != test.outdated {
+			if found := template.Outdated()(pod); found != test.outdated {
 				t.Errorf("outdated: %t", found)
 			}
 		})
+	}
+}
+
+func TestTheTemplateIsRenderedOnceForAllPods(t *testing.T) {
+	pod, _, err := Inject(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}, "shop", nil, testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outdated := testTemplate().Outdated()
+	if n := testing.AllocsPerRun(100, func() { outdated(pod) }); n > 1 {
+		t.Errorf("%v allocations to judge a pod, expected one at most: to render the template takes hundreds", n)
 	}
 }

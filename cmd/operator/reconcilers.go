@@ -25,7 +25,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
-		outdated = c.template().Outdated
+		outdated = c.template().Outdated()
 		ready = func() error { return certs.Ready(nil) }
 	}
 	err := controllers.Setup(mgr, controllers.Options{

@@ -23,7 +23,7 @@ func testOptions() Options {
 			decision, err := webhook.Decide(pod, byDefault)
 			return decision.Inject, err
 		},
-		Outdated: template.Outdated,
+		Outdated: template.Outdated(),
 	}
 }
 
