@@ -53,10 +53,10 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 	}
 	// First, so that a caller does not learn of profiles that it may not use.
 	if conn := connOf(c.ctx); !conn.mayUse(name) {
-		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it", conn.caller.name)
+		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.caller.name, serving.meant(c, name))
 	}
 	if !ok {
-		return nil, notServed(c, serving.set, name)
+		return nil, notServed(c, serving, name)
 	}
 	if policy := p.Callers(); policy != nil && !policy.Allows(callerOf(c.ctx)) {
 		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(c.ctx, policy))
@@ -75,11 +75,11 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 
 // notServed tells why there is no profile of this name. One that the file has is
 // not for the caller to mend, and says so by another code.
-func notServed(c *call, set *profile.Set, name string) error {
-	refusal, inFile := set.Refused(name)
+func notServed(c *call, serving *serving, name string) error {
+	refusal, inFile := serving.set.Refused(name)
 	switch {
 	case !inFile:
-		return refused(codes.InvalidArgument, c.op, name, "no profile of this name is served")
+		return refused(codes.InvalidArgument, c.op, name, "no profile of this name is served%s", serving.meant(c, name))
 	case refusal.Problem == "":
 		return refused(codes.FailedPrecondition, c.op, name, "the profile is in the file but was refused when that was loaded; the broker's log says why")
 	default:

@@ -72,6 +72,9 @@ func TestACallerUsesTheProfilesThatItMayAndNoOthers(t *testing.T) {
 	for _, name := range []string{"P", "Random", "a profile that nobody serves"} {
 		expectAll(t, hashBy(t, app, name, nil), codes.PermissionDenied, `HashData with profile "`+name+`": `+sentence)
 	}
+	// Of a name in other case it learns, unless the profile is not for it.
+	expectAll(t, hashBy(t, app, "plain", nil), codes.PermissionDenied, `HashData with profile "plain": `+sentence+`; did you mean "Plain"?`)
+	expectAll(t, hashBy(t, app, "random", nil), codes.PermissionDenied, `HashData with profile "random": `+sentence)
 }
 
 func TestWhatAProfileSaysOfItsCallersHoldsForProfilesThatACallerMayUse(t *testing.T) {

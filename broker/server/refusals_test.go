@@ -37,7 +37,8 @@ func TestARequestThatIsRefusedLearnsWhy(t *testing.T) {
 	}{
 		"no profile":                        {message{}.text(requestInput, "abc"), codes.InvalidArgument, "HashData: profile is empty, expected the name of a profile"},
 		"an unknown profile":                {of("Q"), codes.InvalidArgument, `HashData with profile "Q": no profile of this name is served`},
-		"a profile in other case":           {of("p"), codes.InvalidArgument, `HashData with profile "p": no profile of this name is served`},
+		"a profile in other case":           {of("p"), codes.InvalidArgument, `HashData with profile "p": no profile of this name is served; did you mean "P"?`},
+		"a profile of others in other case": {of("others"), codes.InvalidArgument, `HashData with profile "others": no profile of this name is served`},
 		"a profile at the limit":            {of(strings.Repeat("n", 64)), codes.InvalidArgument, `HashData with profile "` + strings.Repeat("n", 64) + `": no profile of this name is served`},
 		"a profile above the limit":         {of(strings.Repeat("n", 65)), codes.InvalidArgument, "HashData: profile has 65 bytes, expected at most 64"},
 		"a profile without this operation":  {of("No hash"), codes.FailedPrecondition, `HashData with profile "No hash": the profile does not offer this operation`},

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"strings"
+)
+
+// meant ends a sentence about a name that the caller can't have with the profile
+// whose name differs from it by case alone. It names none that the caller may not
+// use, of which it is not to learn, and does no more than compare names: a refused
+// call costs the broker little.
+func (s *serving) meant(c *call, found string) string {
+	near := ""
+	for name, p := range s.profiles {
+		if len(name) != len(found) || !strings.EqualFold(name, found) || near != "" && near < name {
+			continue
+		}
+		if policy := p.Callers(); connOf(c.ctx).mayUse(name) && (policy == nil || policy.Allows(callerOf(c.ctx))) {
+			near = name
+		}
+	}
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", near)
+}
