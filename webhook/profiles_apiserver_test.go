@@ -71,13 +71,7 @@ func TestTheAPIServerWarnsOfAProfileThatWillNotCount(t *testing.T) {
 	if err := admin.Create(t.Context(), profileNamed("first", here)); err != nil {
 		t.Fatal(err)
 	}
-	var warnings warnings
-	config := rest.CopyConfig(access)
-	config.WarningHandlerWithContext = &warnings
-	warned, err := client.New(config, client.Options{Scheme: apiServerScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	warned, warnings := listening(t)
 	const want = `the profile is valid and will not be served: The profile name "Same" belongs to CryptoProfile "first", which is older.`
 	eventually(t, "there is a warning", func() error {
 		// The operator's cache may not have the first one yet.
@@ -89,6 +83,44 @@ func TestTheAPIServerWarnsOfAProfileThatWillNotCount(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestTheAPIServerWarnsOfADeletionThatTakesAProfileFromPods(t *testing.T) {
+	startOperator(t)
+	profile := profileNamed("orders", func(p *v1alpha1.CryptoProfile) {
+		p.Namespace, p.CreationTimestamp = newNamespace(t, nil, nil), metav1.Time{}
+	})
+	if err := admin.Create(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	profile.Status.ProfileName, profile.Status.Pods = "orders", 3
+	profile.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValid, LastTransitionTime: metav1.Now(),
+	}}
+	if err := admin.Status().Update(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	warned, warnings := listening(t)
+	if err := warned.Delete(t.Context(), profile, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	want := `3 running pods have brokers that serve the profile "orders" in namespace "` + profile.Namespace + `": calls with it fail once it is deleted`
+	if found := strings.Join(warnings.all(), "\n"); !strings.Contains(found, want) {
+		t.Errorf("warned %q, expected %q", found, want)
+	}
+}
+
+// listening is an administrator who hears warnings.
+func listening(t *testing.T) (client.Client, *warnings) {
+	t.Helper()
+	warnings := &warnings{}
+	config := rest.CopyConfig(access)
+	config.WarningHandlerWithContext = warnings
+	warned, err := client.New(config, client.Options{Scheme: apiServerScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return warned, warnings
 }
 
 // warnings collects what the API server warns of.

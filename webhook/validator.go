@@ -25,9 +25,10 @@ import (
 // be about to go, and the condition Accepted says the same for as long as it is
 // true.
 //
-// Objects are not looked at when they are deleted or being deleted, nor when
-// their spec stays as it is: whoever removes a finalizer or sets a label need
-// not repair what an older operator admitted.
+// Objects are not looked at when they are being deleted, nor when their spec
+// stays as it is: whoever removes a finalizer or sets a label need not repair what
+// an older operator admitted. A deletion is admitted, with a warning where pods use
+// the profile.
 type profileValidator[T client.Object] struct {
 	kind string
 	// spec returns what is compared to find out whether there is anything to
@@ -41,6 +42,8 @@ type profileValidator[T client.Object] struct {
 	// conflicts returns a sentence for each way in which the object or another
 	// will not count.
 	conflicts func(context.Context, T) ([]string, error)
+	// status is that of the object.
+	status func(T) *v1alpha1.ProfileStatus
 }
 
 // newCryptoProfileValidator returns the validator of CryptoProfiles. It reads
@@ -55,6 +58,7 @@ func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1
 		},
 		useless:   func(p *v1alpha1.CryptoProfile) []string { return render.Warnings(p.Name, &p.Spec) },
 		conflicts: conflicts.ofNamespaced,
+		status:    func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileStatus { return &p.Status },
 	}
 }
 
@@ -73,6 +77,7 @@ func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v
 			return render.Warnings(p.Name, &p.Spec.ProfileSpec)
 		},
 		conflicts: conflicts.ofCluster,
+		status:    func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileStatus { return &p.Status.ProfileStatus },
 	}
 }
 
@@ -114,7 +119,11 @@ func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after 
 	return v.ValidateCreate(ctx, after)
 }
 
-// ValidateDelete implements admission.Validator. What is to go may go.
-func (v *profileValidator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
-	return nil, nil
+// ValidateDelete implements admission.Validator. What is to go may go, with a
+// warning where pods use it.
+func (v *profileValidator[T]) ValidateDelete(_ context.Context, object T) (admission.Warnings, error) {
+	if !object.GetDeletionTimestamp().IsZero() {
+		return nil, nil
+	}
+	return inUse(object.GetNamespace(), v.status(object)), nil
 }

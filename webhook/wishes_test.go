@@ -253,7 +253,7 @@ func TestProfilesThatTheNamespaceDoesNotHaveAreWarnedOf(t *testing.T) {
 			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "Signng"; calls with them fail until it does`,
 		}},
 		"one of a container is not": {profiles, []func(*corev1.Pod){annotated("profiles.app", "default")}, []string{
-			`metadata.annotations[cryptobroker.io/profiles.app]: found profiles that namespace "shop" does not have now: "default"; calls with them fail until it does`,
+			`metadata.annotations[cryptobroker.io/profiles.app]: found profiles that namespace "shop" does not have now: "default" (did you mean "Default"?); calls with them fail until it does`,
 		}},
 		"many are not": {profiles, []func(*corev1.Pod){annotated("profiles", "a,b,c,d,e,f,g")}, []string{
 			`metadata.annotations[cryptobroker.io/profiles]: found profiles that namespace "shop" does not have now: "a", "b", "c", "d", "e", 2 more; calls with them fail until it does`,
