@@ -46,7 +46,7 @@ func makeClaiming(t *testing.T, namespace string) {
 }
 
 func TestAStatefulSetIsTriedWithTheVolumesOfItsClaims(t *testing.T) {
-	ns := covered(t)
+	ns := provided(t, covered(t))
 	makeClaiming(t, ns)
 	if code, stdout, stderr := plugin(t, "explain", "statefulset/store", "-n", ns); code != exitOK || !strings.Contains(stdout, "a new pod of it gets a broker.") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -71,7 +70,7 @@ Of manifests it tells, without a cluster, which pods would get a broker, and why
 		if err != nil {
 			return err
 		}
-		return explain(cmd.Context(), client, pod, cmd.OutOrStdout())
+		return explain(cmd.Context(), trial{client, warnings}, pod, cmd.OutOrStdout())
 	}
 	return cmd
 }
@@ -83,35 +82,48 @@ func (e *explanation) add(about, format string, args ...any) {
 	e.lines = append(e.lines, [2]string{about, fmt.Sprintf(format, args...)})
 }
 
-// explain looks at everything that decides, in the order in which it decides.
-func explain(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, out io.Writer) error {
+// outcome is what an explanation comes to.
+type outcome struct {
+	verdict, advice string
+	// fine is whether all is as it should be.
+	fine bool
+}
+
+// explain looks at everything that decides, in the order in which it decides. The
+// error is errFound where something is not as it should be.
+func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error {
 	var e explanation
-	labels, labelsKnown := explainNamespace(ctx, client, pod.Namespace, &e)
+	labels, labelsKnown := explainNamespace(ctx, t.client, pod.Namespace, &e)
 	decision, refusal := explainPod(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, labelsKnown, &e)
-	calls := explainInjection(ctx, client, pod.Namespace, labels, &e)
-	owner, err := newOwners(client).of(ctx, pod)
+	calls := explainInjection(ctx, t.client, pod.Namespace, labels, &e)
+	owner, err := newOwners(t.client).of(ctx, pod)
 	if err != nil {
 		return err
 	}
-	verdict, advice := conclude(pod, decision, refusal, calls, owner)
-	if _, asked := pod.Annotations[v1alpha1.InjectAnnotation]; !asked && !labelsKnown && !decision.Inject && refusal == nil {
-		verdict, advice = "has no broker, and whether it should have one is not known.", ""
-		if brokerOf(pod) != nil {
-			verdict = "has a broker, and whether a new one would get one is not known."
+	_, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	result := conclude(pod, decision, refusal, calls, owner)
+	switch broker := brokerOf(pod); {
+	case !asked && !labelsKnown && !decision.Inject && refusal == nil:
+		result = outcome{verdict: "has no broker, and whether it should have one is not known."}
+		if broker != nil {
+			result.verdict = "has a broker, and whether a new one would get one is not known."
+		}
+	case broker == nil && refusal == nil:
+		t.explainOrigin(ctx, pod, owner, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, decision, calls, &result, &e)
+	}
+	if brokerOf(pod) != nil {
+		so, advice := explainBroker(ctx, t.client, pod, labels, renewal(owner), &e)
+		if so != "" {
+			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+", "+so+".", false
+			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
 	}
-	if broker := brokerOf(pod); broker != nil {
-		e.add("broker", "image %s, injected by %s", broker.Image, orNone(pod.Annotations[v1alpha1.InjectedAnnotation], "nobody who left a stamp"))
-		if !started(pod) && !ended(pod) {
-			e.add("broker", "has not started: %s", waiting(ctx, pod, newSets(client)))
-		}
-	}
-	return e.write(out, fmt.Sprintf("Pod %s in namespace %s %s", pod.Name, pod.Namespace, verdict), advice)
+	return e.write(out, fmt.Sprintf("Pod %s in namespace %s ", pod.Name, pod.Namespace), result)
 }
 
-// write tells all of it, the verdict first.
-func (e *explanation) write(out io.Writer, verdict, advice string) error {
-	fmt.Fprintf(out, "%s\n\n", verdict)
+// write tells all of it, the verdict about the subject first.
+func (e *explanation) write(out io.Writer, subject string, result outcome) error {
+	fmt.Fprintf(out, "%s%s\n\n", subject, result.verdict)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, line := range e.lines {
 		fmt.Fprintf(table, "  %s\t%s\n", line[0], line[1])
@@ -119,8 +131,11 @@ func (e *explanation) write(out io.Writer, verdict, advice string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if advice != "" {
-		fmt.Fprintf(out, "\n%s\n", advice)
+	if result.advice != "" {
+		fmt.Fprintf(out, "\n%s\n", result.advice)
+	}
+	if !result.fine {
+		return errFound
 	}
 	return nil
 }
@@ -189,35 +204,35 @@ func decide(pod *corev1.Pod, byDefault bool) (webhook.Decision, error) {
 	return decision, refusal
 }
 
-// conclude says what is so and what to do.
-func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls calling, owner owner) (verdict, advice string) {
-	has := brokerOf(pod) != nil
-	restart := "Create it anew."
+// renewal says how a pod is made anew.
+func renewal(owner owner) string {
 	if w, can := owner.workload(); can {
-		restart = fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, pod.Namespace)
+		return w.renewal()
 	}
+	return "Create it anew."
+}
+
+// conclude says what is so and what to do.
+func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls calling, owner owner) outcome {
+	has, restart := brokerOf(pod) != nil, renewal(owner)
+	created := "It was created at " + pod.CreationTimestamp.UTC().Format(timeFormat)
 	switch {
-	case has && refusal == nil && decision.Inject && !started(pod) && !ended(pod):
-		return "has a broker, as it should, which has not started yet.", ""
 	case has && refusal == nil && decision.Inject:
-		return "has a broker, as it should.", ""
+		return outcome{"has a broker, as it should.", "", true}
 	case has:
-		return "has a broker, though it would get none now.", "The annotation, the label or what is left out has changed since. " + restart
+		return outcome{"has a broker, though it would get none now.", "The annotation, the label or what is left out has changed since. " + restart, false}
 	case refusal != nil:
-		var problems *webhook.Refusal
-		errors.As(refusal, &problems)
-		return "has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart
+		return outcome{"has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart, false}
 	case !decision.Inject:
-		return "has no broker, as it should.", wish(decision.Reason)
+		return outcome{"has no broker, as it should.", wish(decision.Reason), true}
 	case calls.known && !calls.covers:
-		return "has no broker, though it asks for one.", calls.hindrance()
+		return outcome{"has no broker, though it asks for one.", calls.hindrance(), false}
 	case calls.hindrance() != "":
-		return "has no broker, though it should have one.", calls.hindrance()
+		return outcome{"has no broker, though it should have one.", calls.hindrance(), false}
 	case calls.known && pod.CreationTimestamp.Before(&calls.since):
-		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, before the operator was installed. %s", pod.CreationTimestamp.UTC().Format(timeFormat), restart)
+		return outcome{"has no broker, though it should have one.", created + ", before the operator was installed. " + restart, false}
 	default:
-		return "has no broker, though it should have one.", fmt.Sprintf("It was created at %s, while %s, or before the annotation or the label was there. %s",
-			pod.CreationTimestamp.UTC().Format(timeFormat), calls.without(), restart)
+		return outcome{"has no broker, though it should have one.", fmt.Sprintf("%s, while %s, or before the annotation or the label was there. %s", created, calls.without(), restart), false}
 	}
 }
 

@@ -28,6 +28,11 @@ type calling struct {
 	since  metav1.Time
 	// policy is whether the API server does it by a policy.
 	policy bool
+	// service is where the API server calls the operator, nil if it does not, or by
+	// a URL.
+	service *admissionregistrationv1.ServiceReference
+	// ignores is whether pods are let in without a broker where that can't be put in.
+	ignores bool
 	// broken says why none comes into a new pod, or why that is refused; empty
 	// if nothing of the kind was found.
 	broken string
@@ -109,7 +114,8 @@ func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace 
 		if !selects(w.NamespaceSelector, namespaceLabels) {
 			continue
 		}
-		c.covers, c.since = true, w.in.CreationTimestamp
+		c.covers, c.since, c.service = true, w.in.CreationTimestamp, w.ClientConfig.Service
+		c.ignores = failure(w.FailurePolicy) == admissionregistrationv1.Ignore
 		e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
 			w.Name, w.in.Name, w.in.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
 		if len(w.ClientConfig.CABundle) == 0 {

@@ -28,7 +28,8 @@ func isWorkload(argument string) bool {
 }
 
 // explainWorkload tells what becomes of the pods of a workload, which may be the
-// reason that it has none: a pod of its template is created as a dry run.
+// reason that it has none: a pod of its template is created as a dry run. The error
+// is errFound where something is not as it should be.
 func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) error {
 	found, err := w.made(ctx, t.client)
 	if err != nil {
@@ -38,9 +39,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	pod := template.pod
 	var e explanation
 	labels, labelsKnown := explainNamespace(ctx, t.client, w.namespace, &e)
-	if value, misplaced := found.own.GetAnnotations()[v1alpha1.InjectAnnotation]; misplaced {
-		e.add("annotation", "%s: %q of the %s itself has no effect: it belongs to the template", v1alpha1.InjectAnnotation, value, w.kind)
-	}
+	move := found.explainMisplaced(w, &e)
 	asked := explainAnnotation(pod, &e)
 	decision, _ := decide(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled) // that it is refused is what the trial tells
 	calls := explainInjection(ctx, t.client, w.namespace, labels, &e)
@@ -48,86 +47,119 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	for _, warning := range t.warnings.take() {
 		e.add("warning", "%s", oneLine(warning))
 	}
-	lacking, err := found.explainPods(ctx, t.client, w.namespace, &e)
-	if err != nil {
-		return err
+	pods := found.explainPods(ctx, t.client, w.namespace, &e)
+	result := t.concludeWorkload(ctx, w, template, admitted, tried, decision, calls, pods.lacking, &e)
+	guessed := !asked && !labelsKnown && !decision.Inject
+	switch {
+	case guessed && admitted == nil && !errors.As(tried, new(*webhook.Refusal)):
+		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + oneLine(plain(tried))}
+	case guessed && admitted != nil && brokerOf(admitted) == nil:
+		result.verdict = "a new pod of it gets no broker."
 	}
-	verdict, advice := concludeWorkload(w, admitted, tried, decision, calls, lacking)
-	if guessed := !asked && !labelsKnown && !decision.Inject; guessed && admitted == nil && !errors.As(tried, new(*webhook.Refusal)) {
-		verdict, advice = "whether a new pod of it gets a broker is not known, and could not be tried: "+oneLine(plain(tried)), ""
-	} else if guessed && admitted != nil && brokerOf(admitted) == nil {
-		verdict = "a new pod of it gets no broker."
+	if move != "" && !decision.Inject {
+		result.verdict, result.advice, result.fine = "a new pod of it gets no broker: the annotation is not on its template.", move, false
 	}
-	return e.write(out, fmt.Sprintf("%s in namespace %s: %s", w, w.namespace, verdict), advice)
+	if pods.first != nil {
+		so, advice := explainBroker(ctx, t.client, pods.first, labels, w.renewal(), &e)
+		if so != "" {
+			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+fmt.Sprintf("; pod %s of it has one, %s.", pods.first.Name, so), false
+			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
+		}
+	} else if admitted != nil && brokerOf(admitted) != nil && newSets(t.client).none(ctx, w.namespace) {
+		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.namespace, labels, &e))
+		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that this could serve.", false
+	}
+	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.namespace), result)
+}
+
+// renewal says how the pods of a workload are made anew.
+func (w workload) renewal() string {
+	if _, can := kinds[w.kind]; can {
+		return fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, w.namespace)
+	}
+	return "Create it anew."
 }
 
 // concludeWorkload says what is so and what to do. admitted is the pod that was
 // tried, or tried why there is none; lacking is how many pods have no broker.
-func concludeWorkload(w workload, admitted *corev1.Pod, tried error, decision webhook.Decision, calls calling, lacking int) (verdict, advice string) {
-	restart := ""
-	if _, can := kinds[w.kind]; can {
-		restart = fmt.Sprintf(" Restart it: %s restart %s -n %s", name, w, w.namespace)
-	}
+func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTemplate, admitted *corev1.Pod, tried error, decision webhook.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *webhook.Refusal
 	switch {
 	case errors.As(tried, &refusal):
-		return "a new pod of it " + refusal.Error(), "None is created until the template, or what refuses it, is corrected."
+		return outcome{"a new pod of it " + refusal.Error(), t.wayOut(ctx, w, template, refusal, calls, e), false}
 	case tried != nil && decision.Inject:
-		return "its template asks for a broker; whether a new pod gets one could not be tried: " + oneLine(plain(tried)), ""
+		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + oneLine(plain(tried)), "", false}
 	case tried == nil && brokerOf(admitted) != nil && lacking > 0:
-		return "a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is." + restart
+		return outcome{"a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is. " + w.renewal(), false}
 	case tried == nil && brokerOf(admitted) != nil:
-		return "a new pod of it gets a broker.", ""
+		return outcome{"a new pod of it gets a broker.", "", true}
+	case decision.Inject && calls.known && !calls.covers:
+		return outcome{"a new pod of it gets no broker, though it asks for one.", calls.hindrance(), false}
+	case decision.Inject && calls.hindrance() == "" && calls.ignores:
+		return outcome{"a new pod of it gets no broker, though it should.", "Its webhook lets pods in without one (failurePolicy Ignore) while the operator does not answer.\n" + explainOperator(ctx, t.client, calls.service, e), false}
 	case decision.Inject:
-		if advice = calls.hindrance(); advice == "" {
-			advice = "Who should put it in leaves it out: the log of the operator says more."
-		}
-		if calls.known && !calls.covers {
-			return "a new pod of it gets no broker, though it asks for one.", advice
-		}
-		return "a new pod of it gets no broker, though it should.", advice
+		return outcome{"a new pod of it gets no broker, though it should.", orNone(calls.hindrance(), "Who should put it in leaves it out: the log of the operator says more."), false}
 	default:
-		return fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason)
+		return outcome{fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason), true}
 	}
 }
 
-// explainPods tells how many pods of a workload have a broker, and returns how
-// many have none.
-func (m made) explainPods(ctx context.Context, client kubernetes.Interface, namespace string, e *explanation) (lacking int, err error) {
+// podsOf are what is told of the pods of a workload.
+type podsOf struct {
+	// lacking is how many have no broker.
+	lacking int
+	// first is the one with a broker that is explained: one that has not started,
+	// else the oldest, which serves what others don't take any more; nil if there is none.
+	first *corev1.Pod
+}
+
+// worseOff reports whether a pod says more about what is wrong than another.
+func worseOff(pod, than *corev1.Pod) bool {
+	if started(pod) != started(than) {
+		return !started(pod)
+	}
+	return pod.CreationTimestamp.Before(&than.CreationTimestamp)
+}
+
+// explainPods tells how many pods of a workload have a broker.
+func (m made) explainPods(ctx context.Context, client kubernetes.Interface, namespace string, e *explanation) (of podsOf) {
 	if m.refused != "" {
 		e.add("pods", "some are not created: %s", oneLine(m.refused))
 	}
 	if m.selector == nil {
-		return 0, nil
+		return of
 	}
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(m.selector)})
 	if err != nil {
 		e.add("pods", "which there are is not known: %s", oneLine(plain(err)))
-		return 0, nil
+		return of
 	}
 	all := 0
 	var without []string
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; !ended(pod) {
 			all++
-			if brokerOf(pod) == nil {
+			switch {
+			case brokerOf(pod) == nil:
 				without = append(without, pod.Name)
+			case of.first == nil || worseOff(pod, of.first):
+				of.first = pod
 			}
 		}
 	}
-	lacking = len(without)
+	of.lacking = len(without)
 	switch {
 	case all == 0:
 		e.add("pods", "there are none")
-	case lacking == 0:
+	case of.lacking == 0:
 		e.add("pods", "%s, with a broker", count(all, "pod"))
 	default:
 		more := ""
-		if lacking > namedPods {
-			more = fmt.Sprintf(" and %d more", lacking-namedPods)
+		if of.lacking > namedPods {
+			more = fmt.Sprintf(" and %d more", of.lacking-namedPods)
 			without = without[:namedPods]
 		}
-		e.add("pods", "%s, of which %d without a broker: %s%s", count(all, "pod"), lacking, strings.Join(without, ", "), more)
+		e.add("pods", "%s, of which %d without a broker: %s%s", count(all, "pod"), of.lacking, strings.Join(without, ", "), more)
 	}
-	return lacking, nil
+	return of
 }

@@ -23,7 +23,7 @@ func annotated(annotations map[string]string) func(*appsv1.Deployment) {
 
 func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 	asks := map[string]string{v1alpha1.InjectAnnotation: "true"}
-	ns, left := uncovered(t), uncovered(t)
+	ns, left := provided(t, uncovered(t)), uncovered(t)
 	early := makeDeployment(t, ns, "early", annotated(asks))
 	makePod(t, ns, "early-1-a", "true", early)
 	label(t, ns)
@@ -42,28 +42,28 @@ func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 
 	for workload, test := range map[string]struct {
 		namespace string
+		code      int
 		says      []string
 	}{
-		"deployment/fine": {ns, []string{"deployment/fine in namespace " + ns + ": a new pod of it gets a broker.\n", "1 pod, with a broker"}},
-		"deploy/early": {ns, []string{
-			"deployment/early in namespace " + ns + ": a new pod of it gets a broker.\n", "2 pods, of which 1 without a broker: early-1-a",
+		"deployment/fine": {ns, exitFailed, []string{"deployment/fine in namespace " + ns + ": a new pod of it gets a broker; pod fine-1-a of it has one, which has not started yet.\n", "1 pod, with a broker"}},
+		"deploy/early": {ns, exitFailed, []string{
+			"deployment/early in namespace " + ns + ": a new pod of it gets a broker; pod early-1-b of it has one, which has not started yet.\n", "2 pods, of which 1 without a broker: early-1-a",
 			"Restart it: kubectl crypto-broker restart deployment/early -n " + ns,
 		}},
-		"deployment.apps/refused": {ns, []string{
+		"deployment.apps/refused": {ns, exitFailed, []string{
 			`a new pod of it is refused: admission webhook "annotated.inject.cryptobroker.io" denied the request`, `found "lots"`, "there are none",
-			"None is created until the template, or what refuses it, is corrected.",
+			"No pod is created until what the sentence names is corrected: kubectl edit deployment/refused -n " + ns,
 		}},
-		"deployment/misplaced": {ns, []string{
-			`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`, "a new pod of it gets no broker, as it should: not asked.",
-			"To get one, it needs the annotation",
+		"deployment/misplaced": {ns, exitFailed, []string{
+			`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`, "a new pod of it gets no broker: the annotation is not on its template.",
 		}},
-		"deployment/left-out": {left, []string{"a new pod of it gets no broker, though it asks for one.", "The operator does not inject into this namespace"}},
-		"cronjob/nightly":     {ns, []string{"cronjob/nightly in namespace " + ns + ": a new pod of it gets a broker.\n"}},
+		"deployment/left-out": {left, exitFailed, []string{"a new pod of it gets no broker, though it asks for one.", "The operator does not inject into this namespace"}},
+		"cronjob/nightly":     {ns, exitOK, []string{"cronjob/nightly in namespace " + ns + ": a new pod of it gets a broker.\n"}},
 	} {
 		t.Run(workload, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", workload, "-n", test.namespace)
-			if code != exitOK {
-				t.Errorf("exit code %d: %s", code, stderr)
+			if code != test.code {
+				t.Errorf("exit code %d, expected %d: %s", code, test.code, stderr)
 			}
 			for _, says := range test.says {
 				if !strings.Contains(stdout, says) {

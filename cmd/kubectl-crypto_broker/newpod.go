@@ -15,12 +15,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
-// newPod is the broker that a pod would get now: a pod is created as a dry run,
-// which the API server shows to the operator and then forgets. It is the
-// operator's own word, and needs the right to create pods.
-func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+// probe is a pod that asks for a broker and for nothing else, and that each Pod
+// Security Standard admits.
+func probe(namespace string) *corev1.Pod {
 	deny, must := false, true
-	probe := &corev1.Pod{
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "crypto-broker-dry-run-",
 			Namespace:    namespace,
@@ -40,7 +39,13 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 			}},
 		},
 	}
-	pod, err := client.CoreV1().Pods(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+// newPod is the broker that a pod would get now: a pod is created as a dry run,
+// which the API server shows to the operator and then forgets. It is the
+// operator's own word, and needs the right to create pods.
+func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+	pod, err := client.CoreV1().Pods(namespace).Create(ctx, probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case lacksRight(err):
 		return nil, err

@@ -101,22 +101,26 @@ func TestABrokerInANamespaceThatIsLeftOutIsNotJudged(t *testing.T) {
 
 func TestAPodIsExplained(t *testing.T) {
 	ns := uncovered(t)
-	set := makeDeployment(t, ns, "orders")
+	set := makeDeployment(t, ns, "orders", asks())
 	makePod(t, ns, "early", "true", set)
 	makePod(t, ns, "silent", "", nil)
 	left := uncovered(t)
 	makePod(t, left, "left-out", "true", nil)
 	label(t, ns)
 	makePod(t, ns, "fine", "true", nil)
-	for pod, test := range map[string]struct{ namespace, says string }{
-		"early":    {ns, "has no broker, though it should have one."},
-		"silent":   {ns, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
-		"fine":     {ns, "has a broker, as it should, which has not started yet."},
-		"left-out": {left, "has no broker, though it asks for one."},
+	for pod, test := range map[string]struct {
+		namespace string
+		code      int
+		says      string
+	}{
+		"early":    {ns, exitFailed, "has no broker, though it should have one."},
+		"silent":   {ns, exitOK, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
+		"fine":     {ns, exitFailed, "has a broker, as it should, which has not started yet."},
+		"left-out": {left, exitFailed, "has no broker, though it asks for one."},
 	} {
 		t.Run(pod, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", pod, "-n", test.namespace)
-			if code != exitOK || !strings.Contains(stdout, test.says) {
+			if code != test.code || !strings.Contains(stdout, test.says) {
 				t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -38,30 +39,36 @@ code 1 and leaves the others as they are. So it does when it is interrupted; a r
 itself, and kubectl rollout undo takes it back.
 
 Before anything is restarted, a pod of each workload's template is created as a dry run: where new pods are
-refused, a restart would only take old ones away. Where --missing or --outdated found the workload, the pod has to
-get a broker, too. Without the right to create pods it is told that this could not be tried, and the restart goes on.
+refused, a restart would only take old ones away. Where --missing, --outdated or --refused found the workload, the
+pod has to get a broker, too. Without the right to create pods it is told that this could not be tried, and the restart goes on.
 
 A rollout that is stuck, also one that exceeded its progress deadline, is no reason not to restart: the restart
 begins a new one. One that is paused, and pods that are renewed only when they are deleted (OnDelete), are told
 before anything is restarted.
 
-Workloads are deployments, statefulsets and daemonsets, named here or found by --missing and --outdated. What
-cannot be restarted, such as a pod of its own or a job, is told and left alone.`,
+Workloads are deployments, statefulsets and daemonsets, named here or found by --missing, --outdated and --refused.
+What cannot be restarted, such as a pod of its own or a job, is told and left alone.
+
+--refused finds the pods whose brokers refuse the set of profiles for its signature, as they say themselves: those
+that were made before the Secret with the signing key was deleted. New pods trust the new key.`,
 		Example: `  ` + name + ` restart deployment/orders -n shop
   ` + name + ` restart --missing --outdated -A
+  ` + name + ` restart --refused -A
   ` + name + ` restart --outdated -n shop --dry-run`,
 	}
 	cluster.flags(cmd, true)
 	cmd.ValidArgsFunction = cluster.complete(workloadNames)
 	flags := cmd.Flags()
-	missing := flags.Bool("missing", false, "restart what has pods that miss their broker")
-	outdated := flags.Bool("outdated", false, "restart what has pods with an outdated broker")
+	var found concerned
+	flags.BoolVar(&found.missing, "missing", false, "restart what has pods that miss their broker")
+	flags.BoolVar(&found.outdated, "outdated", false, "restart what has pods with an outdated broker")
+	flags.BoolVar(&found.refused, "refused", false, "restart what has pods whose broker refuses the set of profiles for its signature")
 	yes := flags.BoolP("yes", "y", false, "don't ask whether to")
 	dryRun := flags.Bool("dry-run", false, "tell what would be restarted, and end")
 	timeout := flags.Duration("timeout", 10*time.Minute, "`time` that one workload has to come up")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
-		if found := *missing || *outdated; found == (len(arguments) > 0) {
-			return usagef("expected either workloads as KIND/NAME, or --missing, --outdated or both")
+		if found.any() == (len(arguments) > 0) {
+			return usagef("expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused")
 		}
 		if *timeout <= 0 {
 			return usagef("--timeout is %s, expected a time such as 10m", *timeout)
@@ -70,21 +77,25 @@ cannot be restarted, such as a pod of its own or a job, is told and left alone.`
 			return err
 		}
 		if len(arguments) > 0 && cluster.allNamespaces {
-			return usagef("--all-namespaces is for --missing and --outdated")
+			return usagef("--all-namespaces is for --missing, --outdated and --refused")
 		}
 		client, namespace, err := cluster.connect()
 		if err != nil {
 			return err
 		}
-		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout, forBroker: *missing || *outdated}
+		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout, forBroker: found.any()}
 		var all []workload
+		unknown := false
 		if len(arguments) > 0 {
 			all, err = parseWorkloads(arguments, namespace)
 		} else {
-			all, err = r.find(cmd.Context(), namespace, *missing, *outdated)
+			all, unknown, err = r.find(cmd.Context(), namespace, found)
 		}
 		if err != nil {
 			return err
+		}
+		if len(all) == 0 && unknown {
+			return errFound // the notes say what is not known
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(r.out, "Nothing to restart.")
@@ -133,19 +144,31 @@ type restarter struct {
 	forBroker bool
 }
 
-// find lists the workloads whose pods miss their broker or have an old one.
-func (r restarter) find(ctx context.Context, namespace string, missing, outdated bool) (all []workload, err error) {
-	rows, notes, err := survey{client: r.client, judge: outdated}.rows(ctx, namespace, "")
+// concerned are the pods whose workloads are restarted.
+type concerned struct{ missing, outdated, refused bool }
+
+func (c concerned) any() bool { return c.missing || c.outdated || c.refused }
+
+// by reports whether a pod is one of them.
+func (c concerned) by(r row) bool {
+	return c.missing && r.Broker == brokerMissing || c.outdated && r.Broker == brokerOutdated ||
+		c.refused && r.Reason == string(profile.SignatureRejected)
+}
+
+// find lists the workloads of which pods are concerned; unknown is whether there
+// may be more, which it has told.
+func (r restarter) find(ctx context.Context, namespace string, pods concerned) (all []workload, unknown bool, err error) {
+	rows, notes, err := survey{client: r.client, judge: pods.outdated, ask: pods.refused}.rows(ctx, namespace, "")
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	if silent := slices.IndexFunc(rows, func(row row) bool { return row.Set == setUnknown }); pods.refused && silent >= 0 {
+		notes = append(notes, fmt.Sprintf("not every broker could be asked, so workloads may be missing here: pod %s/%s: %s", rows[silent].Namespace, rows[silent].Pod, rows[silent].Note))
 	}
 	for _, note := range notes {
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
-	rows = slices.DeleteFunc(rows, func(row row) bool {
-		concerned := missing && row.Broker == brokerMissing || outdated && row.Broker == brokerOutdated
-		return !concerned
-	})
+	rows = slices.DeleteFunc(rows, func(row row) bool { return !pods.by(row) })
 	if note := doubt(rows); note != "" {
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
@@ -156,14 +179,18 @@ func (r restarter) find(ctx context.Context, namespace string, missing, outdated
 			if of == "" {
 				of = "nothing that makes it anew"
 			}
-			fmt.Fprintf(r.errs, noteMark+"pod %s/%s is %s and belongs to %s: it cannot be restarted here\n", row.Namespace, row.Pod, row.Broker, of)
+			is := row.Broker
+			if row.Set == setRefused && pods.refused {
+				is = "refusing its set"
+			}
+			fmt.Fprintf(r.errs, noteMark+"pod %s/%s is %s and belongs to %s: it cannot be restarted here\n", row.Namespace, row.Pod, is, of)
 			continue
 		}
 		if !slices.Contains(all, w) {
 			all = append(all, w)
 		}
 	}
-	return all, nil
+	return all, len(notes) > 0, nil
 }
 
 // check looks before anything is restarted whether everything can be: by what the

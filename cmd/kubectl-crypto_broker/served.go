@@ -69,6 +69,8 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	switch {
 	case err != nil:
 		r.Note = "the namespace's set is not known: " + oneLine(plain(err))
+	case answer.Reason == string(profile.SignatureRejected): // also of the set that it serves
+		r.Set = setRefused
 	case answer.Digest == target && answer.Reason == string(profile.ProfilesRejected):
 		r.Set = setPartial
 	case answer.Digest == target:

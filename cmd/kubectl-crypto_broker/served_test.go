@@ -104,6 +104,7 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		"an older one, and refused a newer":               {200, said(older, "SetRejected"), nil, setRefused, ""},
 		"an older one without some profiles":              {200, said(older, "ProfilesRejected"), nil, setBehind, ""},
 		"an older one, and refused a signature":           {200, said(older, "SignatureRejected"), nil, setRefused, ""},
+		"the namespace's set, and refuses its signature":  {200, said(current, "SignatureRejected"), nil, setRefused, ""},
 		"something that no broker says":                   {200, `{"digest":"x"}`, nil, setUnknown, "not the expected JSON"},
 		"more than a broker says":                         {200, strings.Repeat(" ", 5000) + said(current, "Loaded"), nil, setUnknown, "not the expected JSON"},
 		"nothing, since nobody may ask":                   {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil, setUnknown, "needs the right to get pods/proxy"},

@@ -71,6 +71,15 @@ func (o owner) workload() (workload, bool) {
 	return workload{kind, o.namespace, o.name}, ok && o.apiVersion == "apps/v1"
 }
 
+// anyWorkload is the owner as one whose template is known; false if it is another.
+func (o owner) anyWorkload() (workload, bool) {
+	if w, can := o.workload(); can {
+		return w, true
+	}
+	kind, ok := batches[strings.ToLower(o.kind)]
+	return workload{kind, o.namespace, o.name}, ok && strings.HasPrefix(o.apiVersion, "batch/")
+}
+
 // progress is how far a rollout is.
 type progress struct {
 	done bool

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// explainBroker tells how the broker in a pod is, and what to do where it does not
+// serve what it should; so is empty where it does, or where that is not known.
+// restart makes a new pod.
+func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
+	e.add("broker", "image %s, injected by %s", brokerOf(pod).Image, orNone(pod.Annotations[v1alpha1.InjectedAnnotation], "nobody who left a stamp"))
+	switch {
+	case ended(pod):
+		return "", ""
+	case !started(pod):
+		return "which has not started yet", explainStart(ctx, client, pod, namespaceLabels, e)
+	}
+	var r row
+	served(ctx, client, pod, &r, newSets(client))
+	log := fmt.Sprintf("Its log says why: kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, v1alpha1.BrokerContainer)
+	switch {
+	case r.Set == setUnknown:
+		e.add("profiles", "what it serves is not known: %s", r.Note)
+	case r.Reason == string(profile.SignatureRejected):
+		e.add("profiles", "it refuses the set of the namespace, since it is not signed by a key that the broker trusts (%s), and serves what it had", r.Reason)
+		return "which refuses the profiles of its namespace", fmt.Sprintf(
+			"The operator signs with another key than when the pod was created, as after its Secret was deleted. New pods trust that key. %s\n"+
+				"All workloads of which that is so, one at a time: %s restart --refused -n %s", restart, name, pod.Namespace)
+	case r.Set == setRefused:
+		e.add("profiles", "it refuses the set of the namespace (%s), and serves what it had", r.Reason)
+		return "which refuses the profiles of its namespace", log
+	case r.Set == setPartial:
+		e.add("profiles", "it serves the set of the namespace without some profiles that it can't read (%s)", r.Reason)
+		return "which does not serve all profiles of its namespace", log
+	case r.Set == setBehind:
+		e.add("profiles", "it serves an older set than the namespace has (%s)", orNone(r.Reason, "no reason given"))
+		return "which serves an older set of profiles", fmt.Sprintf("It follows within a minute or two; where it does not, the condition Propagated says more: kubectl describe cprof,ccprof -n %s", pod.Namespace)
+	default:
+		e.add("profiles", "it serves the set of the namespace, %s", short(r.Digest, false))
+	}
+	return "", ""
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook"
+)
+
+// What the API server says where a LimitRange or a ResourceQuota refuses a pod.
+var (
+	ofContainer = regexp.MustCompile(`(maximum|minimum) (cpu|memory) usage per Container is ([^ ,]+), but (request|limit) is ([^ ,\]]+?)[.\]]?(?:[ ,]|$)`)
+	otherLimit  = regexp.MustCompile(`usage per (?:Container|Pod) is |max limit to request ratio per |` + exceededQuota + `| failed quota: `)
+	ofQuota     = regexp.MustCompile(exceededQuota + `[^ ,]+, requested: ([^ ]+), used: `)
+	unspecified = regexp.MustCompile(`must specify (\S+) for: (\S+)`)
+)
+
+// resourceAnnotations are those by which a pod chooses what its broker takes, by
+// the names that quotas have for it.
+var resourceAnnotations = map[string]string{
+	"requests.cpu": v1alpha1.CPURequestAnnotation, "limits.cpu": v1alpha1.CPULimitAnnotation,
+	"requests.memory": v1alpha1.MemoryRequestAnnotation, "limits.memory": v1alpha1.MemoryLimitAnnotation,
+}
+
+// explainLimits says of a pod that a LimitRange or a ResourceQuota refuses whether
+// its broker is what does not fit, what that takes, and how that is changed; false
+// where something else refuses it. To find that out, the same pod is tried without
+// a broker.
+func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, refusal string, e *explanation) (advice string, limited bool) {
+	if !otherLimit.MatchString(refusal) {
+		return "", false
+	}
+	allowed := fmt.Sprintf("\nWhat the namespace allows: kubectl describe limitranges,resourcequotas -n %s", p.namespace)
+	declines := maps.Clone(p.pod.Annotations)
+	if declines == nil {
+		declines = map[string]string{}
+	}
+	declines[v1alpha1.InjectAnnotation] = "false"
+	without, err := t.create(ctx, p, declines)
+	t.warnings.take() // about a pod that nobody asked for
+	if lacking := unspecified.FindStringSubmatch(refusal); lacking != nil {
+		return sayUnspecified(w, lacking[1], lacking[2]) + allowed, true
+	}
+	switch {
+	case errors.As(err, new(*webhook.Refusal)):
+		e.add("broker", "the pod does not fit without it, either")
+		return "The namespace has too little for the pod even without a broker: raise what it allows, or lower what the containers take." + allowed, true
+	case err != nil:
+		return "Whether the broker is what does not fit could not be tried: " + oneLine(plain(err)) + "." + allowed, true
+	}
+	takes, change := brokerTakes(refusal, without)
+	e.add("broker", "the container %s is what does not fit: without it, the pod is admitted", v1alpha1.BrokerContainer)
+	if takes == "" {
+		takes = "what the chart's broker.resources say: by default it requests 32Mi of memory and 10m of CPU, and is limited to 128Mi"
+	}
+	e.add("broker", "takes %s", takes)
+	return fmt.Sprintf("The broker does not fit. The annotations %s and %s of the template choose its memory, from 32Mi on%s%s",
+		v1alpha1.MemoryRequestAnnotation, v1alpha1.MemoryLimitAnnotation, w.suchAs(change), allowed), true
+}
+
+// brokerTakes reads out of a refusal what the broker takes, and which annotations
+// would fit. without is the same pod without a broker, which is admitted.
+func brokerTakes(refusal string, without *corev1.Pod) (takes string, change map[string]string) {
+	if found := ofContainer.FindStringSubmatch(refusal); found != nil {
+		bound, what, least, kind, has := found[1], found[2], found[3], found[4], found[5]
+		change = map[string]string{resourceAnnotations[kind+"s."+what]: least}
+		if bound == "minimum" { // a request above the limit would be refused
+			change[resourceAnnotations["limits."+what]] = least
+		}
+		return fmt.Sprintf("a %s of %s of %s", kind, has, what), change
+	}
+	found := ofQuota.FindStringSubmatch(refusal)
+	if found == nil {
+		return "", nil
+	}
+	var parts []string
+	for item := range strings.SplitSeq(found[1], ",") {
+		name, amount, _ := strings.Cut(item, "=")
+		requested, err := resource.ParseQuantity(amount)
+		if err != nil || resourceAnnotations[name] == "" {
+			continue
+		}
+		kind, what, _ := strings.Cut(name, ".")
+		others := sum(without, kind, corev1.ResourceName(what))
+		requested.Sub(others)
+		parts = append(parts, fmt.Sprintf("%s of the %s that the pod asks for as %s (%s)", requested.String(), amount, name, resourceAnnotations[name]))
+	}
+	return strings.Join(parts, ", and "), nil
+}
+
+// sum is what the containers of a pod request or are limited to together.
+func sum(pod *corev1.Pod, kind string, name corev1.ResourceName) (all resource.Quantity) {
+	for _, container := range pod.Spec.Containers {
+		list := container.Resources.Requests
+		if kind == "limits" {
+			list = container.Resources.Limits
+		}
+		all.Add(list[name])
+	}
+	return all
+}
+
+// sayUnspecified says of a quota that demands what containers don't say.
+func sayUnspecified(w workload, what, containers string) string {
+	names := strings.Split(containers, ",")
+	annotation := resourceAnnotations[what]
+	i := slices.Index(names, v1alpha1.BrokerContainer)
+	if i < 0 || annotation == "" {
+		return fmt.Sprintf("A quota of the namespace demands %s of %s: say it in the template.", what, containers)
+	}
+	advice := ""
+	if names = slices.Delete(names, i, i+1); len(names) > 0 {
+		advice = fmt.Sprintf("\nThe template has to say it for %s, too.", strings.Join(names, ", "))
+	}
+	return fmt.Sprintf("A quota of the namespace demands %s of each container. The annotation %s of the template gives the broker one%s",
+		what, annotation, w.suchAs(map[string]string{annotation: "1"})) + advice
+}

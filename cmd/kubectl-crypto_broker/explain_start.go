@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// explainStart tells what a broker waits for that has not started, and what to do,
+// as far as that is known.
+func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, e *explanation) (advice string) {
+	sets := newSets(client)
+	about := "has not started: "
+	if warning := unmounted(ctx, client, pod); warning != "" {
+		e.add("broker", "%s%s", about, warning)
+		return adviseMount(pod, warning)
+	}
+	e.add("broker", "%s%s", about, waiting(ctx, pod, sets))
+	status := brokerStatus(pod)
+	switch {
+	case pod.Spec.NodeName == "":
+		return ""
+	case status != nil && status.State.Waiting != nil && slices.Contains([]string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"}, status.State.Waiting.Reason):
+		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", v1alpha1.ImageAnnotation, v1alpha1.ImagePullSecretAnnotation)
+	case status != nil && status.LastTerminationState.Terminated != nil && status.LastTerminationState.Terminated.Reason == "OOMKilled":
+		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", v1alpha1.MemoryLimitAnnotation)
+	case sets.none(ctx, pod.Namespace):
+		return explainNoProfile(ctx, client, pod.Namespace, namespaceLabels, e)
+	}
+	return ""
+}
+
+// unmounted is what the kubelet says of a volume that it cannot mount, empty where
+// it says nothing of the kind, or may not be asked.
+func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) string {
+	events, err := client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
+		"involvedObject.uid": string(pod.UID), "involvedObject.kind": "Pod", "reason": "FailedMount",
+	}.String()})
+	if err != nil || len(events.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return oneLine(last.Message)
+}
+
+// noSecret matches what the kubelet says of a Secret that is not there.
+var noSecret = regexp.MustCompile(`secret "([^"]+)" not found`)
+
+// adviseMount says what to do where a volume of a pod can't be mounted.
+func adviseMount(pod *corev1.Pod, warning string) string {
+	found := noSecret.FindStringSubmatch(warning)
+	if found == nil {
+		return fmt.Sprintf("The pod waits until the volume can be mounted: kubectl describe pod %s -n %s says more.", pod.Name, pod.Namespace)
+	}
+	secret := found[1]
+	for name := range strings.SplitSeq(pod.Annotations[v1alpha1.KeysAnnotation], ",") {
+		if strings.TrimSpace(name) == secret {
+			return fmt.Sprintf("The annotation %s names the Secret %s, which is not there. Create it, and the pod goes on by itself:\n  kubectl create secret generic %s -n %s --from-file=KEY_ID.key\n"+
+				"Or correct the annotation where the pod comes from. What such a Secret has in it: docs/keys.md",
+				v1alpha1.KeysAnnotation, secret, secret, pod.Namespace)
+		}
+	}
+	return fmt.Sprintf("The pod waits for the Secret %s, which its own volumes name. Create it in namespace %s, and the pod goes on by itself.", secret, pod.Namespace)
+}
+
+// listedProfiles bounds how many profiles are read, and toldProfiles how many of
+// them are told.
+const listedProfiles, toldProfiles = 100, 3
+
+// explainNoProfile tells why a namespace has no profile that brokers could serve,
+// and what to do.
+func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
+	var own v1alpha1.CryptoProfileList
+	var cluster v1alpha1.ClusterCryptoProfileList
+	if err := readProfiles(ctx, client, "namespaces/"+namespace+"/cryptoprofiles", &own); err != nil {
+		e.add("profiles", "which there are is not known: %s", oneLine(plain(err)))
+		return ""
+	}
+	if err := readProfiles(ctx, client, "clustercryptoprofiles", &cluster); err != nil {
+		e.add("profiles", "which there are in the cluster is not known: %s", oneLine(plain(err)))
+	}
+	var refused []string
+	unwritten := false
+	look := func(kind, name string, conditions []metav1.Condition) {
+		accepted := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
+		switch {
+		case accepted == nil || accepted.Status == metav1.ConditionTrue:
+			unwritten = true
+		default:
+			if refused = append(refused, kind+"/"+name); len(refused) <= toldProfiles {
+				e.add("profiles", "%s/%s is not accepted (%s): %s", kind, name, accepted.Reason, oneLine(accepted.Message))
+			}
+		}
+	}
+	for i := range own.Items {
+		look("cprof", own.Items[i].Name, own.Items[i].Status.Conditions)
+	}
+	for i := range cluster.Items {
+		if !render.Selects(&cluster.Items[i].Spec, namespaceLabels) {
+			continue
+		}
+		look("ccprof", cluster.Items[i].Name, cluster.Items[i].Status.Conditions)
+	}
+	switch {
+	case unwritten:
+		return fmt.Sprintf("There are profiles, and the operator has not given them to the brokers: look whether it runs, and at kubectl get cprof,ccprof -n %s", namespace)
+	case len(refused) > 0:
+		return fmt.Sprintf("Correct a profile, and the pod goes on by itself: kubectl edit %s -n %s", refused[0], namespace)
+	default:
+		e.add("profiles", "namespace %s has no CryptoProfile, and no ClusterCryptoProfile selects it", namespace)
+		return fmt.Sprintf("Apply a profile, and the pod goes on by itself: kubectl apply -n %s -f PROFILE.yaml\n"+
+			"Examples are in docs/profiles.md; the chart's catalogue.enabled=true brings those that applications know by name.", namespace)
+	}
+}
+
+// readProfiles lists profiles as far as it tells why there is none.
+func readProfiles(ctx context.Context, client kubernetes.Interface, path string, into any) error {
+	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, path).
+		Param("limit", fmt.Sprint(listedProfiles)).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
