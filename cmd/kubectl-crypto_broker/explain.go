@@ -25,13 +25,16 @@ func newExplain(cluster *cluster) *cobra.Command {
 		Short: "Explain why a pod has a broker or has none, or a workload no pods",
 		Long: `Explains why a pod has a broker or has none: what its annotation and its namespace say, whether it is of a kind
 that gets none, whether the operator is called for its namespace or the API server injects there by a policy,
-whether webhook, policy, binding and template are whole, and whether the pod was created before that; and what a
-broker waits for that has not started. Then it says what to do.
+whether webhook, policy, binding and template are whole, and whether the pod was created before that; what a broker
+waits for that has not started, and why one refuses its set of profiles. Then it says what to do.
 
 Of a deployment, statefulset, daemonset, job or cronjob it tells what becomes of a new pod, which it tries by creating
 one of the template as a dry run, and which of its pods have no broker. A rollout whose pods are refused has none to ask.
 
-Of manifests it tells, without a cluster, which pods would get a broker, and why not.`,
+Of manifests it tells, without a cluster, which pods would get a broker, and why not.
+
+It ends with exit code 0 where all is as it should be, also where no broker is wanted, and with 1 where a broker is
+missing, refused or has not started, where one does not serve what it should, and where that is not known.`,
 		Example: `  ` + name + ` explain orders-5d8f7c9b4-x2x7k -n shop
   ` + name + ` explain deployment/orders -n shop
   ` + name + ` explain -f deployment.yaml`,
@@ -50,19 +53,26 @@ Of manifests it tells, without a cluster, which pods would get a broker, and why
 			}
 			return o.explain(cmd)
 		}
+		var w workload
+		podName := args[0][strings.Index(args[0], "/")+1:]
+		if podName == "" {
+			return usagef("found %q, expected the name of a pod", args[0])
+		}
+		if isWorkload(args[0]) {
+			var err error
+			if w, err = parseAnyWorkload(args[0], ""); err != nil {
+				return err
+			}
+		}
 		warnings := &collected{}
 		client, namespace, err := cluster.connectWith(warnings)
 		if err != nil {
 			return err
 		}
-		if isWorkload(args[0]) {
-			w, err := parseAnyWorkload(args[0], namespace)
-			if err != nil {
-				return err
-			}
+		if w.kind != "" {
+			w.namespace = namespace
 			return explainWorkload(cmd.Context(), trial{client, warnings}, w, cmd.OutOrStdout())
 		}
-		podName := args[0][strings.Index(args[0], "/")+1:]
 		pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), podName, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("%w in namespace %s; a workload is named with its kind, such as deployment/%s", err, namespace, podName)

@@ -19,7 +19,7 @@ func (o *offline) explain(cmd *cobra.Command) error {
 		return err
 	}
 	labelled := labelledNamespaces(documents)
-	seen, refused := 0, false
+	seen, wrong := 0, false
 	for _, d := range documents {
 		for _, item := range d.items() {
 			p, err := item.template(o.namespace)
@@ -34,17 +34,19 @@ func (o *offline) explain(cmd *cobra.Command) error {
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
 			}
-			refused = refused || bad
 			if misplaced := item.misplaced(); misplaced != "" {
 				said += " Its " + misplaced + "."
+				_, says := p.pod.Annotations[v1alpha1.InjectAnnotation]
+				bad = bad || !says && item.text("metadata", "annotations", v1alpha1.InjectAnnotation) == "true"
 			}
+			wrong = wrong || bad
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
 		}
 	}
 	if seen == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), "There is no pod in these manifests, and nothing that makes pods.")
 	}
-	if refused {
+	if wrong {
 		return errFound
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -77,9 +78,10 @@ one at a time; injects brokers into manifests and validates manifests without a 
 pod has a broker or has none.
 
 Exit codes:
-  0  done, and nothing is wrong
-  1  something is wrong, and the output says what: a manifest is invalid or refused, a workload did not come
-     up, the cluster could not be asked
+  0  done, and nothing is wrong; a list may be empty or not
+  1  something is wrong, and the output says what: a manifest is invalid or refused; what explain was asked about
+     is not as it should be; a workload did not come up, or a restart was not confirmed; the cluster could not be
+     asked, or what was looked for may not be seen
   2  the command line is wrong`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
@@ -98,7 +100,32 @@ Exit codes:
 		return nil
 	}
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	strict(root)
 	return root
+}
+
+// strict makes arguments that mean nothing an error of the command line in the
+// commands that cobra adds, too.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		switch command.Name() {
+		case "help":
+			command.Args = func(_ *cobra.Command, args []string) error {
+				if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+					return usagef("unknown command %q", strings.Join(args, " "))
+				}
+				return nil
+			}
+		case "completion":
+			command.Args = noArguments
+			command.RunE = root.RunE
+			for _, shell := range command.Commands() {
+				shell.Args = noArguments
+			}
+		}
+	}
 }
 
 func noArguments(_ *cobra.Command, args []string) error {

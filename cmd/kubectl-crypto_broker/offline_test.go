@@ -149,21 +149,30 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 		code int
 		says string
 	}{
-		"no such command":                {[]string{"list"}, exitUsage, `kubectl crypto-broker: unknown command "list" (see kubectl crypto-broker --help)`},
-		"no such flag":                   {[]string{"pods", "--every"}, exitUsage, "kubectl crypto-broker pods: unknown flag: --every"},
-		"no such format":                 {[]string{"pods", "-o", "xml"}, exitUsage, `--output is "xml", expected table, wide, json, yaml`},
-		"nothing to restart":             {[]string{"restart"}, exitUsage, "expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused"},
-		"both to restart":                {[]string{"restart", "deploy/a", "--missing"}, exitUsage, "expected either workloads as KIND/NAME"},
-		"what can't be restarted":        {[]string{"restart", "pod/a"}, exitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
-		"no time to come up":             {[]string{"restart", "deploy/a", "--timeout", "0s"}, exitUsage, "--timeout is 0s, expected a time such as 10m"},
-		"one workload in all":            {[]string{"restart", "deploy/a", "-A"}, exitUsage, "--all-namespaces is for --missing, --outdated and --refused"},
-		"no manifest":                    {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
-		"a manifest that there is not":   {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
-		"neither a pod nor a manifest":   {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or workload, or -f FILE"},
-		"a cluster and its settings":     {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, exitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
-		"no cluster to inject from":      {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
-		"no cluster":                     {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
-		"an argument that means nothing": {[]string{"missing", "x"}, exitUsage, `unexpected argument "x"`},
+		"no such command":                   {[]string{"list"}, exitUsage, `kubectl crypto-broker: unknown command "list" (see kubectl crypto-broker --help)`},
+		"no such flag":                      {[]string{"pods", "--every"}, exitUsage, "kubectl crypto-broker pods: unknown flag: --every"},
+		"no such format":                    {[]string{"pods", "-o", "xml"}, exitUsage, `--output is "xml", expected table, wide, json, yaml`},
+		"nothing to restart":                {[]string{"restart"}, exitUsage, "expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused"},
+		"both to restart":                   {[]string{"restart", "deploy/a", "--missing"}, exitUsage, "expected either workloads as KIND/NAME"},
+		"what can't be restarted":           {[]string{"restart", "pod/a"}, exitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
+		"no time to come up":                {[]string{"restart", "deploy/a", "--timeout", "0s"}, exitUsage, "--timeout is 0s, expected a time such as 10m"},
+		"one workload in all":               {[]string{"restart", "deploy/a", "-A"}, exitUsage, "--all-namespaces is for --missing, --outdated and --refused"},
+		"no manifest":                       {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
+		"a manifest that there is not":      {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
+		"neither a pod nor a manifest":      {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or workload, or -f FILE"},
+		"a cluster and its settings":        {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, exitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
+		"no cluster to inject from":         {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
+		"no cluster":                        {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
+		"a topic of help that there is not": {[]string{"help", "explain", "x"}, exitUsage, `unknown command "explain x"`},
+		"a shell that there is not":         {[]string{"completion", "tcsh"}, exitUsage, `unexpected argument "tcsh"`},
+		"an argument of completion":         {[]string{"completion", "bash", "x"}, exitUsage, `unexpected argument "x"`},
+		"an argument of version":            {[]string{"version", "x"}, exitUsage, `unexpected argument "x"`},
+		"an argument of validate":           {[]string{"validate", "x"}, exitUsage, `unexpected argument "x"`},
+		"labels that are none":              {[]string{"outdated", "-l", "!!!"}, exitUsage, `--selector is "!!!", expected labels such as app=orders: `},
+		"what can't be explained":           {[]string{"explain", "service/a"}, exitUsage, `found "service/a", expected the name of a pod, or deployment/NAME`},
+		"a pod without a name":              {[]string{"explain", "pod/"}, exitUsage, `found "pod/", expected the name of a pod`},
+		"a cluster that does not answer":    {[]string{"restart", "--refused", "-A", "--server", "http://127.0.0.1:1"}, exitFailed, "the cluster at http://127.0.0.1:1 does not answer: "},
+		"an argument that means nothing":    {[]string{"missing", "x"}, exitUsage, `unexpected argument "x"`},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -205,7 +214,7 @@ func TestVersionAndCompletion(t *testing.T) {
 func TestAnAnnotationInTheWrongPlaceIsTold(t *testing.T) {
 	const manifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"orders","annotations":{"cryptobroker.io/inject":"true"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app"}]}}}}`
 	code, stdout, stderr := call(t, manifest, "explain", "-f", "-")
-	if code != exitOK || !strings.Contains(stdout, `Its own annotation cryptobroker.io/inject: "true" has no effect: it belongs to the template.`) {
+	if code != exitFailed || !strings.Contains(stdout, `Its own annotation cryptobroker.io/inject: "true" has no effect: it belongs to the template.`) {
 		t.Errorf("exit code %d, found %s%s", code, stdout, stderr)
 	}
 }

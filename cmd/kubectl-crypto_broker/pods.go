@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // noteMark begins messages that are not the answer.
@@ -27,7 +28,7 @@ func newPods(cluster *cluster) *cobra.Command {
   SET       updated   the broker serves the namespace's set of profiles
             partial   it does, without profiles that it can't read
             behind    it serves an older set
-            refused   it serves an older set and refused a newer one; its log says why
+            refused   it refuses the namespace's set and serves the one before; explain says why
             starting  it has read no set yet
             unknown   it could not be asked; -o wide says why
 
@@ -81,6 +82,9 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		if err := output.check(); err != nil {
 			return err
+		}
+		if _, err := labels.Parse(*selector); err != nil {
+			return usagef("--selector is %q, expected labels such as app=orders: %v", *selector, err)
 		}
 		client, namespace, err := cluster.connect()
 		if err != nil {
