@@ -27,25 +27,35 @@ import (
 // plugin is kubectl crypto-broker, called with arguments, as the cluster's administrator.
 func plugin(t testing.TB) func(arguments ...string) string {
 	t.Helper()
+	run := pluginThatEndsWith(t)
+	return func(arguments ...string) string {
+		t.Helper()
+		return run(0, arguments...)
+	}
+}
+
+// pluginThatEndsWith is the same for calls that are to end with an exit code.
+func pluginThatEndsWith(t testing.TB) func(code int, arguments ...string) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "kubectl-crypto_broker")
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/kubectl-crypto_broker").CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v\n%s", err, output)
 	}
-	return func(arguments ...string) string {
+	return func(code int, arguments ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), program, append(arguments, "--kubeconfig", shared.cluster.Kubeconfig)...)
 		var errs strings.Builder
 		command.Stderr = &errs
 		output, err := command.Output()
-		if err != nil {
-			t.Fatalf("kubectl crypto-broker %s: %v\n%s%s", strings.Join(arguments, " "), err, output, errs.String())
+		if found := command.ProcessState.ExitCode(); found != code {
+			t.Fatalf("kubectl crypto-broker %s: exit code %d (%v), expected %d\n%s%s", strings.Join(arguments, " "), found, err, code, output, errs.String())
 		}
 		return string(output)
 	}
 }
 
 // seenPod is what the plugin says of a pod.
-type seenPod struct{ Pod, Workload, Broker, Set, Digest, Note string }
+type seenPod struct{ Pod, Workload, Broker, Set, Digest, Reason, Note string }
 
 func seenPods(t testing.TB, output string) []seenPod {
 	t.Helper()
@@ -81,12 +91,12 @@ func TestAPodThatMissesItsBrokerIsFoundToldAndRestarted(t *testing.T) {
 		return fmt.Errorf("found %d other events", len(events.Items))
 	})
 
-	run := plugin(t)
+	run, explain := plugin(t), pluginThatEndsWith(t)
 	for _, pod := range seenPods(t, run("missing", "-n", namespace, "-o", "json")) {
 		if pod.Broker != "missing" || pod.Workload != "deployment/app" {
 			t.Errorf("found %+v", pod)
 		}
-		if explained := run("explain", pod.Pod, "-n", namespace); !strings.Contains(explained, "kubectl crypto-broker restart deployment/app -n "+namespace) {
+		if explained := explain(1, "explain", pod.Pod, "-n", namespace); !strings.Contains(explained, "kubectl crypto-broker restart deployment/app -n "+namespace) {
 			t.Errorf("found the explanation\n%s", explained)
 		}
 	}
