@@ -14,20 +14,27 @@ import (
 // be ignored otherwise, and whoever wrote it would believe that it counts.
 type unknownAnnotation string
 
-// String is the sentence about it.
+// String is the sentence about it, less those that there are.
 func (u unknownAnnotation) String() string {
-	name := string(u)
-	known := make([]string, 0, len(annotationsRead)+1)
+	name, meant := string(u), ""
+	if near := nearest(strings.TrimPrefix(name, v1alpha1.AnnotationPrefix), annotationNames()); near != "" {
+		meant = fmt.Sprintf(" (did you mean %s%s?)", v1alpha1.AnnotationPrefix, near)
+	}
+	return fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation%s", cut(name, maxQuoted), meant)
+}
+
+// annotationNames are the names of all annotations, less the prefix.
+func annotationNames() []string {
+	names := make([]string, 0, len(annotationsRead)+1)
 	for _, annotation := range annotationsRead {
-		known = append(known, strings.TrimPrefix(annotation.name, v1alpha1.AnnotationPrefix))
+		names = append(names, strings.TrimPrefix(annotation.name, v1alpha1.AnnotationPrefix))
 	}
-	known = append(known, strings.TrimPrefix(v1alpha1.ContainerProfilesPrefix, v1alpha1.AnnotationPrefix)+"<container>")
-	sentence := fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation, expected one of %s%s",
-		cut(name, maxQuoted), v1alpha1.AnnotationPrefix, strings.Join(known, ", "))
-	if near := nearest(strings.TrimPrefix(name, v1alpha1.AnnotationPrefix), known); near != "" {
-		sentence += fmt.Sprintf("; did you mean %s%s?", v1alpha1.AnnotationPrefix, near)
-	}
-	return sentence
+	return append(names, strings.TrimPrefix(v1alpha1.ContainerProfilesPrefix, v1alpha1.AnnotationPrefix)+"<container>")
+}
+
+// knownAnnotations is what to write in the place of one that does not exist.
+func knownAnnotations() string {
+	return "expected one of " + v1alpha1.AnnotationPrefix + strings.Join(annotationNames(), ", ")
 }
 
 // nearest returns the known name that was most likely meant, or nothing where

@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,29 +35,33 @@ type problems struct {
 	more int
 }
 
-// problem is a sentence; reserved is set if it is about a reserved name.
-type problem struct {
-	text     string
-	reserved bool
-}
+// problem is a sentence, and the way out of it where others have the same, which
+// is said once.
+type problem struct{ text, wayOut string }
 
 // add adds a sentence that begins with the place in the pod.
 func (p *problems) add(format string, arguments ...any) {
-	p.keep(false, format, arguments)
+	p.keep("", format, arguments)
 }
 
-// addReserved adds a sentence about a reserved name. The way out is added to the
-// last of them.
+// addReserved adds a sentence about a reserved name.
 func (p *problems) addReserved(format string, arguments ...any) {
-	p.keep(true, format, arguments)
+	p.keep(wayOut, format, arguments)
 }
 
-func (p *problems) keep(reserved bool, format string, arguments []any) {
+// addUnknown adds a sentence about an annotation that does not exist.
+func (p *problems) addUnknown(name string) {
+	p.keep(knownAnnotations(), "%s", []any{unknownAnnotation(name)})
+}
+
+// keep adds a sentence with a way out, which is added to the last of those that
+// have the same.
+func (p *problems) keep(wayOut, format string, arguments []any) {
 	if p.full() {
 		p.more++
 		return
 	}
-	p.kept = append(p.kept, problem{cut(fmt.Sprintf(format, arguments...), maxSentence), reserved})
+	p.kept = append(p.kept, problem{cut(fmt.Sprintf(format, arguments...), maxSentence), wayOut})
 }
 
 func (p *problems) none() bool { return len(p.kept) == 0 }
@@ -67,15 +72,20 @@ func (p *problems) refusal() error {
 	if p.none() {
 		return nil
 	}
-	texts := make([]string, len(p.kept))
+	texts, room := make([]string, len(p.kept)), maxText
+	var waysOut []string
 	for i, kept := range p.kept {
 		texts[i] = kept.text
+		if kept.wayOut != "" && !slices.Contains(waysOut, kept.wayOut) {
+			waysOut = append(waysOut, kept.wayOut)
+			room -= len("; " + kept.wayOut)
+		}
 	}
-	texts = fitting(texts, maxText-len("; "+wayOut))
+	texts = fitting(texts, room)
 	for i := len(texts) - 1; i >= 0; i-- {
-		if p.kept[i].reserved {
-			texts[i] += "; " + wayOut
-			break
+		if at := slices.Index(waysOut, p.kept[i].wayOut); at >= 0 {
+			texts[i] += "; " + waysOut[at]
+			waysOut = slices.Delete(waysOut, at, at+1)
 		}
 	}
 	if more := len(p.kept) - len(texts) + p.more; more > 0 {

@@ -132,7 +132,7 @@ func wishesOf(pod *corev1.Pod, template Template) (w wishes, found problems) {
 			}
 			w.by[container] = profiles
 		case !exists:
-			found.add("%s", unknownAnnotation(name))
+			found.addUnknown(name)
 		default:
 			if err := known.read(&w, value); err != nil {
 				found.unexpected(name, value, "%v", err)

@@ -119,15 +119,29 @@ func TestAnUnknownAnnotationRefusesThePodAndASimilarOneIsNamed(t *testing.T) {
 	} {
 		t.Run(found, func(t *testing.T) {
 			problems := refusalOf(t, podWith(annotated(found, "x")))
-			if len(problems) != 1 || !strings.HasPrefix(problems[0], "metadata.annotations[cryptobroker.io/"+found+"]: found an unknown annotation, expected one of cryptobroker.io/inject, ") {
-				t.Fatalf("found the problems %q", problems)
-			}
-			_, suggestion, _ := strings.Cut(problems[0], "; did you mean cryptobroker.io/")
 			if meant != "" {
-				meant += "?"
+				meant = " (did you mean cryptobroker.io/" + meant + "?)"
 			}
-			if suggestion != meant {
-				t.Errorf("suggested %q, expected %q", suggestion, meant)
+			if want := "metadata.annotations[cryptobroker.io/" + found + "]: found an unknown annotation" + meant + "; expected one of cryptobroker.io/inject, "; len(problems) != 1 || !strings.HasPrefix(problems[0], want) {
+				t.Fatalf("found the problems %q, expected %q", problems, want)
+			}
+		})
+	}
+}
+
+func TestTheWayOutOfSeveralProblemsIsSaidOnce(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		pod    *corev1.Pod
+		wayOut string
+	}{
+		"unknown annotations": {podWith(annotated("profils", "A"), annotated("key", "a"), annotated("log-level", "loud"), annotated("anything", "a")), "; expected one of cryptobroker.io/inject, profiles, "},
+		"reserved names": {podWith(with(corev1.Volume{Name: "crypto-broker-socket"}, corev1.Volume{Name: "crypto-broker-profiles"},
+			corev1.Volume{Name: "crypto-broker-keys-1"})), "; " + reserved},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			problems := refusalOf(t, test.pod)
+			if said := strings.Join(problems, "; "); len(problems) < 3 || strings.Count(said, test.wayOut) != 1 {
+				t.Errorf("%q is not said once in %q", test.wayOut, problems)
 			}
 		})
 	}
