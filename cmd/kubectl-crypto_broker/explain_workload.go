@@ -60,6 +60,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 		result.verdict, result.advice, result.fine = "a new pod of it gets no broker: the annotation is not on its template.", move, false
 	}
 	if pods.first != nil {
+		e.add("broker", "of pod %s:", pods.first.Name)
 		so, advice := explainBroker(ctx, t.client, pods.first, labels, w.renewal(), &e)
 		if so != "" {
 			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+fmt.Sprintf("; pod %s of it has one, %s.", pods.first.Name, so), false

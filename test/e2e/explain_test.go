@@ -24,7 +24,7 @@ func TestAPodThatWaitsForASecretOfItsKeysIsExplained(t *testing.T) {
 	app.Spec.Template.Annotations[v1alpha1.KeysAnnotation] = "broker-keys"
 	must(t, shared.client.Create(t.Context(), app))
 	run := pluginThatEndsWith(t)
-	eventually(t, time.Minute, "the Secret that is missing is named", func() error {
+	eventually(t, 2*time.Minute, "the Secret that is missing is named", func() error {
 		pods, err := shared.clientset.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=app"})
 		if err != nil || len(pods.Items) != 1 {
 			return fmt.Errorf("found %d pods: %w", len(pods.Items), err)
