@@ -7,7 +7,6 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -33,12 +32,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
 // patience bounds every wait for what the API server and the webhooks do.
@@ -199,7 +198,7 @@ func startOperatorWith(t *testing.T, template Template) *operator {
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},
 		}},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){certs.TLSOption}}),
+		WebhookServer: webhookserver.New(webhookserver.Options{Host: "127.0.0.1", Port: port, TLS: certs.TLSOption}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,89 +5,200 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
-// Bounds on what requests may take, all of them together. Anybody in the
-// cluster can open a connection to the webhook.
+// Bounds on what requests may take. Anybody in the cluster can open a connection
+// to the webhook, and whoever may create a pod or write a profile can have the API
+// server call it.
 const (
 	// maxBodySize is the largest request in bytes: two objects of the largest
 	// size that the API server accepts, 3 MiB each, and what is around them.
 	maxBodySize = 7 << 20
 
-	// maxBytesInFlight is how many bytes of bodies are read and worked on at a
-	// time.
-	maxBytesInFlight = 16 << 20
+	// maxValues is how many values a request has at most, see measure. It is ten
+	// times what the largest pods in use have.
+	maxValues = 25_000
 
-	// minBodyCost is what a request counts for at least, so that the number of
-	// requests in flight is bounded too, by 256.
-	minBodyCost = 64 << 10
+	// bodyShares is how many bytes of bodies there are at a time.
+	bodyShares = 32 << 20
+
+	// podShares and profileShares are the memory in bytes that pods and profiles
+	// which are being decided on take at a time, as measure estimates it.
+	podShares     = 128 << 20
+	profileShares = 64 << 20
+
+	// minWork is what a request counts for at least, so that a namespace has at
+	// most eight pods and four profiles in work at a time, and an address twice as
+	// many: what they need of the processors is bounded too.
+	minWork = 4 << 20
 
 	// maxWait is how long a request waits for its turn. The API server gives
 	// up after five seconds.
 	maxWait = 2 * time.Second
 
-	// maxReadTime is how long a client may take to send a body.
-	maxReadTime = 2 * time.Second
+	// maxReadTime is how long a client may take to send a body, and maxWriteTime
+	// how long to read the answer.
+	maxReadTime  = 2 * time.Second
+	maxWriteTime = 2 * time.Second
+
+	// firstBuffer is what a body is read into first, in bytes. It grows with what
+	// comes.
+	firstBuffer = 16 << 10
 )
 
-// bounded lets requests through to next one by one as the bounds allow.
-// Requests of all bounded handlers that share bytes count together.
+// bounded lets requests through to next as the bounds allow.
 type bounded struct {
-	next  http.Handler
-	bytes *semaphore.Weighted
-	wait  time.Duration
+	next http.Handler
+	// bodies are divided among addresses; handlers that have the same count
+	// together.
+	bodies *shares.Shares
+	// work is divided among addresses, and what an address has among namespaces.
+	work *shares.Shares
+	wait time.Duration
 }
 
-// ServeHTTP answers 413 to a body that is too large, and 429 with Retry-After
-// when there is no room, which makes the API server try again.
+// ServeHTTP answers 411 or 413 to a body that is of no known length or too large,
+// and 429 with Retry-After when there is no room, which makes the API server try
+// again.
 func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength > maxBodySize {
-		http.Error(w, fmt.Sprintf("the request has %d bytes, expected at most %d", r.ContentLength, maxBodySize), http.StatusRequestEntityTooLarge)
+	client := shares.Holder{Client: server.ClientOf(r.RemoteAddr)}
+	body := &body{client: client, shares: b.bodies}
+	defer body.release()
+	if refused := body.read(w, r); refused != nil {
+		refused.answer(w)
 		return
 	}
-	cost := int64(maxBodySize) // a body of unknown length
-	if r.ContentLength >= 0 {
-		cost = max(r.ContentLength, minBodyCost)
+	if !isObject(body.bytes) {
+		(&refusedRequest{http.StatusBadRequest, "the request is not in JSON, expected an AdmissionReview"}).answer(w)
+		return
 	}
+	size := measure(body.bytes)
+	if size.values > maxValues {
+		tooLarge("the request has %d values in its JSON, expected at most %d", size.values, maxValues).answer(w)
+		return
+	}
+
+	worker := shares.Holder{Client: client.Client, Part: size.namespace}
+	cost := min(size.memory(), b.work.Most(worker))
 	waiting, cancel := context.WithTimeout(r.Context(), b.wait)
 	defer cancel()
-	if err := b.bytes.Acquire(waiting, cost); err != nil {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many requests are in flight, expected fewer: try again", http.StatusTooManyRequests)
+	if err := b.work.Acquire(waiting, worker, cost); err != nil {
+		noRoom.answer(w)
 		return
 	}
-	defer b.bytes.Release(cost)
-
-	body, status, err := readBody(w, r)
-	if err != nil {
-		http.Error(w, err.Error(), status)
-		return
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	b.next.ServeHTTP(w, r)
+	response := &written{header: http.Header{}, status: http.StatusOK}
+	func() {
+		defer b.work.Release(worker, cost)
+		r.Body = io.NopCloser(bytes.NewReader(body.bytes))
+		b.next.ServeHTTP(response, r)
+	}()
+	response.send(w)
 }
 
-// readBody reads all of a request's body within maxReadTime, or returns the
-// status to answer with.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
-	connection := http.NewResponseController(w)
-	if err := connection.SetReadDeadline(time.Now().Add(maxReadTime)); err != nil {
-		return nil, http.StatusInternalServerError, fmt.Errorf("the time to read the request could not be limited: %w", err)
+// refusedRequest is an answer to a request that is not worked on.
+type refusedRequest struct {
+	status int
+	text   string
+}
+
+var noRoom = &refusedRequest{http.StatusTooManyRequests, "too many requests are in flight, expected fewer: try again"}
+
+func tooLarge(format string, arguments ...any) *refusedRequest {
+	return &refusedRequest{http.StatusRequestEntityTooLarge, fmt.Sprintf(format, arguments...)}
+}
+
+func (a *refusedRequest) answer(w http.ResponseWriter) {
+	refusedRequests.WithLabelValues(reasons[a.status]).Inc()
+	if a.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
 	}
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodySize))
-	var tooLarge *http.MaxBytesError
+	// What is left of the body is not read.
+	w.Header().Set("Connection", "close")
+	http.Error(w, a.text, a.status)
+}
+
+// body is the body of a request. It takes of the shares as much as has come.
+type body struct {
+	client shares.Holder
+	shares *shares.Shares
+	bytes  []byte
+	taken  int64
+}
+
+// read reads all of a request's body within maxReadTime.
+func (b *body) read(w http.ResponseWriter, r *http.Request) *refusedRequest {
+	length := r.ContentLength
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("the request is larger than expected: at most %d bytes", maxBodySize)
-	case err != nil:
-		return nil, http.StatusBadRequest, fmt.Errorf("the request could not be read within %s: %w", maxReadTime, err)
+	case length < 0:
+		return &refusedRequest{http.StatusLengthRequired, "the length of the request is not known, expected the header Content-Length"}
+	case length > maxBodySize:
+		return tooLarge("the request has %d bytes, expected at most %d", length, maxBodySize)
 	}
-	return body, 0, nil
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(maxReadTime)); err != nil {
+		return &refusedRequest{http.StatusInternalServerError, fmt.Sprintf("the time to read the request could not be limited: %v", err)}
+	}
+	for int64(len(b.bytes)) < length {
+		if len(b.bytes) == cap(b.bytes) && !b.grow(length) {
+			return noRoom
+		}
+		n, err := r.Body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if err != nil && int64(len(b.bytes)) < length {
+			return &refusedRequest{http.StatusBadRequest, fmt.Sprintf("the request could not be read within %s: %v", maxReadTime, err)}
+		}
+	}
+	// The server watches the connection once it has met the end of the body.
+	_, _ = r.Body.Read(make([]byte, 1))
+	return nil
+}
+
+// grow makes room for twice as much, or for all, if the client may have that.
+func (b *body) grow(length int64) bool {
+	size := min(max(2*int64(cap(b.bytes)), firstBuffer), length)
+	more := size - int64(cap(b.bytes))
+	if !b.shares.Try(b.client, more) {
+		return false
+	}
+	b.taken += more
+	grown := make([]byte, len(b.bytes), size)
+	copy(grown, b.bytes)
+	b.bytes = grown
+	return true
+}
+
+func (b *body) release() {
+	b.bytes = nil
+	b.shares.Release(b.client, b.taken)
+}
+
+// written is an answer that is sent when the work is done, so that a client that
+// does not read holds nothing of it.
+type written struct {
+	header http.Header
+	status int
+	bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (w *written) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *written) WriteHeader(status int) { w.status = status }
+
+func (w *written) send(to http.ResponseWriter) {
+	if err := http.NewResponseController(to).SetWriteDeadline(time.Now().Add(maxWriteTime)); err != nil {
+		http.Error(to, fmt.Sprintf("the time to write the answer could not be limited: %v", err), http.StatusInternalServerError)
+		return
+	}
+	maps.Copy(to.Header(), w.header)
+	to.WriteHeader(w.status)
+	_, _ = w.WriteTo(to) // a client that is gone needs no answer
 }

@@ -46,6 +46,6 @@
 //
 // # Use
 //
-//	server := webhook.NewServer(…)   // controller-runtime's, as the manager's WebhookServer
+//	server := server.New(…)   // of package webhook/server, as the manager's WebhookServer
 //	err := webhook.Register(mgr, webhook.Options{Template: …, OperatorNamespace: …})
 package webhook

@@ -6,7 +6,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -27,13 +26,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
 // startWholeOperator runs webhooks and reconcilers until the test ends, with the
@@ -55,7 +54,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 		Metrics:       server.Options{BindAddress: "0"},
 		Cache:         controllers.CacheOptions(),
 		Controller:    config.Controller{SkipNameValidation: &skip},
-		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, TLSOpts: []func(*tls.Config){certs.TLSOption}}),
+		WebhookServer: webhookserver.New(webhookserver.Options{Host: "127.0.0.1", Port: port, TLS: certs.TLSOption}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,13 +14,10 @@ import (
 	"testing"
 )
 
-// serveReplica serves HTTP/2 as a replica that ends once done is closed.
+// serveReplica serves as a replica that ends once done is closed.
 func serveReplica(t *testing.T, done <-chan struct{}) *httptest.Server {
 	t.Helper()
-	server := httptest.NewUnstartedServer(leaving(done, http.HandlerFunc(echo)))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	return server
+	return httptest.NewTLSServer(leaving(done, http.HandlerFunc(echo)))
 }
 
 // call calls a replica and tells whether that took a connection that was there.
@@ -40,8 +37,8 @@ func call(ctx context.Context, client *http.Client, url string) (reused bool, er
 	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return false, err
 	}
-	if response.ProtoMajor != 2 || response.StatusCode != http.StatusOK || string(body) != "{}" {
-		return false, fmt.Errorf("answered %s %d %q, expected HTTP/2 200 {}", response.Proto, response.StatusCode, body)
+	if response.ProtoMajor != 1 || response.StatusCode != http.StatusOK || string(body) != "{}" {
+		return false, fmt.Errorf("answered %s %d %q, expected HTTP/1.1 200 {}", response.Proto, response.StatusCode, body)
 	}
 	return reused, nil
 }

@@ -3,6 +3,8 @@
 package webhook
 
 import (
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -32,10 +34,27 @@ var (
 		Name: "crypto_broker_operator_profile_validations_total",
 		Help: "CryptoProfiles and ClusterCryptoProfiles that were checked at admission: accepted, refused or error.",
 	}, []string{"result"})
+
+	refusedRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "crypto_broker_operator_webhook_refused_requests_total",
+		Help: "Requests to the webhooks that were not looked at: size, because they are too large or of no known length; room, because too many of the same address or namespace were in flight; other, because they did not come in time or are no JSON.",
+	}, []string{"reason"})
+
+	// reasons are the values of its label, by the status of the answer.
+	reasons = map[int]string{
+		http.StatusLengthRequired:        "size",
+		http.StatusRequestEntityTooLarge: "size",
+		http.StatusTooManyRequests:       "room",
+		http.StatusBadRequest:            "other",
+		http.StatusInternalServerError:   "other",
+	}
 )
 
 func init() {
-	metrics.Registry.MustRegister(injections, injectionDuration, profileValidations)
+	metrics.Registry.MustRegister(injections, injectionDuration, profileValidations, refusedRequests)
+	for _, reason := range reasons {
+		refusedRequests.WithLabelValues(reason)
+	}
 	// A series that is absent until the first event hides that event from a
 	// rate.
 	for _, result := range []string{resultInjected, resultSkipped, resultRefused, resultError} {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
 // Paths of the webhooks, as the webhook configurations name them.
@@ -81,19 +82,33 @@ func Register(mgr manager.Manager, options Options) error {
 	profiles := admission.WithValidator(scheme, newCryptoProfileValidator(mgr.GetClient()))
 	clusterProfiles := admission.WithValidator(scheme, newClusterCryptoProfileValidator(mgr.GetClient()))
 
-	bytes := semaphore.NewWeighted(maxBytesInFlight)
-	for path, handler := range map[string]admission.Handler{
-		PodPath:                  injector,
-		CryptoProfilePath:        counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)),
-		ClusterCryptoProfilePath: counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)),
+	bodies, podWork, profileWork := shares.New(bodyShares), shares.New(podShares), shares.New(profileShares)
+	for _, served := range []struct {
+		path    string
+		handler admission.Handler
+		work    *shares.Shares
+	}{
+		{PodPath, injector, podWork},
+		{CryptoProfilePath, counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)), profileWork},
+		{ClusterCryptoProfilePath, counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)), profileWork},
 	} {
-		mgr.GetWebhookServer().Register(path, leaving(options.Leaving, &bounded{
-			next:  &admission.Webhook{Handler: brief(handler)},
-			bytes: bytes,
-			wait:  maxWait,
+		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
+			next:   &admission.Webhook{Handler: brief(served.handler), LogConstructor: logOfRequests},
+			bodies: bodies,
+			work:   served.work,
+			wait:   maxWait,
 		}))
 	}
 	return nil
+}
+
+// logOfRequests is the log of what is asked. What is no AdmissionReview is not in it:
+// anybody in the cluster could fill it.
+func logOfRequests(base logr.Logger, request *admission.Request) logr.Logger {
+	if request == nil {
+		return logr.Discard()
+	}
+	return admission.DefaultLogConstructor(base, request)
 }
 
 func newPodInjector(decoder admission.Decoder, cache, live client.Reader, options Options) *podInjector {

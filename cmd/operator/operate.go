@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,13 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
 // shutdownTimeout is how long what runs may take to end.
@@ -138,10 +137,7 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 		GracefulShutdownTimeout:       &timeout,
 	}
 	if certs != nil {
-		options.WebhookServer = ctrlwebhook.NewServer(ctrlwebhook.Options{
-			Port:    c.webhookPort,
-			TLSOpts: []func(*tls.Config){certs.TLSOption},
-		})
+		options.WebhookServer = server.New(server.Options{Port: c.webhookPort, TLS: certs.TLSOption})
 	}
 	mgr, err := ctrl.NewManager(kubernetes, options)
 	if err != nil {

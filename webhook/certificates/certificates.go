@@ -37,7 +37,7 @@
 // # Use
 //
 //	certs, err := certificates.New(mgr.GetConfig(), certificates.Options{…})
-//	server := webhook.NewServer(webhook.Options{TLSOpts: []func(*tls.Config){certs.TLSOption}})
+//	server := server.New(server.Options{TLS: certs.TLSOption})
 //	err = mgr.Add(certs)                           // runs on every replica
 //	err = mgr.AddReadyzCheck("certificates", certs.Ready)
 //

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Estimates of the memory that a request takes while it is decided on.
+const (
+	// perByte counts the body, twice because it is read in steps, the object that is
+	// copied out of it, the strings of that object, and the answer.
+	perByte = 6
+
+	// perValue is the memory that one value of a list takes once it is read. The
+	// largest is a container, with 408 bytes; a list that grows is there twice, and
+	// the pod is there before and after.
+	perValue = 1280
+)
+
+// measured is what can be said about a request before it is read.
+type measured struct {
+	// bytes is its length.
+	bytes int
+	// values is how many commas, brackets and braces its JSON has outside of
+	// strings: at least as many as it has values. Few bytes can have many values, and
+	// "null" in the list of a pod's containers becomes a container.
+	values int
+	// namespace is that of the object, or "(cluster)" if it is in none.
+	namespace string
+}
+
+// memory estimates the bytes that the request takes while it is decided on.
+func (m measured) memory() int64 {
+	return max(int64(m.bytes)*perByte+int64(m.values)*perValue, minWork)
+}
+
+// clusterScope is the namespace of what has none. No namespace has this name.
+const clusterScope = "(cluster)"
+
+// measure looks through an AdmissionReview without reading it: in one pass, and
+// without allocating more than the namespace. What is no AdmissionReview is for the
+// reader to refuse.
+func measure(review []byte) measured {
+	m := measured{bytes: len(review), namespace: clusterScope}
+	depth := 0
+	named := false // whether the last string was "namespace", in the request
+	for i := 0; i < len(review); i++ {
+		switch review[i] {
+		case '{', '[':
+			depth++
+			m.values++
+		case '}', ']':
+			depth--
+		case ',':
+			m.values++
+		case '"':
+			end := endOfString(review, i)
+			if depth == 2 {
+				text := review[i:min(end+1, len(review))]
+				var namespace string
+				if named && json.Unmarshal(text, &namespace) == nil && namespace != "" {
+					m.namespace = cut(namespace, maxQuoted)
+				}
+				named = string(text) == `"namespace"` && isKey(review[end:])
+			}
+			i = end
+		}
+	}
+	return m
+}
+
+// isKey reports whether a string that ends here is the key of a value.
+func isKey(end []byte) bool {
+	end = bytes.TrimLeft(end[min(1, len(end)):], " \t\r\n")
+	return len(end) > 0 && end[0] == ':'
+}
+
+// isObject reports whether a text may be an object in JSON. A reader that takes other
+// formats as well would guess which one it is, and need more memory for them.
+func isObject(text []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
+}
+
+// endOfString returns where the string ends that begins at start, or the end of the
+// text.
+func endOfString(text []byte, start int) int {
+	for i := start + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
+)
+
+// listener returns connections after their TLS handshake, as the shares of their
+// clients allow.
+type listener struct {
+	net.Listener
+	config                  *tls.Config
+	connections, handshakes *shares.Shares
+	accepted                chan net.Conn
+	// failed is why no more connections come; closed is closed then.
+	failed error
+	closed chan struct{}
+}
+
+// share accepts connections until the listener is closed.
+func share(from net.Listener, config *tls.Config) net.Listener {
+	l := &listener{
+		Listener:    from,
+		config:      config,
+		connections: shares.New(maxConnections),
+		handshakes:  shares.New(maxHandshakes),
+		accepted:    make(chan net.Conn),
+		closed:      make(chan struct{}),
+	}
+	go l.accept()
+	return l
+}
+
+// Accept returns the next connection that has done its handshake.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case connection := <-l.accepted:
+		return connection, nil
+	case <-l.closed:
+		return nil, l.failed
+	}
+}
+
+func (l *listener) accept() {
+	for {
+		connection, err := l.Listener.Accept()
+		if err != nil {
+			if passing, ok := err.(interface{ Temporary() bool }); ok && passing.Temporary() {
+				<-time.After(5 * time.Millisecond) // too many open files, for example
+				continue
+			}
+			l.failed = err
+			close(l.closed)
+			return
+		}
+		client := shares.Holder{Client: ClientOf(connection.RemoteAddr().String())}
+		if !l.connections.Try(client, 1) {
+			refusedConnections.WithLabelValues(reasonShare).Inc()
+			_ = connection.Close() // nothing was sent that could be lost
+			continue
+		}
+		held := &heldConnection{Conn: connection, release: sync.OnceFunc(func() { l.connections.Release(client, 1) })}
+		go l.greet(client, held)
+	}
+}
+
+// greet does the handshake of a connection and hands it on, or closes it.
+func (l *listener) greet(client shares.Holder, connection net.Conn) {
+	secured := tls.Server(connection, l.config)
+	if err := l.handshake(client, secured); err != nil {
+		refusedConnections.WithLabelValues(reasonHandshake).Inc()
+		_ = connection.Close() // it has failed already
+		return
+	}
+	select {
+	case l.accepted <- secured:
+	case <-l.closed:
+		_ = secured.Close() // nobody reads from it any more
+	}
+}
+
+func (l *listener) handshake(client shares.Holder, connection *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := l.handshakes.Acquire(ctx, client, 1); err != nil {
+		return err
+	}
+	defer l.handshakes.Release(client, 1)
+	return connection.HandshakeContext(ctx)
+}
+
+// heldConnection counts for its client until it is closed.
+type heldConnection struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection and gives its place back.
+func (c *heldConnection) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+// ClientOf returns the IP address of an address with a port.
+func ClientOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}

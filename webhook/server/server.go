@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server serves webhooks to an API server on a port that anybody in the
+// cluster can connect to.
+//
+// What clients can make it hold is bounded, and divided among their addresses as
+// package shares does: connections, and those of them that are still in their TLS
+// handshake. A connection without a request, or with one that does not come, is
+// closed after a time. It speaks HTTP/1.1 only, which is what an API server speaks
+// with a webhook behind a Service: HTTP/2 would let one connection have many
+// requests, and more than a request's bytes in memory.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+const (
+	// maxConnections is how many connections there are at a time, of all clients;
+	// what is beyond a client's share is closed at once. An API server has one for
+	// each request in flight.
+	maxConnections = 1024
+
+	// maxHandshakes is how many connections may be in their TLS handshake at a
+	// time; others wait for their turn.
+	maxHandshakes = 256
+
+	// maxHeaderBytes is the size of a request's headers; net/http adds 4 KiB.
+	maxHeaderBytes = 16 << 10
+
+	// handshakeTimeout is how long a client has for its handshake, with the time
+	// that it waits for its turn. headerTimeout is how long it has for a request's
+	// headers.
+	handshakeTimeout = 5 * time.Second
+	headerTimeout    = 5 * time.Second
+
+	// idleTimeout is how long a connection may be without a request.
+	idleTimeout = 90 * time.Second
+
+	// requestTimeout bounds a request from its headers to its answer. An API server
+	// waits thirty seconds at most.
+	requestTimeout = 40 * time.Second
+
+	// shutdownTimeout is how long requests may take that are there when the server
+	// ends.
+	shutdownTimeout = 15 * time.Second
+)
+
+// Options say where to serve.
+type Options struct {
+	// Host is the address to listen on, every one if empty, and Port the TCP port.
+	Host string
+	Port int
+	// TLS changes the configuration of TLS; it has to set GetCertificate.
+	TLS func(*tls.Config)
+}
+
+// Server is a webhook server for a manager of controller-runtime.
+type Server struct {
+	webhook.Server // registers handlers
+	options        Options
+	started        atomic.Bool
+}
+
+var _ webhook.Server = &Server{}
+
+// New makes a server; the manager starts it.
+func New(options Options) *Server {
+	return &Server{
+		Server:  webhook.NewServer(webhook.Options{WebhookMux: http.NewServeMux()}),
+		options: options,
+	}
+}
+
+// StartedChecker returns a check that fails until the server listens.
+func (s *Server) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		if !s.started.Load() {
+			return errors.New("the webhooks are not served yet")
+		}
+		return nil
+	}
+}
+
+// Start serves until the context ends, and then lets the requests end that are
+// there.
+func (s *Server) Start(ctx context.Context) error {
+	address := net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
+	listening, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("the webhooks cannot be served at %s: %w", address, err)
+	}
+	return s.serve(ctx, listening)
+}
+
+// serve serves on a listener until the context ends.
+func (s *Server) serve(ctx context.Context, on net.Listener) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS13}
+	s.options.TLS(config)
+	config.NextProtos = []string{"http/1.1"}
+
+	server := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Handler:           s.WebhookMux(),
+		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+		IdleTimeout:       idleTimeout,
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if server.Shutdown(deadline) != nil {
+			_ = server.Close() // those that are left had their time
+		}
+	})
+	s.started.Store(true)
+	if err := server.Serve(share(on, config)); !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return err
+	}
+	<-ended
+	return nil
+}
