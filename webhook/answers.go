@@ -4,7 +4,10 @@ package webhook
 
 import (
 	"context"
+	"errors"
+	"net/http"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -32,5 +35,17 @@ func brief(next admission.Handler) admission.Handler {
 			}
 		}
 		return response
+	})
+}
+
+// ofObjects lets requests through to next whose objects are objects in JSON.
+func ofObjects(next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		for _, object := range []runtime.RawExtension{request.Object, request.OldObject} {
+			if len(object.Raw) > 0 && !isObject(object.Raw) {
+				return admission.Errored(http.StatusBadRequest, errors.New("the object of the request is not in JSON, expected an object"))
+			}
+		}
+		return next.Handle(ctx, request)
 	})
 }

@@ -23,20 +23,20 @@ const (
 	// size that the API server accepts, 3 MiB each, and what is around them.
 	maxBodySize = 7 << 20
 
-	// maxValues is how many values a request has at most, see measure. It is ten
-	// times what the largest pods in use have.
-	maxValues = 25_000
+	// maxValues is how many values a request has at most, see measure. A pod in
+	// use has hundreds, and thousands with all its variables in managedFields.
+	maxValues = 20_000
 
 	// bodyShares is how many bytes of bodies there are at a time.
 	bodyShares = 32 << 20
 
 	// podShares and profileShares are the memory in bytes that pods and profiles
 	// which are being decided on take at a time, as measure estimates it.
-	podShares     = 128 << 20
+	podShares     = 160 << 20
 	profileShares = 64 << 20
 
 	// minWork is what a request counts for at least, so that a namespace has at
-	// most eight pods and four profiles in work at a time, and an address twice as
+	// most ten pods and four profiles in work at a time, and an address twice as
 	// many: what they need of the processors is bounded too.
 	minWork = 4 << 20
 

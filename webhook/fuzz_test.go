@@ -281,7 +281,7 @@ func choose(random *rand.Rand, pod *corev1.Pod) {
 	}
 }
 
-func mustMarshal(t *testing.T, value any) []byte {
+func mustMarshal(t testing.TB, value any) []byte {
 	t.Helper()
 	data, err := json.Marshal(value)
 	if err != nil {

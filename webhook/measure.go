@@ -14,9 +14,9 @@ const (
 	perByte = 6
 
 	// perValue is the memory that one value of a list takes once it is read. The
-	// largest is a container, with 408 bytes; a list that grows is there twice, and
-	// the pod is there before and after.
-	perValue = 1280
+	// largest is a container, with 408 bytes; a list that grows is there twice, the
+	// pod is there before and after, and the answer has a mount and a variable.
+	perValue = 2 << 10
 )
 
 // measured is what can be said about a request before it is read.

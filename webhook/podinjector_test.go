@@ -23,7 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-func testScheme(t *testing.T) *runtime.Scheme {
+func testScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -32,7 +32,7 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-func apiServerWith(t *testing.T, objects ...client.Object) client.WithWatch {
+func apiServerWith(t testing.TB, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	return fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
 		WithIndex(&v1alpha1.CryptoProfile{}, profileNameIndex, profileName).

@@ -93,7 +93,7 @@ func Register(mgr manager.Manager, options Options) error {
 		{ClusterCryptoProfilePath, counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)), profileWork},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
-			next:   &admission.Webhook{Handler: brief(served.handler), LogConstructor: logOfRequests},
+			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},
 			bodies: bodies,
 			work:   served.work,
 			wait:   maxWait,
