@@ -41,7 +41,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 	if !otherLimit.MatchString(refusal) {
 		return "", false
 	}
-	allowed := fmt.Sprintf("\nWhat the namespace allows: kubectl describe limitranges,resourcequotas -n %s", p.namespace)
+	allowed := fmt.Sprintf("\nOr have the namespace allow more. What it allows: kubectl describe limitranges,resourcequotas -n %s", p.namespace)
 	declines := maps.Clone(p.pod.Annotations)
 	if declines == nil {
 		declines = map[string]string{}
@@ -55,7 +55,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 	switch {
 	case errors.As(err, new(*webhook.Refusal)):
 		e.add("broker", "the pod does not fit without it, either")
-		return "The namespace has too little for the pod even without a broker: raise what it allows, or lower what the containers take." + allowed, true
+		return "The namespace has too little for the pod even without a broker: lower what the containers take." + allowed, true
 	case err != nil:
 		return "Whether the broker is what does not fit could not be tried: " + oneLine(plain(err)) + "." + allowed, true
 	}

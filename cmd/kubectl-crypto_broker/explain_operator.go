@@ -17,6 +17,19 @@ import (
 // uncalled matches what the API server says where it cannot call the operator.
 var uncalled = regexp.MustCompile(`failed calling webhook "[a-z]+\.inject\.cryptobroker\.io"`)
 
+// calledAt finds in such an error the service that the operator is behind.
+var calledAt = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/]`)
+
+// serviceIn is the service that an error of the API server names, nil if none: who
+// may not read webhooks learns by it where to look.
+func serviceIn(refusal string) *admissionregistrationv1.ServiceReference {
+	found := calledAt.FindStringSubmatch(refusal)
+	if found == nil {
+		return nil
+	}
+	return &admissionregistrationv1.ServiceReference{Name: found[1], Namespace: found[2]}
+}
+
 // explainOperator tells of an operator that the API server cannot call: what its
 // Deployment says, as far as that may be read, and what to do.
 func explainOperator(ctx context.Context, client kubernetes.Interface, service *admissionregistrationv1.ServiceReference, e *explanation) (advice string) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *webhook.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if uncalled.MatchString(said) {
-		return explainOperator(ctx, t.client, calls.service, e)
+		return explainOperator(ctx, t.client, cmp.Or(calls.service, serviceIn(said)), e)
 	}
 	if advice, limited := t.explainLimits(ctx, w, p, said, e); limited {
 		return advice
@@ -87,7 +88,7 @@ func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *
 func (m made) explainMisplaced(w workload, e *explanation) (move string) {
 	own, misplaced := m.own.GetAnnotations(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		if !strings.HasPrefix(key, v1alpha1.AnnotationPrefix) {
+		if !strings.HasPrefix(key, v1alpha1.AnnotationPrefix) || own[key] == m.template.Annotations[key] {
 			continue
 		}
 		e.add("annotation", "%s: %q of the %s itself has no effect: it belongs to the template", key, own[key], w.kind)

@@ -64,6 +64,9 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 		so, advice := explainBroker(ctx, t.client, pods.first, labels, w.renewal(), &e)
 		if so != "" {
 			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+fmt.Sprintf("; pod %s of it has one, %s.", pods.first.Name, so), false
+			if advice != "" && !started(pods.first) { // a restart would wait for the same
+				result.advice = ""
+			}
 			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
 	} else if admitted != nil && brokerOf(admitted) != nil && newSets(t.client).none(ctx, w.namespace) {
