@@ -53,20 +53,22 @@ type announcer struct {
 // tell compares conditions of a profile before and after its status was written.
 func (a *announcer) tell(object client.Object, before, after []metav1.Condition, took time.Duration) {
 	c := meta.FindStatusCondition(after, v1alpha1.ConditionAccepted)
-	if b := meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.Reason != c.Reason || b.ObservedGeneration != c.ObservedGeneration {
-		if c.Status == metav1.ConditionTrue {
-			a.event(object, corev1.EventTypeNormal, eventAccepted, actionRender, fmt.Sprintf("Generation %d is accepted. %s", c.ObservedGeneration, c.Message))
-		} else {
-			a.event(object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
-		}
+	b := meta.FindStatusCondition(before, c.Type)
+	switch {
+	case b != nil && b.Status == c.Status && b.Reason == c.Reason && b.ObservedGeneration == c.ObservedGeneration:
+	case c.Status != metav1.ConditionTrue:
+		a.event(object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
+	case b == nil || b.Status != c.Status || meta.FindStatusCondition(after, v1alpha1.ConditionPropagated).Reason == v1alpha1.ReasonNoPods:
+		a.event(object, corev1.EventTypeNormal, eventAccepted, actionRender, fmt.Sprintf("Generation %d is accepted. %s", c.ObservedGeneration, c.Message))
+	default: // what becomes of the change is told when it has arrived
 	}
 	a.tellWithheld(object, before, after)
 	c = meta.FindStatusCondition(after, v1alpha1.ConditionPropagated)
 	if c.Reason != v1alpha1.ReasonAllUpdated {
 		return
 	}
-	if b := meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.ObservedGeneration != c.ObservedGeneration {
-		note := c.Message
+	if b = meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.ObservedGeneration != c.ObservedGeneration {
+		note := fmt.Sprintf("Generation %d: %s", c.ObservedGeneration, c.Message)
 		if took > 0 {
 			note = fmt.Sprintf("%s The last got it %.2f s after it was written.", note, took.Seconds())
 		}

@@ -3,8 +3,6 @@
 package controllers
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,14 +41,11 @@ type board struct {
 
 func newBoard() *board { return &board{outcomes: map[string]outcome{}} }
 
-// set puts an outcome on the board and returns the names of the
-// ClusterCryptoProfiles that it or the one before is about.
-func (b *board) set(namespace string, o outcome) []string {
+// set puts an outcome on the board.
+func (b *board) set(namespace string, o outcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	names := union(b.outcomes[namespace], o)
 	b.outcomes[namespace] = o
-	return names
 }
 
 func (b *board) get(namespace string) (outcome, bool) {
@@ -60,22 +55,9 @@ func (b *board) get(namespace string) (outcome, bool) {
 	return o, ok
 }
 
-// forget drops what is known of a namespace and returns the names of the
-// ClusterCryptoProfiles that it was about.
-func (b *board) forget(namespace string) []string {
+// forget drops what is known of a namespace.
+func (b *board) forget(namespace string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	names := union(b.outcomes[namespace], outcome{})
 	delete(b.outcomes, namespace)
-	return names
-}
-
-func union(before, after outcome) []string {
-	names := slices.Collect(maps.Keys(before.cluster))
-	for name := range after.cluster {
-		if _, both := before.cluster[name]; !both {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -5,6 +5,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,13 +25,18 @@ import (
 // over its namespaces.
 type clusterStatusReconciler struct {
 	client            client.Client
-	board             *board
+	tally             *tally
 	distributor       *distribute.Distributor
 	propagator        propagator
 	announcer         *announcer
 	pace              *pace
 	own               *versions
 	operatorNamespace string
+
+	mu sync.Mutex
+	// complete is the generation of each profile of which all namespaces have been
+	// heard. Those that come and go after that tell of themselves.
+	complete map[string]int64
 }
 
 func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -37,6 +44,9 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	if err := r.client.Get(ctx, request.NamespacedName, &p); apierrors.IsNotFound(err) {
 		r.pace.retain("", func(name string) bool { return name != request.Name })
 		r.own.forget(request.NamespacedName)
+		r.mu.Lock()
+		delete(r.complete, request.Name)
+		r.mu.Unlock()
 		return reconcile.Result{}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -47,9 +57,19 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	if r.own.pending(request.NamespacedName, p.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: reportPause}, nil
 	}
-	all, complete, err := r.sum(ctx, &p)
-	if err != nil || !complete {
-		return reconcile.Result{}, err // what is missing brings the request back
+	all, complete := r.tally.everywhere(p.Name, p.Generation)
+	if complete {
+		var err error
+		if complete, err = r.isComplete(ctx, &p, all.namespaces); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if !complete {
+		return reconcile.Result{}, nil // what is missing brings the request back
+	}
+	for _, namespace := range all.partial {
+		since := r.distributor.WithdrawnSince(namespace, render.Name(p.Name, &p.Spec.ProfileSpec))
+		all.brokers.WithdrawnSince = distribute.Earlier(all.brokers.WithdrawnSince, since)
 	}
 
 	status := p.Status.DeepCopy()
@@ -58,10 +78,10 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	if all.held != "" {
 		verdict.Held = fmt.Sprintf("Namespace %q: %s", all.heldIn, all.held)
 	}
-	status.PerNamespace = all.worst()
+	status.PerNamespace = all.perNamespace
 	urgent := r.propagator.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, verdict, all.brokers)
 	urgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || urgent
-	differs := !equality.Semantic.DeepEqual(status, &p.Status)
+	differs := !sameButDigests(status, &p.Status)
 	pause := r.pace.wait(request.NamespacedName, differs, urgent, settled(all.brokers), time.Now())
 	if !differs {
 		return reconcile.Result{}, nil
@@ -74,7 +94,7 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 		return reconcile.Result{}, err
 	} else if written {
 		r.own.wrote(request.NamespacedName, p.ResourceVersion)
-		r.announcer.tell(&p, before, status.Conditions, all.brokers.Took)
+		r.announcer.tell(&p, before, status.Conditions, r.tally.took(p.Name))
 	}
 	return reconcile.Result{}, nil
 }
@@ -92,48 +112,53 @@ type everywhere struct {
 	refusedWith render.Verdict
 	// held says why the first namespace with a set that is held has it, by name.
 	heldIn, held string
-	// each is what is known of each of them.
-	each []inNamespace
+	// perNamespace are those of which the status tells.
+	perNamespace []v1alpha1.NamespaceStatus
+	// partial are those with brokers that serve the set without some profiles.
+	partial []string
 }
 
-// sum adds up the namespaces that the profile selects; false when one of them
-// has yet to be seen by the namespace reconciler.
-func (r *clusterStatusReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCryptoProfile) (all everywhere, complete bool, err error) {
-	var namespaces corev1.NamespaceList
-	if err := r.client.List(ctx, &namespaces); err != nil {
-		return everywhere{}, false, err
+// sameButDigests reports whether two statuses say the same of a profile. The sets that
+// it is part of are others whenever another profile changes.
+func sameButDigests(a, b *v1alpha1.ClusterProfileStatus) bool {
+	other := *b
+	other.PerNamespace = slices.Clone(b.PerNamespace)
+	for i := range other.PerNamespace {
+		if i < len(a.PerNamespace) && (a.PerNamespace[i].Digest == "") == (other.PerNamespace[i].Digest == "") {
+			other.PerNamespace[i].Digest = a.PerNamespace[i].Digest
+		}
 	}
+	return equality.Semantic.DeepEqual(a, &other)
+}
+
+// isComplete reports whether so many namespaces are all that the profile selects. It
+// looks at all namespaces once for each generation: when a profile is new, when it
+// has changed, and when this process has just begun.
+func (r *clusterStatusReconciler) isComplete(ctx context.Context, p *v1alpha1.ClusterCryptoProfile, heard int) (bool, error) {
+	r.mu.Lock()
+	was := r.complete[p.Name] == p.Generation
+	r.mu.Unlock()
+	if was {
+		return true, nil
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.client.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	selected := 0
 	for i := range namespaces.Items {
 		ns := &namespaces.Items[i]
-		if !ns.DeletionTimestamp.IsZero() || excluded(ns.Name, r.operatorNamespace) || !render.Selects(&p.Spec, ns.Labels) {
-			continue
+		if ns.DeletionTimestamp.IsZero() && !excluded(ns.Name, r.operatorNamespace) && render.Selects(&p.Spec, ns.Labels) {
+			selected++
 		}
-		decided, ok := r.board.get(ns.Name)
-		verdict, judged := decided.cluster[p.Name]
-		if !ok || !judged || verdict.Generation != p.Generation {
-			return everywhere{}, false, nil
-		}
-		all.namespaces++
-		if verdict.Accepted && decided.failure != "" {
-			verdict = render.Verdict{Reason: v1alpha1.ReasonNotWritten, Message: decided.failure}
-		}
-		if decided.held != "" && (all.held == "" || ns.Name < all.heldIn) {
-			all.heldIn, all.held = ns.Name, decided.held
-		}
-		all.withheld = append(all.withheld, decided.withheldOf(downgrade.KindCluster, p.Name)...)
-		brokers := r.distributor.Summary(ns.Name)
-		brokers.WithdrawnSince = r.distributor.WithdrawnSince(ns.Name, render.Name(p.Name, &p.Spec.ProfileSpec))
-		all.each = append(all.each, r.propagator.inNamespace(ns.Name, decided.digest, verdict, brokers))
-		if !verdict.Accepted {
-			if all.refused == 0 || ns.Name < all.refusedIn {
-				all.refusedIn, all.refusedWith = ns.Name, verdict
-			}
-			all.refused++
-			brokers = distribute.Summary{Pods: brokers.Pods}
-		}
-		all.brokers = sum(all.brokers, brokers)
 	}
-	return all, true, nil
+	if heard < selected {
+		return false, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.complete[p.Name] = p.Generation
+	return true, nil
 }
 
 // verdict is the verdict on the profile as a whole. What is wrong with the

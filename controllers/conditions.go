@@ -79,22 +79,3 @@ func choose(n int, one, more string) string {
 // settled is true when nothing changes any more without something new
 // happening.
 func settled(s distribute.Summary) bool { return s.Hurried+s.Checking == 0 }
-
-// sum adds up namespaces.
-func sum(a, b distribute.Summary) distribute.Summary {
-	return distribute.Summary{
-		Pods:       a.Pods + b.Pods,
-		Checking:   a.Checking + b.Checking,
-		Updated:    a.Updated + b.Updated,
-		Partial:    a.Partial + b.Partial,
-		Hurried:    a.Hurried + b.Hurried,
-		Behind:     a.Behind + b.Behind,
-		Refusing:   a.Refusing + b.Refusing,
-		Waiting:    a.Waiting + b.Waiting,
-		Unverified: a.Unverified + b.Unverified,
-		Old:        a.Old + b.Old,
-		Took:       max(a.Took, b.Took),
-
-		WithdrawnSince: distribute.Earlier(a.WithdrawnSince, b.WithdrawnSince),
-	}
-}

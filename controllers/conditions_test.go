@@ -86,16 +86,16 @@ func TestNumbersThatMoveAreHeldBackUnlessSomebodyMayWait(t *testing.T) {
 		differs, urgent, settled bool
 		after, wait              time.Duration
 	}{
-		{"numbers that move wait", true, false, false, 0, holdBack},
-		{"a second later they wait a second less", true, false, false, time.Second, holdBack - time.Second},
-		{"settled numbers wait no less", true, false, true, time.Second, holdBack - time.Second},
+		{"numbers that move wait", true, false, false, 0, holdBackMoving},
+		{"a second later they wait a second less", true, false, false, time.Second, holdBackMoving - time.Second},
+		{"settled numbers wait less", true, false, true, time.Second, holdBack - time.Second},
 		{"then they are written", true, false, true, holdBack, 0},
 		{"what is written waits for nothing", false, false, true, holdBack, 0},
 		{"other numbers wait anew", true, false, true, 3 * time.Second, holdBack},
 		{"news doesn't wait", true, true, false, 4 * time.Second, 0},
-		{"nor do the numbers that follow", true, false, false, 5 * time.Second, 0},
+		{"the numbers that follow wait while they move", true, false, false, 5 * time.Second, holdBack},
 		{"until they have settled", true, false, true, 6 * time.Second, 0},
-		{"after which numbers wait", true, false, false, 7 * time.Second, holdBack},
+		{"after which numbers wait", true, false, false, 7 * time.Second, holdBackMoving},
 	}
 	for _, step := range steps {
 		if wait := p.wait(name, step.differs, step.urgent, step.settled, at(step.after)); wait != step.wait {

@@ -86,7 +86,12 @@ func TestAStatusTellsOfTheWorstNamespacesAndOfFiftyAtMost(t *testing.T) {
 		namespaces = append(namespaces, p.inNamespace(fmt.Sprintf("fine-%02d", i), digest, valid, distribute.Summary{Pods: 1, Updated: 1}))
 	}
 	slices.Reverse(namespaces)
-	found := everywhere{each: namespaces}.worst()
+	tally := newTally()
+	for _, in := range namespaces {
+		tally.update(in.status.Name, map[string]*share{"orders": {inNamespace: in}})
+	}
+	all, _ := tally.everywhere("orders", 0)
+	found := all.perNamespace
 	if len(found) != v1alpha1.MaxPerNamespace {
 		t.Fatalf("found %d namespaces", len(found))
 	}

@@ -52,9 +52,8 @@ type namespaceReconciler struct {
 	weakened func(ctx context.Context, namespace string, changes []downgrade.Change)
 	// again has a namespace reconciled.
 	again func(namespace string)
-	// changed is told that there is a new outcome on the board, and which
-	// ClusterCryptoProfiles it is about.
-	changed func(namespace string, cluster []string)
+	// changed is told that there is a new outcome on the board.
+	changed func(namespace string)
 
 	mu sync.Mutex
 	// targets are the sets that this process wrote or found, by namespace.
@@ -81,7 +80,8 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 		return reconcile.Result{}, nil
 	}
 	if excluded(name, r.operatorNamespace) {
-		r.changed(name, r.board.set(name, outcome{excluded: true}))
+		r.board.set(name, outcome{excluded: true})
+		r.changed(name)
 		return reconcile.Result{}, nil
 	}
 
@@ -114,7 +114,8 @@ func (r *namespaceReconciler) Reconcile(ctx context.Context, request reconcile.R
 		decided.failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", err)
 	}
 	r.aim(name, target)
-	r.changed(name, r.board.set(name, decided))
+	r.board.set(name, decided)
+	r.changed(name)
 	return reconcile.Result{}, err
 }
 
@@ -280,7 +281,8 @@ func (r *namespaceReconciler) forget(name string) {
 	r.guard.forget(name)
 	r.sealer.forget(name)
 	r.distributor.Forget(name)
-	r.changed(name, r.board.forget(name))
+	r.board.forget(name)
+	r.changed(name)
 }
 
 // excluded tells whether a namespace never gets profiles.

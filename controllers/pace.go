@@ -10,9 +10,15 @@ import (
 )
 
 // holdBack is how long new numbers are kept from a status that says nothing else
-// new. A set that arrives within that time is one write to each profile of its
-// namespace, not three, and so are pods that come and go.
+// new, so that pods that come and go are one write, and so are brokers that take a
+// set one after the other. The numbers at the end of a change that somebody may be
+// waiting for are written at once.
 const holdBack = 2 * time.Second
+
+// holdBackMoving is the same while brokers are on their way to another set. Most
+// profiles of a set did not change with it, and nobody waits for news of them: they
+// get none where all brokers arrive, which takes less.
+const holdBackMoving = 30 * time.Second
 
 // pace decides when a status is worth writing. It is safe for concurrent use.
 type pace struct {
@@ -46,8 +52,15 @@ func (p *pace) wait(name types.NamespacedName, differs, urgent, settled bool, no
 		o.since = now
 	}
 	pause := time.Duration(0)
-	if differs && !o.followed {
-		pause = max(0, o.since.Add(holdBack).Sub(now))
+	if differs && !urgent {
+		least := holdBack
+		switch {
+		case o.followed && settled:
+			least = 0
+		case !o.followed && !settled:
+			least = holdBackMoving
+		}
+		pause = max(0, o.since.Add(least).Sub(now))
 	}
 	if pause == 0 {
 		o.since = time.Time{} // the caller writes, or has nothing to write

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"cmp"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,20 +40,21 @@ func (p propagator) inNamespace(name, digest string, verdict render.Verdict, s d
 	return in
 }
 
-// worst are the namespaces of which a status tells: those where most is wrong,
-// then those with most pods that are not updated, then by name. They are in this
-// order, which is the same however they are found.
-func (all everywhere) worst() []v1alpha1.NamespaceStatus {
-	slices.SortFunc(all.each, func(a, b inNamespace) int {
-		return cmp.Or(
-			cmp.Compare(b.badness, a.badness),
-			cmp.Compare(b.status.Pods-b.status.UpdatedPods, a.status.Pods-a.status.UpdatedPods),
-			cmp.Compare(a.status.Name, b.status.Name),
-		)
-	})
+// worse orders namespaces: those where most is wrong, then those with most pods that
+// are not updated, then by name. The order is the same however they are found.
+func worse(a, b *share) int {
+	return cmp.Or(
+		cmp.Compare(b.badness, a.badness),
+		cmp.Compare(b.status.Pods-b.status.UpdatedPods, a.status.Pods-a.status.UpdatedPods),
+		cmp.Compare(a.status.Name, b.status.Name),
+	)
+}
+
+// worst are the namespaces of which a status tells, the first of those in order.
+func worst(ordered []*share) []v1alpha1.NamespaceStatus {
 	var worst []v1alpha1.NamespaceStatus
-	for _, in := range all.each[:min(len(all.each), v1alpha1.MaxPerNamespace)] {
-		worst = append(worst, in.status)
+	for _, s := range ordered[:min(len(ordered), v1alpha1.MaxPerNamespace)] {
+		worst = append(worst, s.status)
 	}
 	return worst
 }

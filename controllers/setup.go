@@ -82,6 +82,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		statuses        = queue.New("profile-status")
 		clusterStatuses = queue.New("cluster-profile-status")
 		board           = newBoard()
+		tally           = newTally()
 		restoration     = newRestoration()
 		report          = func(namespace string) { statuses.AddAfter(requestFor("", namespace), reportPause) }
 		propagator      = propagator{options.OperatorNamespace, options.StatusPort, options.Annotate, newAssessments()}
@@ -148,15 +149,10 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       distributor,
 			board:             board,
-			changed: func(namespace string, cluster []string) {
-				report(namespace)
-				for _, name := range cluster {
-					clusterStatuses.AddAfter(requestFor("", name), reportPause)
-				}
-			},
-			targets: map[string]distribute.Target{},
-			failed:  map[string]time.Time{},
-			named:   map[string]named{},
+			changed:           report,
+			targets:           map[string]distribute.Target{},
+			failed:            map[string]time.Time{},
+			named:             map[string]named{},
 		})
 	if err != nil {
 		return err
@@ -164,7 +160,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 
 	status := queue.Options(statuses, statusWorkers)
 	status.Reconciler = &statusReconciler{
-		client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
+		client: mgr.GetClient(), board: board, tally: tally, distributor: distributor, propagator: propagator,
 		announcer: announcer, pace: newPace(), own: newVersions(), cluster: clusterStatuses,
 	}
 	if _, err := controller.New("profile-status", mgr, status); err != nil {
@@ -173,7 +169,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return watchForClusterStatus(ctrl.NewControllerManagedBy(mgr).Named("cluster-profile-status")).
 		WithOptions(queue.Options(clusterStatuses, clusterStatusWorkers)).
 		Complete(&clusterStatusReconciler{
-			client: mgr.GetClient(), board: board, distributor: distributor, propagator: propagator,
+			client: mgr.GetClient(), tally: tally, distributor: distributor, propagator: propagator,
 			announcer: announcer, pace: newPace(), own: newVersions(), operatorNamespace: options.OperatorNamespace,
+			complete: map[string]int64{},
 		})
 }

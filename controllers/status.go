@@ -32,6 +32,7 @@ const reportPause = 50 * time.Millisecond
 type statusReconciler struct {
 	client      client.Client
 	board       *board
+	tally       *tally
 	distributor *distribute.Distributor
 	propagator  propagator
 	announcer   *announcer
@@ -43,14 +44,14 @@ type statusReconciler struct {
 
 func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	decided, ok := r.board.get(request.Name)
+	brokers := r.distributor.Summary(request.Name)
+	for _, name := range r.tally.update(request.Name, r.shares(request.Name, decided, brokers)) {
+		r.cluster.AddAfter(requestFor("", name), reportPause)
+	}
 	if !ok {
 		r.announcer.forget(request.Name)
 		r.pace.retain(request.Name, func(string) bool { return false })
 		return reconcile.Result{}, nil
-	}
-	brokers := r.distributor.Summary(request.Name)
-	for name := range decided.cluster {
-		r.cluster.AddAfter(requestFor("", name), reportPause)
 	}
 	if err := r.announcer.announce(ctx, request.Name, brokers); err != nil {
 		return reconcile.Result{}, err
@@ -83,7 +84,7 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		}
 		urgent := r.propagator.fill(status, p, &p.Spec, verdict, served)
 		urgent = setWithheld(&status.Conditions, p.Generation, decided.withheldOf(downgrade.KindNamespaced, p.Name)) || urgent
-		differs := !equality.Semantic.DeepEqual(status, &p.Status)
+		differs := !sameButDigest(status, &p.Status)
 		pause := r.pace.wait(client.ObjectKeyFromObject(p), differs, urgent, settled(served), time.Now())
 		if !differs {
 			continue
@@ -101,6 +102,39 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 		}
 	}
 	return result, nil
+}
+
+// shares are what is known of ClusterCryptoProfiles in a namespace.
+func (r *statusReconciler) shares(namespace string, decided outcome, brokers distribute.Summary) map[string]*share {
+	shares := make(map[string]*share, len(decided.cluster))
+	for name, verdict := range decided.cluster {
+		if verdict.Accepted && decided.failure != "" {
+			verdict.Accepted, verdict.Reason, verdict.Message = false, v1alpha1.ReasonNotWritten, decided.failure
+		}
+		verdict.Held = decided.held
+		counted := brokers
+		if !verdict.Accepted {
+			counted = distribute.Summary{Pods: brokers.Pods}
+		}
+		shares[name] = &share{
+			inNamespace: r.propagator.inNamespace(namespace, decided.digest, verdict, brokers),
+			verdict:     verdict,
+			brokers:     counted,
+			withheld:    decided.withheldOf(downgrade.KindCluster, name),
+		}
+	}
+	return shares
+}
+
+// sameButDigest reports whether two statuses say the same of a profile. The set that
+// it is part of is another one whenever another profile changes.
+func sameButDigest(a, b *v1alpha1.ProfileStatus) bool {
+	if (a.Digest == "") != (b.Digest == "") {
+		return false
+	}
+	other := *b
+	other.Digest = a.Digest
+	return equality.Semantic.DeepEqual(a, &other)
 }
 
 // sooner comes back after the pause, or earlier if that was planned already.

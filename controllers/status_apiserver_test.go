@@ -6,12 +6,18 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,4 +210,109 @@ func TestASetThatCannotBeWrittenIsNotAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectStatus(t, p, has{accepted: "True Valid"})
+}
+
+func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
+	const others = 500
+	ns := namespace(t, map[string]string{"tier": "many"})
+	policy := clusterHashing("many", "sha-384", map[string]string{"tier": "many"})
+	create(t, policy)
+	changed := hashing(ns, "changed", "sha-512")
+	create(t, changed)
+	var made errgroup.Group
+	made.SetLimit(16)
+	for i := range others {
+		made.Go(func() error {
+			return apiServer.Create(t.Context(), hashing(ns, fmt.Sprintf("other-%d", i), "sha3-512"))
+		})
+	}
+	if err := made.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	start(t)
+	eventually(t, "there is a set", func() error { _, err := file(t, ns); return err })
+	runPod(t, ns)
+	late := runPod(t, ns, deaf(2)) // to what it is told at first
+	served := func() error {
+		var all v1alpha1.CryptoProfileList
+		if err := apiServer.List(t.Context(), &all, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, p := range all.Items {
+			if p.Status.UpdatedPods != 2 || !isCondition(p.Status, v1alpha1.ConditionPropagated, "True AllUpdated") {
+				return fmt.Errorf("%s: %w", p.Name, errNotYet(p.Status))
+			}
+		}
+		return nil
+	}
+	eventually(t, "all profiles are served", served)
+	expectStatus(t, policy, has{propagated: "True AllUpdated", pods: 2, updated: 2, namespaces: 1})
+
+	for _, change := range []struct {
+		sentence, algorithm string
+		deaf, writes        int
+	}{
+		{"brokers take it at once", "sha3-512", 0, 2},
+		{"a broker takes it later than numbers are held back", "sha-512", 2, 3},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		counted := count(ctx, t, ns)
+		late.mu.Lock()
+		late.deaf = len(late.values) + change.deaf
+		late.mu.Unlock()
+		update(t, changed, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = change.algorithm })
+		expectStatus(t, changed, has{accepted: "True Valid", propagated: "True AllUpdated", pods: 2, updated: 2})
+		eventually(t, "what is held back would be written", func() error {
+			if condition := meta.FindStatusCondition(changed.Status.Conditions, v1alpha1.ConditionPropagated); time.Since(condition.LastTransitionTime.Time) < 5*time.Second {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		stop()
+		for name, n := range counted() {
+			if most := map[string]int{"changed": 1 + change.writes, "event on changed": 1}[name]; n > most {
+				t.Errorf("%s: %s: %d writes, expected %d at most, the change among them", change.sentence, name, n, most)
+			}
+		}
+	}
+}
+
+// count returns how often each profile of a namespace, and the ClusterCryptoProfiles,
+// were written since, by name, and how many events there are about each.
+func count(ctx context.Context, t *testing.T, ns string) func() map[string]int {
+	t.Helper()
+	var mu sync.Mutex
+	counts := map[string]int{}
+	var watches sync.WaitGroup
+	for _, list := range []client.ObjectList{&v1alpha1.CryptoProfileList{}, &v1alpha1.ClusterCryptoProfileList{}, &eventsv1.EventList{}} {
+		options := []client.ListOption{}
+		if _, cluster := list.(*v1alpha1.ClusterCryptoProfileList); !cluster {
+			options = append(options, client.InNamespace(ns))
+		}
+		if err := apiServer.List(ctx, list, options...); err != nil {
+			t.Fatal(err)
+		}
+		options = append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		events, err := apiServer.Watch(ctx, list, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watches.Go(func() {
+			for event := range events.ResultChan() {
+				mu.Lock()
+				switch object := event.Object.(type) {
+				case *eventsv1.Event:
+					counts["event on "+object.Regarding.Name]++
+				case client.Object:
+					counts[object.GetName()]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(counts)
+	}
 }

@@ -50,7 +50,9 @@ type ProfileStatus struct {
 
 	// digest identifies the set of profiles of the namespace that brokers are
 	// to serve: "sha256:" and 64 hexadecimal digits. It is the digest that
-	// GET /profiles on a broker's status port answers. A
+	// GET /profiles on a broker's status port answers, and that of the time
+	// when this status was written: a change of another profile makes
+	// another set, and says nothing new of this one. A
 	// ClusterCryptoProfile, which is in a set of each of its namespaces, has
 	// it in perNamespace.
 	// Example:
