@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -89,7 +90,7 @@ func prepare(ctx context.Context, config *rest.Config) (err error) {
 	if port, err = freePort(); err != nil {
 		return err
 	}
-	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml", "policies/named-containers.yaml"} {
+	for _, file := range []string{"default/namespace.yaml", "rbac/role.yaml", "rbac/binding.yaml", "webhook/mutating.yaml", "webhook/validating.yaml", "policies/named-containers.yaml", "policies/injected.yaml", "rbac/injection-template.yaml"} {
 		if err := apply(ctx, filepath.Join("..", "config", file)); err != nil {
 			return fmt.Errorf("config/%s: %w", file, err)
 		}
@@ -209,6 +210,7 @@ func startOperatorWith(t *testing.T, template Template) *operator {
 	if err := mgr.Add(certs); err != nil {
 		t.Fatal(err)
 	}
+	keepTemplate(t, template)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -230,6 +232,22 @@ func startOperatorWith(t *testing.T, template Template) *operator {
 		return nil
 	})
 	return &operator{certificates: certs, stop: stop}
+}
+
+// keepTemplate writes the InjectionTemplate that an operator with this template keeps.
+func keepTemplate(t *testing.T, template Template) {
+	t.Helper()
+	parameters, err := Parameters(template, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &v1alpha1.InjectionTemplate{ObjectMeta: metav1.ObjectMeta{Name: "crypto-broker-operator"}}
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), admin, kept, func() error {
+		kept.Spec = parameters
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tryPod creates a pod without keeping it.

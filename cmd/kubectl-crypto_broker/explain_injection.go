@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -85,7 +86,11 @@ type called struct {
 	in *admissionregistrationv1.MutatingWebhookConfiguration
 }
 
-// injectingWebhooks are those of the operator.
+// besidePolicies is the match condition of webhooks that are called only for pods
+// which the operator's policies did not inject.
+const besidePolicies = "not-injected-by-policy"
+
+// injectingWebhooks are those of the operator, where policies do not inject.
 func injectingWebhooks(ctx context.Context, client kubernetes.Interface) (found []called, err error) {
 	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -94,7 +99,9 @@ func injectingWebhooks(ctx context.Context, client kubernetes.Interface) (found 
 	for i := range configurations.Items {
 		configuration := &configurations.Items[i]
 		for j := range configuration.Webhooks {
-			if w := &configuration.Webhooks[j]; strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) {
+			w := &configuration.Webhooks[j]
+			isBesidePolicies := slices.ContainsFunc(w.MatchConditions, func(condition admissionregistrationv1.MatchCondition) bool { return condition.Name == besidePolicies })
+			if strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) && !isBesidePolicies {
 				found = append(found, called{w, configuration})
 			}
 		}

@@ -94,8 +94,8 @@ func (c *config) flags() *pflag.FlagSet {
 	f.IntVar(&c.webhookPort, "webhook-port", 10250, "`port` that the webhooks are served on over HTTPS")
 	f.StringVar(&c.webhookService, "webhook-service-name", "crypto-broker-operator-webhook", "`name` of the Service by which the API server calls the webhooks")
 	f.StringVar(&c.caSecret, "ca-secret-name", "crypto-broker-operator-ca", "`name` of the Secret that the webhooks' certificate authority is kept in; made if there is none")
-	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle is kept current; empty where policies inject")
-	f.StringVar(&c.injectionTemplate, "injection-template", "", "`name` of the InjectionTemplate that is kept current for policies in the API server that inject; empty where the webhook does")
+	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle is kept current")
+	f.StringVar(&c.injectionTemplate, "injection-template", "crypto-broker-operator", "`name` of the InjectionTemplate that is kept current for policies in the API server that inject, or that check what was injected")
 	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle is kept current")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of the brokers that are injected; required with --enable-webhooks")
@@ -186,21 +186,12 @@ func (c *config) check() error {
 			"webhook-service-name":             c.webhookService,
 			"ca-secret-name":                   c.caSecret,
 			"validating-webhook-configuration": c.validatingConfiguration,
+			"mutating-webhook-configuration":   c.mutatingConfiguration,
+			"injection-template":               c.injectionTemplate,
 		} {
 			if len(validation.IsDNS1123Subdomain(name)) > 0 {
 				problem(flag, name, "the name of an object")
 			}
-		}
-		for flag, name := range map[string]string{
-			"mutating-webhook-configuration": c.mutatingConfiguration,
-			"injection-template":             c.injectionTemplate,
-		} {
-			if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-				problem(flag, name, "the name of an object, or nothing")
-			}
-		}
-		if (c.mutatingConfiguration == "") != (c.injectionTemplate != "") {
-			problem("injection-template", c.injectionTemplate, "a name where --mutating-webhook-configuration is empty and nothing where it is not, because pods are injected in one way")
 		}
 		if c.brokerImage == "" {
 			problem("broker-image", "", "the image of the brokers to inject")

@@ -17,7 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
-// addTemplate keeps the InjectionTemplate where policies inject. keys are those
+// addTemplate keeps the InjectionTemplate, also where the webhook injects: policies check
+// by it what becomes of a pod after that, and can take over from the webhook. keys are those
 // that sets of profiles are signed with; the template says to trust the current
 // one.
 func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {

@@ -78,7 +78,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err := addWebhooks(mgr, c, certs, keys, ctx.Done()); err != nil {
 		return err
 	}
-	if c.injectionTemplate != "" {
+	if c.enableWebhooks {
 		if err := addTemplate(mgr, c, keys); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 	const (
 		container = `found a container "crypto-broker" that is not the one that is added`
 		covered   = `found mounts of the container "crypto-broker" that cover its own files`
-		volume    = "found a volume whose name begins with"
+		volume    = "found a volume of the broker that is not the one that is added to the pod"
 		callers   = `found "app,web", expected the same names as in --callers of the container "crypto-broker", which are app;`
 	)
 	starting := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/broker", "--profiles-dir=/mine", "--socket-dir=/run/broker"}}}

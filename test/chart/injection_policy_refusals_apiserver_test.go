@@ -95,10 +95,10 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 		"an app with the broker's name": {pod: asks(), change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer }, want: `found the name "crypto-broker", expected another name`},
 		"a broker that it brings itself": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: "example.com/evil:1"}}
-		}, want: `found a container "crypto-broker" that is not the one that is added`},
+		}, want: `found arguments of the container "crypto-broker" that are not the ones that are added`},
 		"a volume of the broker's that it brings itself": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.Volumes = []corev1.Volume{{Name: "crypto-broker-keys-1", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		}, want: "found a volume whose name begins with"},
+		}, want: "found a volume of the broker that is not the one that is added to the pod"},
 		"a mount of the broker's profiles": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.ProfilesVolume, MountPath: "/profiles"}}
 		}, want: "found a mount of a volume of the broker"},

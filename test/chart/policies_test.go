@@ -19,7 +19,7 @@ import (
 // oldest is the oldest Kubernetes that the chart is for.
 var oldest = version.MajorMinor(1, 30)
 
-var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-named-containers", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
+var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-injected-annotated", release + "-injected-labelled", release + "-named-containers", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
 
 // hintNames are those that warn and refuse nothing.
 var hintNames = []string{release + "-hints-pods", release + "-hints-workloads", release + "-hints-jobs", release + "-hints-cronjobs"}
@@ -35,13 +35,13 @@ func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 			t.Fatal(err)
 		}
 		compile := func(what string, accessor cel.ExpressionAccessor) {
-			if result := compiler.CompileCELExpression(accessor, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
+			if result := compiler.CompileCELExpression(accessor, cel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
 				t.Errorf("%s: %s: %v in\n%s", name, what, result.Error, accessor.GetExpression())
 			}
 		}
 		for _, variable := range policy.Spec.Variables {
 			accessor := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
-			if result := compiler.CompileAndStoreVariable(accessor, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
+			if result := compiler.CompileAndStoreVariable(accessor, cel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
 				t.Errorf("%s: variable %s: %v", name, variable.Name, result.Error)
 			}
 		}
@@ -101,7 +101,7 @@ func TestEveryPolicyIsBoundAndDenies(t *testing.T) {
 			t.Errorf("%s: found the failure policy %s, expected Fail", name, *policy.Spec.FailurePolicy)
 		}
 		if binding.Spec.PolicyName != name || len(binding.Spec.ValidationActions) != 1 || binding.Spec.ValidationActions[0] != admissionv1.Deny ||
-			binding.Spec.MatchResources != nil || binding.Spec.ParamRef != nil {
+			binding.Spec.MatchResources != nil || (binding.Spec.ParamRef != nil) != (policy.Spec.ParamKind != nil) {
 			t.Errorf("%s: found the binding %+v, expected it to deny everywhere", name, binding.Spec)
 		}
 		for _, validation := range policy.Spec.Validations {
@@ -144,7 +144,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
-				if policy == release+"-broker-exec" || policy == release+"-named-containers" {
+				if slices.Contains([]string{"-broker-exec", "-injected-annotated", "-injected-labelled", "-named-containers"}, strings.TrimPrefix(policy, release)) {
 					continue // it trusts nobody
 				}
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))

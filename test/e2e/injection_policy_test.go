@@ -5,15 +5,16 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
@@ -24,23 +25,20 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 			t.Errorf("installing the chart with its own values again: %v", err)
 		}
 	})
-	_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "injection.mode=policy")
-	must(t, err)
-	_, err = shared.clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), environment.Release, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Fatalf("asking for the mutating webhook: %v, expected it to be gone", err)
-	}
-
 	namespace := newNamespace(t, restricted)
 	profile := createProfile(t, namespace, "sha-256")
-	eventually(t, time.Minute, "the API server knows the policies and their template", func() error {
-		pod := appPod(namespace, inject("true"), nil)
-		err := shared.client.Create(t.Context(), pod, client.DryRunAll)
-		if err == nil && len(pod.Spec.InitContainers) == 0 {
-			err = errors.New("a pod that asks for a broker gets none")
-		}
-		return err
-	})
+	switchTo := func(mode string) {
+		t.Helper()
+		admitted := admitAllTheTime(t, namespace)
+		written := writeAllTheTime(t, namespace)
+		_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "injection.mode="+mode)
+		must(t, err)
+		awaitOperatorPods(t, replicas)
+		awaitInjection(t, namespace, mode)
+		written()
+		admitted()
+	}
+	switchTo("policy")
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 2, load)))
 	pods := readyPods(t, namespace, "app=app", 2)
 	for i := range pods {
@@ -69,13 +67,35 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 	})
 
 	t.Run("the webhook comes back and leaves their pods as they are", func(t *testing.T) {
-		_, err := shared.helm.Install(t.Context(), chart, &shared.Images)
-		must(t, err)
+		switchTo("webhook")
 		expectCallsGoOn(t, pods)
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		if count := brokersIn(fresh); count != 1 {
 			t.Errorf("found %d brokers in a pod, expected one", count)
 		}
+	})
+}
+
+// awaitInjection waits until pods are injected in a way. Only the webhook gives them a snapshot of the profiles.
+func awaitInjection(t testing.TB, namespace, mode string) {
+	t.Helper()
+	eventually(t, time.Minute, "pods are injected by "+mode, func() error {
+		pod := appPod(namespace, inject("true"), nil)
+		err := shared.client.Create(t.Context(), pod, client.DryRunAll)
+		if _, bySnapshot := pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation]; err == nil && bySnapshot != (mode == "webhook") {
+			err = errors.New("they are injected in the other way")
+		}
+		return err
+	})
+}
+
+// writeAllTheTime asks to create profiles, without making them, as admitAllTheTime does for pods.
+func writeAllTheTime(t testing.TB, namespace string) (stop func()) {
+	t.Helper()
+	return askAllTheTime(t, "profiles", func(ctx context.Context) error {
+		return shared.client.Create(ctx, &v1alpha1.CryptoProfile{
+			ObjectMeta: metav1.ObjectMeta{Name: "written", Namespace: namespace}, Spec: hashing("Written", "sha-256"),
+		}, client.DryRunAll)
 	})
 }
 

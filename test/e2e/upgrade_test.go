@@ -179,8 +179,22 @@ func awaitLeader(t testing.TB) {
 }
 
 // admitAllTheTime asks for pods with a broker, without making them, until the returned function is called, which fails the
-// test if one was refused.
+// test if one was refused or admitted without.
 func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
+	t.Helper()
+	return askAllTheTime(t, "pods with a broker", func(ctx context.Context) error {
+		pod := appPod(namespace, inject("true"), nil)
+		err := shared.client.Create(ctx, pod, client.DryRunAll)
+		if err == nil && brokersIn(pod) != 1 {
+			err = fmt.Errorf("admitted with %d brokers", brokersIn(pod))
+		}
+		return err
+	})
+}
+
+// askAllTheTime asks for something again and again until the returned function is called, which fails the test if one answer
+// was an error.
+func askAllTheTime(t testing.TB, what string, ask func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var refusals []error
@@ -189,8 +203,7 @@ func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
 	go func() {
 		defer close(done)
 		for ; ctx.Err() == nil; asked++ {
-			pod := appPod(namespace, inject("true"), nil)
-			if err := shared.client.Create(ctx, pod, client.DryRunAll); err != nil && ctx.Err() == nil {
+			if err := ask(ctx); err != nil && ctx.Err() == nil {
 				refusals = append(refusals, fmt.Errorf("%s: %w", time.Now().Format("15:04:05.000"), err))
 			}
 		}
@@ -199,10 +212,9 @@ func admitAllTheTime(t testing.TB, namespace string) (stop func()) {
 		t.Helper()
 		cancel()
 		<-done
-		t.Logf("%d pods with a broker were asked for, %d of them refused", asked, len(refusals))
+		t.Logf("%d %s were asked for, %d of them refused", asked, what, len(refusals))
 		if len(refusals) > 0 {
-			t.Errorf("%d of %d pods with a broker were refused, the first at %v, the last at %v", len(refusals), asked,
-				refusals[0], refusals[len(refusals)-1])
+			t.Errorf("%d of %d %s were refused, the first at %v, the last at %v", len(refusals), asked, what, refusals[0], refusals[len(refusals)-1])
 		}
 	}
 }

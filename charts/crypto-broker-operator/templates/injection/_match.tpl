@@ -107,6 +107,7 @@ resourceRules:
 
 {{/*
 The broker's arguments; made from variables.callers, the containers with a socket.
+Where the webhook injects, without those that are not compared.
 */}}
 {{- define "crypto-broker-operator.injection.arguments" -}}
 # An item for each caller that may not use all profiles.
@@ -115,17 +116,21 @@ The broker's arguments; made from variables.callers, the containers with a socke
     variables.callers.filter(n, 'cryptobroker.io/profiles.' + n in variables.annotations || 'cryptobroker.io/profiles' in variables.annotations)
     .map(n, n + '=' + variables.annotations[?'cryptobroker.io/profiles.' + n].or(variables.annotations[?'cryptobroker.io/profiles']).orValue('')
     .split(',', 101).map(p, p.trim()).join(',')).join(';')
+{{- if eq .Values.injection.mode "policy" }}
 # Kubernetes declares the field UID and gives it as uid.
 - name: home
   expression: dyn(namespaceObject).metadata
+{{- end }}
 - name: logLevel
   expression: variables.annotations[?'cryptobroker.io/log-level'].orValue(params.spec.?logLevel.orValue(''))
 - name: arguments
   expression: >-
     params.spec.firstArguments.map(a, string(a)) +
     ['--callers=' + variables.callers.join(','), '--socket-group=' + string(params.spec.socketGroup)] +
+    {{- if eq .Values.injection.mode "policy" }}
     (params.spec.?cluster.orValue('') == '' ? [] : ['--profiles-audience=' + string(params.spec.cluster) + '/' + variables.home.name + '/' + variables.home.uid]) +
     (variables.opensPort ? ['--status-address=:' + string(variables.statusPort)] : []) +
+    {{- end }}
     (variables.logLevel == '' ? [] : ['--log-level=' + variables.logLevel]) +
     (params.spec.?requireFIPS.orValue(false) ? ['--require-fips'] : []) +
     (variables.allowed == '' ? [] : ['--caller-profiles=' + variables.allowed]) +
