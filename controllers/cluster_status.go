@@ -51,30 +51,32 @@ func (r *clusterStatusReconciler) Reconcile(ctx context.Context, request reconci
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !p.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, nil
-	}
 	if r.own.pending(request.NamespacedName, p.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: reportPause}, nil
 	}
-	all, complete := r.tally.everywhere(p.Name, p.Generation)
-	if complete {
+	all := everywhere{}
+	if p.DeletionTimestamp.IsZero() {
+		var complete bool
 		var err error
-		if complete, err = r.isComplete(ctx, &p, all.namespaces); err != nil {
-			return reconcile.Result{}, err
+		all, complete = r.tally.everywhere(p.Name, p.Generation)
+		if complete {
+			complete, err = r.isComplete(ctx, &p, all.namespaces)
 		}
-	}
-	if !complete {
-		return reconcile.Result{}, nil // what is missing brings the request back
-	}
-	for _, namespace := range all.partial {
-		since := r.distributor.WithdrawnSince(namespace, render.Name(p.Name, &p.Spec.ProfileSpec))
-		all.brokers.WithdrawnSince = distribute.Earlier(all.brokers.WithdrawnSince, since)
+		if err != nil || !complete {
+			return reconcile.Result{}, err // what is missing brings the request back
+		}
+		for _, namespace := range all.partial {
+			since := r.distributor.WithdrawnSince(namespace, render.Name(p.Name, &p.Spec.ProfileSpec))
+			all.brokers.WithdrawnSince = distribute.Earlier(all.brokers.WithdrawnSince, since)
+		}
 	}
 
 	status := p.Status.DeepCopy()
 	status.Namespaces = int32(all.namespaces)
 	verdict := all.verdict(&p)
+	if !p.DeletionTimestamp.IsZero() {
+		verdict = deleting
+	}
 	if all.held != "" {
 		verdict.Held = fmt.Sprintf("Namespace %q: %s", all.heldIn, all.held)
 	}

@@ -21,6 +21,9 @@ func accepted(v render.Verdict) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionAccepted, Status: status, Reason: v.Reason, Message: v.Message}
 }
 
+// deleting is the verdict for a profile that is gone as soon as its finalizers are.
+var deleting = render.Verdict{Reason: v1alpha1.ReasonDeleting, Message: "The profile is being deleted."}
+
 // propagator words the condition Propagated.
 type propagator struct {
 	operatorNamespace string

@@ -68,7 +68,10 @@ func (r *statusReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	for i := range profiles.Items {
 		p := &profiles.Items[i]
 		verdict, judged := decided.verdict(p)
-		if !judged || !p.DeletionTimestamp.IsZero() {
+		if !p.DeletionTimestamp.IsZero() {
+			verdict, judged = deleting, true
+		}
+		if !judged {
 			continue // the namespace reconciler has yet to see it
 		}
 		if r.own.pending(client.ObjectKeyFromObject(p), p.ResourceVersion) {

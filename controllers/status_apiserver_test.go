@@ -81,6 +81,26 @@ func errNotYet(found any) error {
 	return fmt.Errorf("found\n%s", text)
 }
 
+func TestAProfileThatIsBeingDeletedIsNotAccepted(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	c := clusterHashing("kept-"+ns, "sha3-512", map[string]string{corev1.LabelMetadataName: ns})
+	for namespaces, object := range []client.Object{p, c} {
+		object.SetFinalizers([]string{"example.com/kept"})
+		create(t, object)
+		expectStatus(t, object, has{accepted: "True Valid", namespaces: int32(namespaces)})
+		if err := apiServer.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		expectStatus(t, object, has{accepted: "False Deleting", propagated: "False NotAccepted", says: "The profile is being deleted."})
+		object.SetFinalizers(nil)
+		if err := apiServer.Update(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAProfileWithoutPodsIsAcceptedAndPropagated(t *testing.T) {
 	start(t)
 	p := hashing(namespace(t, nil), "orders", "sha3-512")

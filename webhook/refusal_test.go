@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
@@ -151,6 +152,12 @@ func TestInjectRefuses(t *testing.T) {
 		"a read-only mount above the place of the socket": {
 			pod:  podWith(mounting(corev1.VolumeMount{Name: "data", MountPath: "/tmp", ReadOnly: true})),
 			want: []string{`spec.containers[0].volumeMounts[0]: found the read-only volume "data" at "/tmp" in container "app", where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example`},
+		},
+		"a mount above the place of the socket that goes back to the node": {
+			pod: podWith(mounting(corev1.VolumeMount{Name: "data", MountPath: "/tmp", MountPropagation: ptr.To(corev1.MountPropagationBidirectional)})),
+			want: []string{`spec.containers[0].volumeMounts[0].mountPropagation: found Bidirectional for the volume "data" at "/tmp" in container "app", ` +
+				`which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; ` +
+				`expected None or HostToContainer, or another directory for the socket in the annotation cryptobroker.io/socket-path`},
 		},
 		"a ConfigMap above the place of the socket": {
 			pod: podWith(

@@ -67,6 +67,9 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 		case within(socketDir, at):
 			p.add("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
 				place, i, quoted(mount.MountPath), quoted(container.Name), socketDir)
+		case within(at, socketDir) && mount.MountPropagation != nil && *mount.MountPropagation == corev1.MountPropagationBidirectional:
+			p.add("%s.volumeMounts[%d].mountPropagation: found Bidirectional for the volume %s at %s in container %s, which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; expected None or HostToContainer, or another directory for the socket in the annotation %s",
+				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name), v1alpha1.SocketPathAnnotation)
 		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
 			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
 				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name))

@@ -223,6 +223,8 @@ const (
 	// ReasonBelowMinimumStrength: the profile is weaker than every profile of the
 	// cluster must be.
 	ReasonBelowMinimumStrength = "BelowMinimumStrength"
+	// ReasonDeleting: the object is being deleted, and its finalizers keep it.
+	ReasonDeleting = "Deleting"
 )
 
 // Reasons of the condition DowngradeWithheld.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -99,6 +100,11 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 		"a volume of the broker's that it brings itself": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.Volumes = []corev1.Volume{{Name: "crypto-broker-keys-1", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		}, want: "found a volume of the broker that is not the one that is added to the pod"},
+		"a mount above the socket that goes back to the node": {pod: asks(), change: func(pod *corev1.Pod) {
+			pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/tmp", MountPropagation: ptr.To(corev1.MountPropagationBidirectional)}}
+		}, want: "found a mount with mountPropagation Bidirectional above the broker's socket"},
 		"a mount of the broker's profiles": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.ProfilesVolume, MountPath: "/profiles"}}
 		}, want: "found a mount of a volume of the broker"},

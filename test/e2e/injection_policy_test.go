@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -29,8 +31,8 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 	profile := createProfile(t, namespace, "sha-256")
 	switchTo := func(mode string) {
 		t.Helper()
-		admitted := admitAllTheTime(t, namespace)
-		written := writeAllTheTime(t, namespace)
+		admitted := askAllTheTime(t, "pods with a broker", again(func(ctx context.Context) error { return admit(ctx, namespace) }))
+		written := askAllTheTime(t, "profiles", again(func(ctx context.Context) error { return write(ctx, namespace) }))
 		_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "injection.mode="+mode)
 		must(t, err)
 		awaitOperatorPods(t, replicas)
@@ -89,14 +91,22 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 	})
 }
 
-// writeAllTheTime asks to create profiles, without making them, as admitAllTheTime does for pods.
-func writeAllTheTime(t testing.TB, namespace string) (stop func()) {
-	t.Helper()
-	return askAllTheTime(t, "profiles", func(ctx context.Context) error {
-		return shared.client.Create(ctx, &v1alpha1.CryptoProfile{
-			ObjectMeta: metav1.ObjectMeta{Name: "written", Namespace: namespace}, Spec: hashing("Written", "sha-256"),
-		}, client.DryRunAll)
-	})
+// again asks for as long as a client that tries again does. That a pod is admitted without its broker is never made good.
+func again(ask func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return retry.OnError(wait.Backoff{Steps: 10, Duration: 100 * time.Millisecond, Factor: 1.5}, func(err error) bool {
+			return ctx.Err() == nil && !errors.Is(err, errWithoutBroker)
+		}, func() error { return ask(ctx) })
+	}
+}
+
+// write asks for a profile without making it.
+func write(ctx context.Context, namespace string) error {
+	return shared.client.Create(ctx, &v1alpha1.CryptoProfile{
+		ObjectMeta: metav1.ObjectMeta{Name: "written", Namespace: namespace}, Spec: hashing("Written", "sha-256"),
+	}, client.DryRunAll)
 }
 
 func brokersIn(pod *corev1.Pod) (count int) {

@@ -108,6 +108,12 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     c.name in variables.callers && m.?subPath.orValue('') == c.name && m.?readOnly.orValue(false) && m.mountPath == variables.socketDirectory)))
   message: >-
     spec.containers: found a mount of a volume of the broker that is not the one that is added to the pod, expected none; {{ $reserved }}
+- expression: >-
+    variables.containers.all(c, !(c.name in variables.callers) || c.mounts.all(m, m.?mountPropagation.orValue('') != 'Bidirectional' ||
+    !(variables.socketDirectory + '/').startsWith(m.mountPath.endsWith('/') ? m.mountPath : m.mountPath + '/')))
+  message: >-
+    spec.containers: found a mount with mountPropagation Bidirectional above the broker's socket, which takes the socket's mount to the node, where
+    it keeps the pod from being removed; expected None or HostToContainer, or another directory in the annotation cryptobroker.io/socket-path
 # A copy, or another injector that changes the annotation after the broker was added.
 - expression: >-
     variables.isOfAnother || !('cryptobroker.io/containers' in variables.annotations) ||
