@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -33,6 +32,8 @@ type guard struct {
 	// known is what this process wrote or found in a namespace. It counts before
 	// the ConfigMap, which somebody may have edited or deleted.
 	known map[string]knownState
+	// baseline reads what a namespace served where that is not known.
+	baseline func(context.Context, *corev1.Namespace, *corev1.ConfigMap, render.Result) (downgrade.State, error)
 
 	withheld *prometheus.GaugeVec
 	weakened prometheus.Counter
@@ -43,10 +44,11 @@ type knownState struct {
 	state     downgrade.State
 }
 
-func newGuard(minimum int) *guard {
+func newGuard(minimum int, baseline func(context.Context, *corev1.Namespace, *corev1.ConfigMap, render.Result) (downgrade.State, error)) *guard {
 	return &guard{
-		minimum: minimum,
-		known:   map[string]knownState{},
+		minimum:  minimum,
+		known:    map[string]knownState{},
+		baseline: baseline,
 		withheld: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_operator_profiles_withheld",
 			Help: "Profiles of a namespace that are not served because they are weaker than what was; a namespace with none is not listed.",
@@ -76,23 +78,36 @@ type guarded struct {
 	state       downgrade.State
 	// withheld and allowed are the changes that are weaker.
 	withheld, allowed []downgrade.Change
+	// frozen tells that brokers keep what they have, and that there is no set in the
+	// ConfigMap: what they served is not known, and a profile is not allowed.
+	frozen bool
 	// held says why the set is the one in place, empty where it is not held.
 	held string
 }
 
 // judge decides about a set; found is the ConfigMap of the namespace.
-func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, set render.Result, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) guarded {
-	state := g.state(ctx, ns, found, set)
-	if set.Refusal != "" {
-		return guarded{Result: set, annotations: state.Annotations(), state: state}
+func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, set render.Result, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) (guarded, error) {
+	state, err := g.state(ctx, ns, found, set)
+	if err != nil {
+		return guarded{Result: set}, err
 	}
-	j, without := fitting(state, downgrade.Candidates(ns.Name, set.Parts, namespaced, cluster), g.minimum)
+	if set.Refusal != "" {
+		return guarded{Result: set, annotations: state.Annotations(), state: state}, nil
+	}
+	candidates := downgrade.Candidates(ns.Name, set.Parts, namespaced, cluster)
+	j, without := fitting(state, candidates, g.minimum)
 	g.count(ns.Name, len(j.Withheld))
 	all := guarded{Result: set, annotations: j.After.Annotations(), state: j.After, withheld: j.Withheld, allowed: j.Allowed}
+	all.frozen = state.IsUnknown() && len(j.Withheld) > 0
 	if j.IsUnchanged() && len(without) == 0 {
-		return all
+		return all, nil
 	}
 	all.Namespaced, all.Cluster = maps.Clone(set.Namespaced), maps.Clone(set.Cluster)
+	if all.frozen {
+		for _, c := range candidates {
+			all.judge(c.Source, v1alpha1.ReasonNotWritten, "What the namespace served before is not known, so brokers keep what they have until all profiles of the namespace are allowed; this one is, or needs not be.")
+		}
+	}
 	for _, source := range without {
 		all.judge(source, v1alpha1.ReasonTooLarge, fmt.Sprintf("With the older profiles that stay in the place of weaker ones there is no room for this one in the set, which has at most %d bytes.", render.MaxSetSize))
 	}
@@ -106,8 +121,13 @@ func (g *guard) judge(ctx context.Context, ns *corev1.Namespace, found *corev1.C
 		}
 		all.judge(s.Source, v1alpha1.ReasonBelowMinimumStrength, message)
 	}
+	if all.frozen {
+		all.annotations, all.state, all.allowed = state.Annotations(), state, nil
+		all.Data, all.Digest, all.Names, all.Parts = nil, "", nil, nil
+		return all, nil
+	}
 	all.fill(j.Served)
-	return all
+	return all, nil
 }
 
 // fitting judges the candidates, and returns those of the namespace for which there
@@ -192,23 +212,14 @@ func (g *guarded) fill(served []profile.Profile) {
 }
 
 // state is what the namespace served.
-func (g *guard) state(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, set render.Result) downgrade.State {
+func (g *guard) state(ctx context.Context, ns *corev1.Namespace, found *corev1.ConfigMap, set render.Result) (downgrade.State, error) {
 	g.mu.Lock()
 	known, ok := g.known[ns.Name]
 	g.mu.Unlock()
 	if ok && known.namespace == ns.UID {
-		return known.state
+		return known.state, nil
 	}
-	if found == nil {
-		return downgrade.State{}
-	}
-	state, err := downgrade.Read(found.Data[profile.FileName], found.Annotations, set)
-	if err != nil {
-		// Only the operator and those who administer the cluster write it. To
-		// withhold everything for that would stop every application.
-		log.FromContext(ctx).Error(err, "what the namespace served can't be read from its ConfigMap; what comes now is not compared with it")
-	}
-	return state
+	return g.baseline(ctx, ns, found, set)
 }
 
 // count shows how many changes are withheld in a namespace.

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -25,16 +27,18 @@ func sized(algorithm string, size int) v1alpha1.ProfileSpec {
 
 func TestOldProfilesThatStayKeepNoneOfTheClustersFromTheSet(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1"}}
-	g := newGuard(0)
+	g := newGuard(0, func(context.Context, *corev1.Namespace, *corev1.ConfigMap, render.Result) (downgrade.State, error) {
+		return downgrade.State{}, nil
+	})
 	own := func(name, algorithm string, size int) v1alpha1.CryptoProfile {
 		return v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}, Spec: sized(algorithm, size)}
 	}
 	policy := v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "policy"}}
 	policy.Spec.ProfileSpec = sized("sha-384", 10)
 	judge := func(own []v1alpha1.CryptoProfile, cluster ...v1alpha1.ClusterCryptoProfile) guarded {
-		set := g.judge(t.Context(), ns, nil, render.Effective(own, cluster, ns), own, cluster)
-		if set.Refusal != "" {
-			t.Fatal(set.Refusal)
+		set, err := g.judge(t.Context(), ns, nil, render.Effective(own, cluster, ns), own, cluster)
+		if err != nil || set.Refusal != "" {
+			t.Fatal(set.Refusal, err)
 		}
 		g.wrote(ns, set.state)
 		return set

@@ -67,7 +67,10 @@ func (r *namespaceReconciler) holding(ctx context.Context, namespace *corev1.Nam
 		return held, nil
 	}
 	held.Data, held.Digest, held.Names = []byte(file), profile.Digest([]byte(file)), slices.Sorted(maps.Keys(inPlace))
-	held.state = r.guard.state(ctx, namespace, found, rendered)
+	if held.state, err = r.guard.state(ctx, namespace, found, rendered); err != nil {
+		return set, err
+	}
+	held.annotations = held.state.Annotations()
 	return held, nil
 }
 

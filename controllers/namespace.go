@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type namespaceReconciler struct {
 	configMaps        *configMaps
 	renderings        *renderings
 	guard             *guard
+	baselines         *baselines
 	definitions       *definitions
 	sealer            *sealer
 	operatorNamespace string
@@ -141,7 +143,10 @@ func (r *namespaceReconciler) decide(ctx context.Context, namespace *corev1.Name
 	if err != nil {
 		return guarded{Result: rendered}, r.target(namespace.Name), 0, err
 	}
-	set = r.guard.judge(ctx, namespace, found, rendered, namespaced, cluster)
+	if set, err = r.guard.judge(ctx, namespace, found, rendered, namespaced, cluster); err != nil {
+		return set, r.inPlace(ctx, namespace, found), 0, err
+	}
+	r.baselines.show(namespace.Name, set.frozen)
 	set.annotations = noting(set.annotations, oldestOf(namespaced, cluster, namespace))
 	if set, err = r.holding(ctx, namespace, found, rendered, set); err != nil {
 		return set, r.inPlace(ctx, namespace, found), 0, err
@@ -159,7 +164,7 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 		return r.inPlace(ctx, namespace, found), 0, nil
 	}
 	data := set.Data
-	if len(set.Names) == 0 {
+	if len(set.Names) == 0 && !set.frozen {
 		all, started, err := distribute.Brokers(ctx, r.client, name)
 		if err != nil {
 			return r.inPlace(ctx, namespace, found), 0, err
@@ -178,15 +183,14 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 			return distribute.Target{}, 0, nil
 		}
 	}
-	var seal sealed
-	if data != nil {
-		if seal, err = r.sealer.seal(ctx, namespace, found, data); err != nil {
-			return r.inPlace(ctx, namespace, found), 0, err
-		}
+	seal, err := r.sealer.seal(ctx, namespace, found, data, set.annotations)
+	if err != nil {
+		return r.inPlace(ctx, namespace, found), 0, err
 	}
+	set.annotations = maps.Clone(set.annotations)
+	set.annotations[v1alpha1.MemorySignatureAnnotation] = string(seal.memory)
 	if isAsDesired(found, data, seal.signature, set.annotations) {
-		r.guard.wrote(namespace, set.state)
-		r.sealer.wrote(namespace, seal)
+		r.wrote(namespace, set, seal)
 		return r.targetOf(name, seal.Statement), 0, nil
 	}
 	if pause := writePause - time.Since(r.target(name).Written); pause > 0 {
@@ -198,14 +202,13 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 	if err := r.configMaps.write(ctx, name, found, data, seal.signature, set.annotations); err != nil {
 		return r.inPlace(ctx, namespace, found), 0, err
 	}
-	r.guard.wrote(namespace, set.state)
+	r.wrote(namespace, set, seal)
 	r.guard.weakened.Add(float64(len(set.allowed)))
 	r.weakened(ctx, name, set.allowed)
 	if data == nil {
-		log.FromContext(ctx).Info("took the set out of the ConfigMap of a namespace without profiles and without brokers; what it held is remembered")
+		log.FromContext(ctx).Info("took the set out of the ConfigMap of a namespace; what is known of it is remembered", "profilesWithheld", len(set.withheld))
 		return distribute.Target{}, 0, nil
 	}
-	r.sealer.wrote(namespace, seal)
 	r.name(name, named{set.Digest, set.Names})
 	if !seal.fresh && found != nil && found.Data[profile.FileName] == string(data) {
 		log.FromContext(ctx).Info("wrote what is beside the set of a namespace: a signature by other keys, or what is remembered", "digest", set.Digest, "revision", seal.Revision)
@@ -213,6 +216,15 @@ func (r *namespaceReconciler) settle(ctx context.Context, namespace *corev1.Name
 	}
 	log.FromContext(ctx).Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)
 	return distribute.Target{Digest: set.Digest, Revision: seal.Revision, Written: time.Now()}, 0, nil
+}
+
+// wrote takes in what is in the namespace's ConfigMap now.
+func (r *namespaceReconciler) wrote(namespace *corev1.Namespace, set guarded, seal sealed) {
+	r.guard.wrote(namespace, set.state)
+	r.sealer.wrote(namespace, seal)
+	if !set.state.IsNew() {
+		r.baselines.record.note(namespace, given{seal.revision, givenSet(seal.Digest)})
+	}
 }
 
 // targetOf is a set that is in place, written by this process or found.
@@ -279,6 +291,7 @@ func (r *namespaceReconciler) forget(name string) {
 	r.definitions.forget(name)
 	r.configMaps.forget(name)
 	r.guard.forget(name)
+	r.baselines.forget(name)
 	r.sealer.forget(name)
 	r.distributor.Forget(name)
 	r.board.forget(name)

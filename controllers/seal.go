@@ -67,10 +67,14 @@ func newSealer(reader client.Reader, keys Keys, reported func(string) int64) *se
 	}
 }
 
-// sealed is a set's statement and its signature file.
+// sealed is a set's statement and its signature file, none where there is no set.
 type sealed struct {
 	signed.Statement
 	signature []byte
+	// memory is the signature of what the namespace remembers, which has the same
+	// revision, also where there is no set.
+	memory   []byte
+	revision int64
 	// fresh tells that it is another statement than the one in place.
 	fresh bool
 	// raised tells that it is only for the sake of a broker with a higher revision.
@@ -114,9 +118,11 @@ func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signin
 	return ring, signing.Audience(cluster, namespace), nil
 }
 
-// seal signs a set for a namespace, whose ConfigMap is found. The statement in
-// place stays if it is about this set and brokers would take it.
-func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, data []byte) (sealed, error) {
+// seal signs a set for a namespace, whose ConfigMap is found, and the memory in the
+// annotations that are to lie beside it; data is nil for no set. The statement in place
+// stays if it is about this set and brokers would take it. Set and memory have one
+// revision, so that neither can be put back without the other.
+func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, data []byte, annotations map[string]string) (sealed, error) {
 	ring, audience, err := s.trust(ctx, namespace)
 	if err != nil {
 		return sealed{}, err
@@ -125,24 +131,47 @@ func (s *sealer) seal(ctx context.Context, namespace *corev1.Namespace, found *c
 	if err != nil {
 		return sealed{}, err
 	}
-	now, digest := s.now(), profile.Digest(data)
-	least := s.last(namespace)
-	if valid {
-		least = max(least, statement.Revision)
+	memory, remembered, err := s.memoryInPlace(ctx, namespace, found)
+	if err != nil {
+		return sealed{}, err
 	}
-	keep := valid && statement.Digest == digest && statement.Revision == least
+	now, digest := s.now(), ""
+	if data != nil {
+		digest = profile.Digest(data)
+	}
+	text := memoryText(digest, annotations)
+	least := max(s.last(namespace), statement.Revision, memory.Revision)
+	covered := remembered && memory.Digest == signed.Digest(text)
+	keep := covered && memory.Revision == least
+	if data != nil {
+		// A memory that was never signed is signed under the revision of its set.
+		unsigned := found == nil || found.Annotations[v1alpha1.MemorySignatureAnnotation] == ""
+		keep = valid && statement.Digest == digest && statement.Revision == least && (unsigned || covered && memory.Revision == least)
+	}
 	raised := false
-	if reported := s.reported(namespace.Name); reported > least && reported <= now.Add(reportAhead).UnixMilli() && (!keep || s.mayRaise(namespace.Name, now)) {
+	if reported := s.reported(namespace.Name); data != nil && reported > least && reported <= now.Add(reportAhead).UnixMilli() && (!keep || s.mayRaise(namespace.Name, now)) {
 		least, raised, keep = reported, keep, false
 	}
-	if !keep {
-		statement = signed.Statement{Format: signed.Format, Audience: audience, Revision: max(least+1, now.UnixMilli()), Time: now.UTC().Round(0), Digest: digest}
+	made := signed.Statement{Format: signed.Format, Audience: audience, Revision: max(least+1, now.UnixMilli()), Time: now.UTC().Round(0), Digest: digest}
+	switch {
+	case keep && data != nil:
+		made = statement
+	case keep:
+		made.Revision, made.Time = memory.Revision, memory.Time
 	}
-	signature, err := ring.Sign(statement)
-	if err != nil {
+	set := sealed{revision: made.Revision, fresh: !keep, raised: raised}
+	about := signed.Statement{Format: signed.Format, Audience: audience + memoryAudience, Revision: made.Revision, Time: made.Time, Digest: signed.Digest(text)}
+	if set.memory, err = ring.Sign(about); err != nil {
+		return sealed{}, fmt.Errorf("signing what namespace %s served: %w", namespace.Name, err)
+	}
+	if data == nil {
+		return set, nil
+	}
+	set.Statement = made
+	if set.signature, err = ring.Sign(made); err != nil {
 		return sealed{}, fmt.Errorf("signing the set of namespace %s: %w", namespace.Name, err)
 	}
-	return sealed{Statement: statement, signature: signature, fresh: !keep, raised: raised}, nil
+	return set, nil
 }
 
 // mayRaise tells whether it is time for another revision for a broker's sake.
@@ -162,14 +191,18 @@ func (s *sealer) last(namespace *corev1.Namespace) int64 {
 	return 0
 }
 
-// wrote takes in that a namespace's ConfigMap has this set, or none.
+// recorded takes in what a namespace was given by another process.
+func (s *sealer) recorded(namespace *corev1.Namespace, revision int64) {
+	if last := s.last(namespace); revision > last {
+		s.wrote(namespace, sealed{revision: revision})
+	}
+}
+
+// wrote takes in what a namespace's ConfigMap has.
 func (s *sealer) wrote(namespace *corev1.Namespace, set sealed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if set.Revision == 0 {
-		return // what there was is not to come back
-	}
-	s.highest[namespace.Name] = numbered{namespace.UID, set.Revision}
+	s.highest[namespace.Name] = numbered{namespace.UID, set.revision}
 	if set.raised {
 		s.raised[namespace.Name] = s.now()
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
@@ -73,7 +74,7 @@ func (s *sealing) begin() {
 // written.
 func (s *sealing) pass(data string) (revision int64, wrote bool) {
 	s.t.Helper()
-	set, err := s.seal(s.t.Context(), s.namespace, s.found, []byte(data))
+	set, err := s.seal(s.t.Context(), s.namespace, s.found, []byte(data), nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -81,10 +82,11 @@ func (s *sealing) pass(data string) (revision int64, wrote bool) {
 	if err != nil || statement != set.Statement {
 		s.t.Fatalf("signed %+v, which is %+v: %v", set.Statement, statement, err)
 	}
-	wrote = !isAsDesired(s.found, []byte(data), set.signature, nil)
+	annotations := map[string]string{v1alpha1.MemorySignatureAnnotation: string(set.memory)}
+	wrote = !isAsDesired(s.found, []byte(data), set.signature, annotations)
 	if wrote {
 		s.found = &corev1.ConfigMap{}
-		fill(s.found, []byte(data), set.signature, nil)
+		fill(s.found, []byte(data), set.signature, annotations)
 	}
 	s.wrote(s.namespace, set)
 	return set.Revision, wrote
@@ -190,15 +192,53 @@ func TestAnotherNamespaceOfTheNameBeginsAnew(t *testing.T) {
 func TestNothingIsSignedWithoutKeys(t *testing.T) {
 	s := newSealing(t)
 	s.keys.err = errors.New("no keys")
-	if _, err := s.seal(t.Context(), s.namespace, nil, []byte("a")); err == nil || err.Error() != "no keys" {
+	if _, err := s.seal(t.Context(), s.namespace, nil, []byte("a"), nil); err == nil || err.Error() != "no keys" {
 		t.Errorf("got %v", err)
 	}
 	s = newSealing(t)
 	s.reader = fake.NewClientBuilder().Build()
-	if _, err := s.seal(t.Context(), s.namespace, nil, []byte("a")); err == nil {
+	if _, err := s.seal(t.Context(), s.namespace, nil, []byte("a"), nil); err == nil {
 		t.Error("signed for a cluster that is not known")
 	}
 	if s.cluster != types.UID("") {
 		t.Error("made up a cluster")
 	}
+}
+
+func TestWhatIsRememberedHasTheRevisionOfItsSet(t *testing.T) {
+	s := newSealing(t)
+	memory := func(removed string) map[string]string {
+		return map[string]string{v1alpha1.RemovedProfilesAnnotation: removed}
+	}
+	expect := func(data []byte, annotations map[string]string, revision int64) {
+		t.Helper()
+		set, err := s.seal(t.Context(), s.namespace, s.found, data, annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set.revision != revision || data != nil && set.Revision != revision {
+			t.Errorf("revision %d, of the set %d, expected %d", set.revision, set.Revision, revision)
+		}
+		annotations[v1alpha1.MemorySignatureAnnotation] = string(set.memory)
+		s.found = &corev1.ConfigMap{}
+		fill(s.found, data, set.signature, annotations)
+		s.wrote(s.namespace, set)
+		statement, is, err := s.memoryInPlace(t.Context(), s.namespace, s.found)
+		if err != nil || !is || statement.Revision != revision {
+			t.Errorf("the memory has %+v, %t, %v", statement, is, err)
+		}
+		if _, err := s.keys.trust(s.namespace, 0).Verify(memoryIn(s.found), set.memory); err == nil {
+			t.Error("a broker takes the memory for a set")
+		}
+	}
+	expect([]byte("a"), memory(""), first)
+	expect([]byte("a"), memory(""), first)
+	expect([]byte("a"), memory("b"), first+1) // the same set beside another memory
+	expect(nil, memory("ab"), first+2)
+	expect(nil, memory("ab"), first+2)
+	expect([]byte("a"), memory("b"), first+3)
+
+	s.begin()
+	s.recorded(s.namespace, first+10) // by an operator before this one
+	expect([]byte("a"), memory("b"), first+11)
 }

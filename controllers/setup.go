@@ -112,8 +112,14 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := distributor.Register(options.Metrics); err != nil {
 		return err
 	}
-	guard := newGuard(options.MinimumStrength)
-	if err := guard.register(options.Metrics); err != nil {
+	sealer := newSealer(mgr.GetClient(), options.Keys, distributor.Revision)
+	record := newRecord(mgr.GetClient(), mgr.GetAPIReader(), options.OperatorNamespace)
+	baselines := newBaselines(sealer, record, announcer.recorder)
+	guard := newGuard(options.MinimumStrength, baselines.read)
+	if err := errors.Join(guard.register(options.Metrics), options.Metrics.Register(baselines.missing)); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(record.run)); err != nil {
 		return err
 	}
 	definitions := newDefinitions(mgr.GetAPIReader(), announcer.recorder)
@@ -143,7 +149,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			guard:             guard,
 			definitions:       definitions,
 			restored:          restoration.err,
-			sealer:            newSealer(mgr.GetClient(), options.Keys, distributor.Revision),
+			baselines:         baselines,
+			sealer:            sealer,
 			weakened:          announcer.weakened,
 			again:             func(namespace string) { namespaces.Add(requestFor("", namespace)) },
 			operatorNamespace: options.OperatorNamespace,

@@ -97,6 +97,10 @@ const (
 	// was no room for those either.
 	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
 
+	// MemorySignatureAnnotation is the signature of the two annotations above together
+	// with the set beside them.
+	MemorySignatureAnnotation = "cryptobroker.io/profiles-history-signature"
+
 	// OldestProfilesAnnotation is JSON: by the name of a resource definition, when
 	// the oldest of its profiles was created that applies to the namespace.
 	OldestProfilesAnnotation = "cryptobroker.io/oldest-profiles"

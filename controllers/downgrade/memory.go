@@ -32,6 +32,9 @@ type memory struct {
 	// forgetful is true once not even the marks of all removed profiles found room.
 	// From then on a name that is neither served nor remembered may have been served.
 	forgetful bool
+	// lost is true once it was not known what the namespace had served, with the same
+	// consequence.
+	lost bool
 
 	rendered sync.Once
 	texts    map[string]string
@@ -71,6 +74,7 @@ type history struct {
 	// Forgotten are the marks of profiles, one pair behind the other.
 	Forgotten []byte `json:"forgotten,omitempty"`
 	Forgetful bool   `json:"forgetful,omitempty"`
+	Lost      bool   `json:"lost,omitempty"`
 }
 
 // readMemory reads the annotations of a ConfigMap. Beside an error the memory has
@@ -93,7 +97,7 @@ func readMemory(annotations map[string]string) (*memory, error) {
 	if err != nil {
 		return m, errors.Join(unreadable, fmt.Errorf("the annotation %s can't be read: %w", v1alpha1.ProfilesHistoryAnnotation, err))
 	}
-	m.weakened, m.forgetful = h.Weakened, h.Forgetful
+	m.weakened, m.forgetful, m.lost = h.Weakened, h.Forgetful, h.Lost
 	m.forgotten = make(map[nameMark]contentMark, len(h.Forgotten)/markSize)
 	for marks := range slices.Chunk(h.Forgotten, markSize) {
 		m.forgotten[nameMark(marks)] = contentMark(marks[len(nameMark{}):])
@@ -102,7 +106,7 @@ func readMemory(annotations map[string]string) (*memory, error) {
 }
 
 func (m *memory) isEmpty() bool {
-	return m == nil || len(m.removed)+len(m.forgotten)+len(m.weakened) == 0 && !m.forgetful
+	return m == nil || len(m.removed)+len(m.forgotten)+len(m.weakened) == 0 && !m.forgetful && !m.lost
 }
 
 // has reports whether a removed profile of this name is remembered, or its mark.
@@ -124,6 +128,8 @@ func (m *memory) doubt(new profile.Profile) string {
 		return ""
 	case forgotten:
 		return "a profile of this name was served before, and it is only remembered that this is another one, because too many were removed from this namespace"
+	case m.lost:
+		return "what this namespace served before is not known, because its ConfigMap " + v1alpha1.ProfilesConfigMap + " was changed, deleted or put back while no operator ran"
 	case m.forgetful:
 		return "a profile of this name may have been served before and is not remembered, because too many were removed from this namespace"
 	}
@@ -138,7 +144,7 @@ func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory 
 		maps.Copy(next.removed, m.removed)
 		maps.Copy(next.forgotten, m.forgotten)
 		maps.Copy(next.weakened, m.weakened)
-		next.forgetful = m.forgetful
+		next.forgetful, next.lost = m.forgetful, m.lost
 	}
 	for _, p := range back {
 		delete(next.removed, p.Name)
@@ -219,8 +225,8 @@ func (m *memory) write() map[string]string {
 	if len(m.removed) > 0 {
 		annotations[v1alpha1.RemovedProfilesAnnotation] = string(file(m.removed))
 	}
-	if len(m.weakened)+len(m.forgotten) > 0 || m.forgetful {
-		h := history{Weakened: m.weakened, Forgetful: m.forgetful}
+	if len(m.weakened)+len(m.forgotten) > 0 || m.forgetful || m.lost {
+		h := history{Weakened: m.weakened, Forgetful: m.forgetful, Lost: m.lost}
 		for _, mark := range m.marks() {
 			content := m.forgotten[mark]
 			h.Forgotten = append(append(h.Forgotten, mark[:]...), content[:]...)

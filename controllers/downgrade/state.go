@@ -60,6 +60,20 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 // IsEmpty reports whether there is nothing that has to be remembered beside the set.
 func (s State) IsEmpty() bool { return s.past.isEmpty() }
 
+// IsNew reports whether the namespace never had profiles.
+func (s State) IsNew() bool { return len(s.served) == 0 && s.IsEmpty() }
+
+// Lost is the State of a namespace of which no more than this is known. A name that is
+// neither served nor remembered may have been served.
+func (s State) Lost() State {
+	past := s.past.after(nil, nil, nil)
+	past.lost = true
+	return State{served: s.served, past: past}
+}
+
+// IsUnknown reports whether nothing is known of what the namespace serves.
+func (s State) IsUnknown() bool { return s.past != nil && s.past.lost && len(s.served) == 0 }
+
 // Annotations are those of a ConfigMap that holds this State. The same State has
 // always the same; there are both keys, with an empty value for nothing.
 func (s State) Annotations() map[string]string {
