@@ -20,8 +20,9 @@ type placed struct {
 	namespaces []string
 }
 
-// effect is what a request makes weaker.
-type effect struct{ withheld, allowed []placed }
+// effect is what a request makes weaker: what is withheld and not admitted, what is
+// allowed, and what is admitted and withheld by the operator.
+type effect struct{ withheld, allowed, kept []placed }
 
 // where names the namespaces of a change, the first of many.
 func (p placed) where() string {
@@ -29,6 +30,17 @@ func (p placed) where() string {
 		return fmt.Sprintf("of namespace %q and %d more", p.namespaces[0], more)
 	}
 	return fmt.Sprintf("of namespace %q", p.namespaces[0])
+}
+
+// was is what a change is weaker than.
+func (p placed) was() string {
+	switch {
+	case p.Unknown:
+		return "than what may have been served under this name before"
+	case !p.Served:
+		return "than what was served under this name before"
+	}
+	return "than what is served"
 }
 
 // refusal says what would become weaker and how that is allowed. subject is the
@@ -44,14 +56,7 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 			if c.Source != subject {
 				what = fmt.Sprintf("this puts %s into service as the profile %q %s, which is weaker", c.Source, c.Profile, c.where())
 			}
-			was := "than what is served"
-			switch {
-			case c.Unknown:
-				was = "than what may have been served under this name before"
-			case !c.Served:
-				was = "than what was served under this name before"
-			}
-			sentences = append(sentences, fmt.Sprintf("%s %s: %s", what, was, strings.Join(c.Sentences(), " ")))
+			sentences = append(sentences, fmt.Sprintf("%s %s: %s", what, c.was(), strings.Join(c.Sentences(), " ")))
 		}
 	}
 	if more := len(e.withheld) - maxChanges; more > 0 {
@@ -74,16 +79,24 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 	return strings.Join(sentences, " ")
 }
 
-// warnings say what becomes weaker, as was allowed.
+// warnings say what becomes weaker, as was allowed, and where the profile is admitted
+// and not served.
 func (e effect) warnings() []string {
 	var warnings []string
 	for i, c := range e.allowed {
 		if i == maxChanges {
-			return append(warnings, fmt.Sprintf("and %d more changes make profiles weaker, as was allowed", len(e.allowed)-i))
+			warnings = append(warnings, fmt.Sprintf("and %d more changes make profiles weaker, as was allowed", len(e.allowed)-i))
+			break
 		}
 		for _, sentence := range c.Sentences() {
 			warnings = append(warnings, fmt.Sprintf("the profile %q %s becomes weaker, as was allowed: %s", c.Profile, c.where(), sentence))
 		}
+	}
+	for i, c := range e.kept {
+		if i == maxChanges {
+			return append(warnings, fmt.Sprintf("and in %d more ways; the condition DowngradeWithheld says how to allow them", len(e.kept)-i))
+		}
+		warnings = append(warnings, fmt.Sprintf("the profile %q %s is withheld, since it is weaker %s: %s", c.Profile, c.where(), c.was(), strings.Join(c.Sentences(), " ")))
 	}
 	return warnings
 }

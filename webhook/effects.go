@@ -35,7 +35,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		return effect{}, err
 	}
 	found := map[string]*placed{}
-	var withheld, allowed []string
+	var withheld, allowed, kept []string
 	for i := range w.namespaces {
 		if err := ctx.Err(); err != nil {
 			return effect{}, fmt.Errorf("%d of %d namespaces compared: %w", i, len(w.namespaces), err)
@@ -59,15 +59,15 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		}
 		add(judged.withheld, &withheld)
 		add(judged.allowed, &allowed)
+		add(judged.kept, &kept)
 	}
-	var result effect
-	for _, digest := range withheld {
-		result.withheld = append(result.withheld, *found[digest])
+	all := func(digests []string) (changes []placed) {
+		for _, digest := range digests {
+			changes = append(changes, *found[digest])
+		}
+		return changes
 	}
-	for _, digest := range allowed {
-		result.allowed = append(result.allowed, *found[digest])
-	}
-	return result, nil
+	return effect{withheld: all(withheld), allowed: all(allowed), kept: all(kept)}, nil
 }
 
 // read lists what concerns the request: of a CryptoProfile its namespace, of a

@@ -13,6 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -41,7 +42,11 @@ type likeness struct {
 }
 
 // judged is what a request makes weaker in a namespace.
-type judged struct{ withheld, allowed []downgrade.Change }
+type judged struct {
+	withheld, allowed []downgrade.Change
+	// kept is withheld as well, and no reason to refuse the request.
+	kept []downgrade.Change
+}
 
 // rendered is what the names stand for in a namespace, before or after the request.
 type rendered struct {
@@ -122,11 +127,29 @@ func (w *world) compare(in likeness) (judged, error) {
 	for _, c := range j.Withheld {
 		same := func(p render.Part) bool { return p.Profile.Name == c.Profile }
 		b, a := slices.IndexFunc(in.before.parts, same), slices.IndexFunc(in.after.parts, same)
-		if b < 0 || !reflect.DeepEqual(in.before.parts[b], in.after.parts[a]) {
+		switch {
+		case b >= 0 && reflect.DeepEqual(in.before.parts[b], in.after.parts[a]):
+		case w.isOfCatalogue(c.Source) && !(b >= 0 && isOf(in.before.parts[b], c.Source) && caughtUp.Serves(in.before.parts[b].Profile)):
+			found.kept = append(found.kept, c)
+		default:
 			found.withheld = append(found.withheld, c)
 		}
 	}
 	return found, nil
+}
+
+// isOf reports whether a profile comes from this ClusterCryptoProfile.
+func isOf(part render.Part, source downgrade.Source) bool {
+	return part.Cluster && part.Object == source.Name
+}
+
+// isOfCatalogue reports whether a profile that gets weaker is the object of the
+// request, and one of the operator's catalogue. What a namespace serves from other
+// objects must not keep the catalogue from all others: it comes, and the operator
+// withholds it there.
+func (w *world) isOfCatalogue(source downgrade.Source) bool {
+	p, is := w.after.(*v1alpha1.ClusterCryptoProfile)
+	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
 }
 
 // effective is what the names stand for in a namespace, with the object in the place

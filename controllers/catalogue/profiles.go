@@ -86,3 +86,9 @@ func desired(name string, selector *metav1.LabelSelector) (*unstructured.Unstruc
 	}
 	return object, nil
 }
+
+// Has reports whether an object is a profile of the catalogue that the operator
+// keeps: it has the name and the label of one.
+func Has(object *v1alpha1.ClusterCryptoProfile) bool {
+	return object.Labels[v1alpha1.CatalogueLabel] == v1alpha1.CatalogueLabelValue && slices.Contains(Names(), object.Name)
+}

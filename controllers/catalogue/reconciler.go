@@ -83,7 +83,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			client:   mgr.GetClient(),
 			recorder: mgr.GetEventRecorder(v1alpha1.FieldManager),
 			options:  options,
-			told:     map[types.UID]string{},
+			told:     map[string]told{},
 		})
 }
 
@@ -104,8 +104,14 @@ type reconciler struct {
 	options  Options
 
 	mu sync.Mutex
-	// told is the last event on an object.
-	told map[types.UID]string
+	// told is the last event about an object, by name.
+	told map[string]told
+}
+
+// told is an event about an object, which may not be there yet.
+type told struct {
+	object types.UID
+	reason string
 }
 
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -115,7 +121,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if exists && err != nil {
 		return reconcile.Result{}, err
 	}
-	ours := found.Labels[v1alpha1.CatalogueLabel] == v1alpha1.CatalogueLabelValue
+	ours := Has(&found)
+	if !slices.Contains(r.options.Profiles, request.Name) || exists && !ours {
+		refused.DeleteLabelValues(request.Name)
+	}
 	switch {
 	case !slices.Contains(r.options.Profiles, request.Name):
 		if exists && ours {
@@ -155,7 +164,8 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 	switch {
 	case err == nil:
-		r.forget(object.GetUID())
+		r.forget(name)
+		refused.DeleteLabelValues(name)
 		if object.GetResourceVersion() != version {
 			log.FromContext(ctx).Info("applied a profile of the catalogue", "profile", name)
 		}
@@ -168,9 +178,9 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 		return reconcile.Result{RequeueAfter: validatorPause}, nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		log.FromContext(ctx).Error(err, "the API server refuses a profile of the catalogue", "profile", name)
-		if exists {
-			r.tell(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
-		}
+		refused.WithLabelValues(name).Set(1)
+		found.Name = name // also of one that is not there
+		r.tell(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
 		return reconcile.Result{RequeueAfter: refusedPause}, nil
 	default:
 		return reconcile.Result{}, fmt.Errorf("applying profile %q of the catalogue: %w", name, err)
@@ -185,10 +195,10 @@ func isNotServing(err error) bool {
 // tell makes an event on an object, unless it is the one that was made last.
 func (r *reconciler) tell(ctx context.Context, object *v1alpha1.ClusterCryptoProfile, kind, reason, note string) {
 	r.mu.Lock()
-	before := r.told[object.UID]
-	r.told[object.UID] = reason
+	before, now := r.told[object.Name], told{object.UID, reason}
+	r.told[object.Name] = now
 	r.mu.Unlock()
-	if before == reason {
+	if before == now {
 		return
 	}
 	log.FromContext(ctx).Info(note, "profile", object.Name, "reason", reason)
@@ -198,9 +208,9 @@ func (r *reconciler) tell(ctx context.Context, object *v1alpha1.ClusterCryptoPro
 	r.recorder.Eventf(object, nil, kind, reason, actionApply, "%s", note)
 }
 
-// forget makes the next event on an object news again.
-func (r *reconciler) forget(uid types.UID) {
+// forget makes the next event about an object news again.
+func (r *reconciler) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, uid)
+	delete(r.told, name)
 }

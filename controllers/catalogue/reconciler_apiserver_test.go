@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -50,7 +52,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	log.SetLogger(logr.Discard())
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return fail(err)
 		}
@@ -301,4 +303,56 @@ func TestWhatTheAPIServerRefusesIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectEvent(t, p, "CatalogueRefused", "pathLenConstraint is only allowed with ca: true")
+}
+
+func TestARefusalOfAProfileThatIsNotThereYetIsToldToo(t *testing.T) {
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "no-default"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"cryptobroker.io"}, APIVersions: []string{"*"}, Resources: []string{"clustercryptoprofiles"}},
+		}}}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "object.metadata.name != 'default'", Message: "this cluster has its own"}},
+	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "no-default"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: "no-default", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+	}}
+	trial := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	trial.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha-256"}
+	refused := func(ctx context.Context) bool {
+		return apierrors.IsInvalid(apiServer.Create(ctx, trial.DeepCopy(), client.DryRunAll))
+	}
+	for _, object := range []client.Object{policy, binding} {
+		if err := apiServer.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := apiServer.Delete(context.Background(), object); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "the policy is in force", func() error {
+		if !refused(t.Context()) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	start(t, catalogue.Options{Profiles: []string{"default", "ksa-moderate-2020"}})
+	expectEvent(t, trial, "CatalogueRefused", "this cluster has its own")
+	expect(t, "ksa-moderate-2020", isOurs)
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, family := range families {
+		if family.GetName() == "crypto_broker_operator_catalogue_refused" {
+			for _, metric := range family.Metric {
+				told = append(told, metric.Label[0].GetValue())
+			}
+		}
+	}
+	if len(told) != 1 || told[0] != "default" {
+		t.Errorf("the metric tells of %q", told)
+	}
 }

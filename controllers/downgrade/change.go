@@ -126,12 +126,18 @@ func Command(changes ...Change) string {
 	return fmt.Sprintf("kubectl annotate %s %s%s --overwrite %s", strings.ToLower(source.Kind), source.Name, where, Annotation(changes...))
 }
 
-// Annotation is the annotation that allows these changes, as key=value.
+// maxDigests is how many changes one command allows, in 7 KiB. Once they are allowed, the
+// next are told.
+const maxDigests = 100
+
+// Annotation is the annotation that allows these changes, as key=value; of many it
+// allows the first.
 func Annotation(changes ...Change) string {
 	var digests []string
 	for _, c := range changes {
 		digests = append(digests, c.Digest)
 	}
 	slices.Sort(digests)
-	return v1alpha1.AllowWeakerAnnotation + "=" + strings.Join(slices.Compact(digests), ",")
+	digests = slices.Compact(digests)
+	return v1alpha1.AllowWeakerAnnotation + "=" + strings.Join(digests[:min(len(digests), maxDigests)], ",")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -59,6 +60,12 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 
 // IsEmpty reports whether there is nothing that has to be remembered beside the set.
 func (s State) IsEmpty() bool { return s.past.isEmpty() }
+
+// Serves reports whether exactly this profile is served under its name.
+func (s State) Serves(p profile.Profile) bool {
+	served, is := s.served[p.Name]
+	return is && reflect.DeepEqual(served, p)
+}
 
 // IsNew reports whether the namespace never had profiles.
 func (s State) IsNew() bool { return len(s.served) == 0 && s.IsEmpty() }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalogue
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var refused = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "crypto_broker_operator_catalogue_refused",
+	Help: "1 for a profile of the catalogue that the API server refuses as the operator has it; others are not listed.",
+}, []string{"profile"})
+
+func init() {
+	metrics.Registry.MustRegister(refused)
+}
