@@ -53,8 +53,12 @@ func withheldMessage(changes []downgrade.Change) string {
 	if len(digests) == 1 {
 		return changes[0].Withheld()
 	}
-	return fmt.Sprintf("The profile %q is withheld in %d namespaces, where it is weaker than what was served, in %d ways. The first: %s To allow exactly these changes, somebody with the verb %q on it runs: %s",
-		changes[0].Profile, len(changes), len(digests), strings.Join(changes[0].Sentences(), " "), downgrade.Verb, downgrade.Command(changes...))
+	which := "exactly these changes"
+	if len(digests) > downgrade.MaxDigests {
+		which = fmt.Sprintf("exactly the first %d of these changes, after which the next are told", downgrade.MaxDigests)
+	}
+	return fmt.Sprintf("The profile %q is withheld in %d namespaces, where it is weaker than what was served, in %d ways. The first: %s To allow %s, somebody with the verb %q on it runs: %s",
+		changes[0].Profile, len(changes), len(digests), strings.Join(changes[0].Sentences(), " "), which, downgrade.Verb, downgrade.Command(changes...))
 }
 
 // tellWithheld announces on a profile that something of it is withheld, where the

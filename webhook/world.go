@@ -127,9 +127,10 @@ func (w *world) compare(in likeness) (judged, error) {
 	for _, c := range j.Withheld {
 		same := func(p render.Part) bool { return p.Profile.Name == c.Profile }
 		b, a := slices.IndexFunc(in.before.parts, same), slices.IndexFunc(in.after.parts, same)
+		its := b >= 0 && isOf(in.before.parts[b], c.Source) && caughtUp.Serves(in.before.parts[b].Profile)
 		switch {
 		case b >= 0 && reflect.DeepEqual(in.before.parts[b], in.after.parts[a]):
-		case w.isOfCatalogue(c.Source) && !(b >= 0 && isOf(in.before.parts[b], c.Source) && caughtUp.Serves(in.before.parts[b].Profile)):
+		case w.isOfCatalogue(c.Source) && !its: // the namespace serves something of another object
 			found.kept = append(found.kept, c)
 		default:
 			found.withheld = append(found.withheld, c)

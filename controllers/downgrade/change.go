@@ -126,9 +126,9 @@ func Command(changes ...Change) string {
 	return fmt.Sprintf("kubectl annotate %s %s%s --overwrite %s", strings.ToLower(source.Kind), source.Name, where, Annotation(changes...))
 }
 
-// maxDigests is how many changes one command allows, in 7 KiB. Once they are allowed, the
+// MaxDigests is how many changes one command allows, in 7 KiB. Once they are allowed, the
 // next are told.
-const maxDigests = 100
+const MaxDigests = 100
 
 // Annotation is the annotation that allows these changes, as key=value; of many it
 // allows the first.
@@ -139,5 +139,5 @@ func Annotation(changes ...Change) string {
 	}
 	slices.Sort(digests)
 	digests = slices.Compact(digests)
-	return v1alpha1.AllowWeakerAnnotation + "=" + strings.Join(digests[:min(len(digests), maxDigests)], ",")
+	return v1alpha1.AllowWeakerAnnotation + "=" + strings.Join(digests[:min(len(digests), MaxDigests)], ",")
 }
