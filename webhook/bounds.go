@@ -35,10 +35,12 @@ const (
 	podShares     = 160 << 20
 	profileShares = 64 << 20
 
-	// minWork is what a request counts for at least, so that a namespace has at
-	// most ten pods and four profiles in work at a time, and an address twice as
-	// many: what they need of the processors is bounded too.
-	minWork = 4 << 20
+	// leastPod and leastProfile are what a request counts for at least, so that a
+	// namespace has at most ten pods and two profiles in work at a time, and an
+	// address twice as many: what they need of the processors is bounded too. To
+	// judge a profile takes a processor for milliseconds; a pod may wait for a read.
+	leastPod     = 4 << 20
+	leastProfile = 8 << 20
 
 	// maxWait is how long a request waits for its turn. The API server gives
 	// up after five seconds.
@@ -62,7 +64,9 @@ type bounded struct {
 	bodies *shares.Shares
 	// work is divided among addresses, and what an address has among namespaces.
 	work *shares.Shares
-	wait time.Duration
+	// least is what a request counts for at least, of work.
+	least int64
+	wait  time.Duration
 }
 
 // ServeHTTP answers 411 or 413 to a body that is of no known length or too large,
@@ -87,7 +91,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	worker := shares.Holder{Client: client.Client, Part: size.namespace}
-	cost := min(size.memory(), b.work.Most(worker))
+	cost := min(max(size.memory(), b.least), b.work.Most(worker))
 	waiting, cancel := context.WithTimeout(r.Context(), b.wait)
 	defer cancel()
 	if err := b.work.Acquire(waiting, worker, cost); err != nil {

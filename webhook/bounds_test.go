@@ -25,7 +25,7 @@ import (
 // for work.
 func serving(t *testing.T, room int64, next http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewServer(&bounded{next: next, bodies: shares.New(bodyShares), work: shares.New(room), wait: 50 * time.Millisecond})
+	server := httptest.NewServer(&bounded{next: next, bodies: shares.New(bodyShares), work: shares.New(room), least: leastPod, wait: 50 * time.Millisecond})
 	t.Cleanup(server.Close)
 	return server
 }
@@ -116,7 +116,7 @@ func reviewIn(namespace string) io.Reader {
 // One namespace has a quarter of the room, so that others find some.
 func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
-	server := serving(t, 8*minWork, func(http.ResponseWriter, *http.Request) {
+	server := serving(t, 8*leastPod, func(http.ResponseWriter, *http.Request) {
 		arrived <- struct{}{}
 		<-release
 	})
@@ -142,7 +142,7 @@ func TestARequestForWhichThereIsNoRoomIsToldToComeAgain(t *testing.T) {
 // A client may say that much comes. It has room for what came.
 func TestABodyTakesWhatHasCome(t *testing.T) {
 	bodies := shares.New(bodyShares)
-	server := httptest.NewServer(&bounded{next: http.HandlerFunc(echo), bodies: bodies, work: shares.New(podShares), wait: maxWait})
+	server := httptest.NewServer(&bounded{next: http.HandlerFunc(echo), bodies: bodies, work: shares.New(podShares), least: leastPod, wait: maxWait})
 	t.Cleanup(server.Close)
 	for range 100 {
 		announce(t, server.Listener.Addr().String(), maxBodySize, "{")

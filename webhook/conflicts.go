@@ -5,15 +5,16 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -21,43 +22,77 @@ import (
 // for each.
 const maxConflicts = 5
 
-// conflicts finds profiles that are valid and will not count.
+// conflicts finds profiles that are valid and will not count. What it reads grows
+// with the profiles of the same name, and not with what else there is.
 type conflicts struct {
+	// reader reads from a cache with the index profileNameIndex.
 	reader client.Reader
 }
 
-// ofNamespaced asks the renderer what it would make of the namespace with the
-// object in it.
-func (c *conflicts) ofNamespaced(ctx context.Context, object *v1alpha1.CryptoProfile) ([]string, error) {
+// ofNamespaced asks the renderer whose the name of the object is in its namespace,
+// and whether there is room. before is what the object was, nil for a new one.
+func (c *conflicts) ofNamespaced(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	namespace := &corev1.Namespace{}
 	if err := c.reader.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); err != nil {
 		return nil, fmt.Errorf("read the namespace %q: %w", object.Namespace, err)
 	}
-	var namespaced v1alpha1.CryptoProfileList
-	if err := c.reader.List(ctx, &namespaced, client.InNamespace(object.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the CryptoProfiles of namespace %q: %w", object.Namespace, err)
-	}
-	var cluster v1alpha1.ClusterCryptoProfileList
-	if err := c.reader.List(ctx, &cluster); err != nil {
-		return nil, fmt.Errorf("list the ClusterCryptoProfiles: %w", err)
+	namespaced, cluster, err := c.named(ctx, profileName(object)[0], object.Namespace)
+	if err != nil {
+		return nil, err
 	}
 	objects := []v1alpha1.CryptoProfile{*asCreated(object.DeepCopy())}
-	for _, other := range namespaced.Items {
+	for _, other := range namespaced {
 		if other.Name != object.Name {
 			objects = append(objects, other)
 		}
 	}
-	verdicts := render.Effective(objects, cluster.Items, namespace).Namespaced
-	var found []string
-	if verdict := verdicts[object.Name]; !verdict.Accepted {
-		found = append(found, "the profile is valid and will not be served: "+verdict.Message)
+	if verdict := render.Effective(objects, cluster, namespace).Namespaced[object.Name]; !verdict.Accepted {
+		return []string{"the profile is valid and will not be served: " + verdict.Message}, nil
 	}
-	for _, other := range slices.Sorted(maps.Keys(verdicts)) {
-		if other != object.Name && verdicts[other].Reason == v1alpha1.ReasonTooLarge {
-			found = append(found, fmt.Sprintf("there is no room for CryptoProfile %q, which will not be served: %s", other, verdicts[other].Message))
+	return c.room(ctx, before, object)
+}
+
+// named lists the profiles of one name, those of a namespace or of all. They are the
+// cache's own.
+func (c *conflicts) named(ctx context.Context, name, namespace string) ([]v1alpha1.CryptoProfile, []v1alpha1.ClusterCryptoProfile, error) {
+	var namespaced v1alpha1.CryptoProfileList
+	var cluster v1alpha1.ClusterCryptoProfileList
+	same := client.MatchingFields{profileNameIndex: name}
+	if err := c.reader.List(ctx, &namespaced, same, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list the CryptoProfiles with the profile name %q: %w", name, err)
+	}
+	if err := c.reader.List(ctx, &cluster, same, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("list the ClusterCryptoProfiles with the profile name %q: %w", name, err)
+	}
+	return namespaced.Items, cluster.Items, nil
+}
+
+// room compares the size of what the namespace serves, and of the change, with that
+// of a set. Which profiles are left out, the condition Accepted tells: to find that
+// out takes all of them.
+func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
+	set := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: object.Namespace, Name: v1alpha1.ProfilesConfigMap}
+	if err := c.reader.Get(ctx, key, set); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the ConfigMap %s: %w", key, err)
+	}
+	size, err := render.Size(object.Name, &object.Spec)
+	if err != nil {
+		return nil, err
+	}
+	size += len(set.Data[profile.FileName])
+	if before != nil && meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionAccepted) {
+		old, err := render.Size(before.Name, &before.Spec)
+		if err != nil {
+			return nil, err
 		}
+		size -= old
 	}
-	return first(found), nil
+	if size <= render.MaxSetSize {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("the profile is valid and may not be served: with it the profiles of the namespace take %d bytes, and a set has at most %d; "+
+		"ClusterCryptoProfiles and older CryptoProfiles count first, and the condition Accepted tells which are left out", size, render.MaxSetSize)}, nil
 }
 
 // first leaves of many sentences the first, and says how many there are more.
@@ -70,21 +105,21 @@ func first(found []string) []string {
 
 // ofCluster compares names only. To render every namespace that the object
 // selects would take longer than a request may.
-func (c *conflicts) ofCluster(ctx context.Context, object *v1alpha1.ClusterCryptoProfile) ([]string, error) {
+func (c *conflicts) ofCluster(ctx context.Context, _, object *v1alpha1.ClusterCryptoProfile) ([]string, error) {
+	object = asCreated(object.DeepCopy())
+	name := profileName(object)[0]
+	namespaced, cluster, err := c.named(ctx, name, metav1.NamespaceAll)
+	if err != nil {
+		return nil, err
+	}
+	cluster = slices.DeleteFunc(slices.Clone(cluster), func(other v1alpha1.ClusterCryptoProfile) bool { return other.Name == object.Name })
+	if len(namespaced)+len(cluster) == 0 {
+		return nil, nil
+	}
 	var namespaces corev1.NamespaceList
-	if err := c.reader.List(ctx, &namespaces); err != nil {
+	if err := c.reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the namespaces: %w", err)
 	}
-	var namespaced v1alpha1.CryptoProfileList
-	if err := c.reader.List(ctx, &namespaced); err != nil {
-		return nil, fmt.Errorf("list the CryptoProfiles: %w", err)
-	}
-	var cluster v1alpha1.ClusterCryptoProfileList
-	if err := c.reader.List(ctx, &cluster); err != nil {
-		return nil, fmt.Errorf("list the ClusterCryptoProfiles: %w", err)
-	}
-	object = asCreated(object.DeepCopy())
-	name := render.Name(object.Name, &object.Spec.ProfileSpec)
 	selected := map[string]*corev1.Namespace{}
 	for i := range namespaces.Items {
 		if namespace := &namespaces.Items[i]; render.Selects(&object.Spec, namespace.Labels) {
@@ -93,11 +128,8 @@ func (c *conflicts) ofCluster(ctx context.Context, object *v1alpha1.ClusterCrypt
 	}
 
 	var found []string
-	for i := range cluster.Items {
-		other := &cluster.Items[i]
-		if other.Name == object.Name || render.Name(other.Name, &other.Spec.ProfileSpec) != name {
-			continue
-		}
+	for i := range cluster {
+		other := &cluster[i]
 		shared := 0
 		for _, namespace := range selected {
 			if render.Selects(&other.Spec, namespace.Labels) {
@@ -112,9 +144,8 @@ func (c *conflicts) ofCluster(ctx context.Context, object *v1alpha1.ClusterCrypt
 			found = append(found, fmt.Sprintf("the profile name %q belongs to ClusterCryptoProfile %q, which is older, in %d namespaces that both select; there this profile will not be served", name, other.Name, shared))
 		}
 	}
-	for i := range namespaced.Items {
-		other := &namespaced.Items[i]
-		if selected[other.Namespace] != nil && render.Name(other.Name, &other.Spec) == name {
+	for i := range namespaced {
+		if other := &namespaced[i]; selected[other.Namespace] != nil {
 			found = append(found, fmt.Sprintf("CryptoProfile %q of namespace %q has the profile name %q too and will not be served: a ClusterCryptoProfile counts before it", other.Name, other.Namespace, name))
 		}
 	}

@@ -88,7 +88,7 @@ func callers(count int) *v1alpha1.Callers {
 }
 
 // shopWith is a namespace that serves so many profiles, each with so many callers.
-func shopWith(t *testing.T, profiles, callersOfEach int) *storedProfiles {
+func shopWith(t testing.TB, profiles, callersOfEach int) *storedProfiles {
 	t.Helper()
 	m := &storedProfiles{namespaces: []corev1.Namespace{*namespace("shop", nil)}, sets: []corev1.ConfigMap{*profilesIn("shop")}}
 	for i := range profiles {

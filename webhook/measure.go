@@ -33,7 +33,7 @@ type measured struct {
 
 // memory estimates the bytes that the request takes while it is decided on.
 func (m measured) memory() int64 {
-	return max(int64(m.bytes)*perByte+int64(m.values)*perValue, minWork)
+	return int64(m.bytes)*perByte + int64(m.values)*perValue
 }
 
 // clusterScope is the namespace of what has none. No namespace has this name.

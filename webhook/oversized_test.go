@@ -138,7 +138,7 @@ func TestAPodCostsInProportionToItsSize(t *testing.T) {
 				return Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
 			})
 			t.Logf("%d bytes sent, %d allocated", size, allocated)
-			if most := 40*size + 1<<20; allocated > most {
+			if most := 80*size + 1<<20; allocated > most {
 				t.Errorf("%d bytes were allocated for %d bytes that were sent, expected at most %d", allocated, size, most)
 			}
 			if took := time.Since(begin); took > 4*time.Second {

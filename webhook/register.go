@@ -87,15 +87,17 @@ func Register(mgr manager.Manager, options Options) error {
 		path    string
 		handler admission.Handler
 		work    *shares.Shares
+		least   int64
 	}{
-		{PodPath, injector, podWork},
-		{CryptoProfilePath, counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)), profileWork},
-		{ClusterCryptoProfilePath, counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)), profileWork},
+		{PodPath, injector, podWork, leastPod},
+		{CryptoProfilePath, counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)), profileWork, leastProfile},
+		{ClusterCryptoProfilePath, counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)), profileWork, leastProfile},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
 			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},
 			bodies: bodies,
 			work:   served.work,
+			least:  served.least,
 			wait:   maxWait,
 		}))
 	}

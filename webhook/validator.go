@@ -40,8 +40,8 @@ type profileValidator[T client.Object] struct {
 	// succeed.
 	useless func(T) []string
 	// conflicts returns a sentence for each way in which the object or another
-	// will not count.
-	conflicts func(context.Context, T) ([]string, error)
+	// will not count. It gets the object before and after; a new one was nil.
+	conflicts func(ctx context.Context, before, after T) ([]string, error)
 	// status is that of the object.
 	status func(T) *v1alpha1.ProfileStatus
 }
@@ -88,12 +88,17 @@ var (
 
 // ValidateCreate implements admission.Validator.
 func (v *profileValidator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
+	var none T
+	return v.judge(ctx, none, object)
+}
+
+func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admission.Warnings, error) {
 	if problems := v.validate(object); len(problems) > 0 {
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), firstProblems(problems))
 	}
 	warnings := v.useless(object)
-	conflicts, err := v.conflicts(ctx, object)
+	conflicts, err := v.conflicts(ctx, before, object)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Conflicts with other profiles could not be looked for")
 		return append(warnings, "whether the profile conflicts with another could not be found out; its condition Accepted will tell"), nil
@@ -116,7 +121,7 @@ func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after 
 	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
 		return nil, nil
 	}
-	return v.ValidateCreate(ctx, after)
+	return v.judge(ctx, before, after)
 }
 
 // ValidateDelete implements admission.Validator. What is to go may go, with a

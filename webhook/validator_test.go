@@ -277,23 +277,36 @@ audit: {level: all, required: true}
 	}
 }
 
-func TestAProfileThatTakesTheRoomOfAnotherIsAdmittedWithAWarning(t *testing.T) {
-	large := func(p *v1alpha1.CryptoProfile) {
-		p.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", render.MaxSetSize*2/3) + `"`)}}}
+func TestAProfileForWhichThereMayBeNoRoomIsAdmittedWithAWarning(t *testing.T) {
+	sized := func(size int) func(*v1alpha1.CryptoProfile) {
+		return func(p *v1alpha1.CryptoProfile) {
+			p.Spec.KMS = &v1alpha1.KMS{Client: "test", Config: map[string]apiextensionsv1.JSON{"text": {Raw: []byte(`"` + strings.Repeat("x", size) + `"`)}}}
+		}
 	}
-	younger := func(p *v1alpha1.CryptoProfile) { p.CreationTimestamp = metav1.Time{} }
-	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil), profileNamed("b", large)))
+	accepted := func(p *v1alpha1.CryptoProfile) {
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	}
+	const large = render.MaxSetSize * 2 / 3
+	stored, other := profileNamed("b", sized(large), accepted), profileNamed("a", sized(render.MaxSetSize/8))
+	set := setIn("shop", string(render.Effective([]v1alpha1.CryptoProfile{*other, *stored}, nil, namespace("shop", nil)).Data))
+	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil), other, stored, set))
+	const warning = "the profile is valid and may not be served: with it the profiles of the namespace take 1"
 	for sentence, test := range map[string]struct {
-		object *v1alpha1.CryptoProfile
-		begins string
+		before, after *v1alpha1.CryptoProfile
+		begins        string
 	}{
-		"for which there is no room": {profileNamed("c", large, younger), "the profile is valid and will not be served: The 2 profiles of the namespace take"},
-		"that takes it from another": {profileNamed("a", large), `there is no room for CryptoProfile "b", which will not be served: The 2 profiles of the namespace take`},
+		"a new one that is too large":    {after: profileNamed("c", sized(large)), begins: warning},
+		"a new one that is small enough": {after: profileNamed("c", sized(render.MaxSetSize/8))},
+		"one that is served and grows":   {before: stored, after: profileNamed("b", sized(large+1000))},
+		"one that grows too much":        {before: stored, after: profileNamed("b", sized(large+render.MaxSetSize/4)), begins: warning},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			response := namespaced.Handle(t.Context(), change(t, nil, test.object))
-			if !response.Allowed || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], test.begins) {
-				t.Errorf("answered %v with the warnings %q, expected allowed with %q", response.Result, response.Warnings, test.begins)
+			response := namespaced.Handle(t.Context(), change(t, objectOr(test.before, test.before != nil), test.after))
+			if !response.Allowed || (len(response.Warnings) == 1) != (test.begins != "") || len(response.Warnings) > 1 {
+				t.Fatalf("answered %v with the warnings %.300q, expected allowed with %q", response.Result, response.Warnings, test.begins)
+			}
+			if test.begins != "" && !strings.HasPrefix(response.Warnings[0], test.begins) {
+				t.Errorf("warned %q, expected %q", response.Warnings, test.begins)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func fitting(candidates []candidate, size int, result *Result) ([]candidate, err
 	needed := map[string]int{} // by name of the CryptoProfile
 	var own []candidate
 	for _, c := range candidates {
-		alone, err := sizeAlone(c)
+		alone, err := Size(c.object, c.spec)
 		if err != nil {
 			return nil, err
 		}
@@ -54,9 +54,10 @@ func fitting(candidates []candidate, size int, result *Result) ([]candidate, err
 	return slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return !c.cluster && without[c.object] }), nil
 }
 
-// sizeAlone is the most bytes that a profile takes in a file.
-func sizeAlone(c candidate) (int, error) {
-	p, err := Document(c.object, c.spec)
+// Size is the most bytes that a profile takes in a profile file. objectName is the
+// resource's metadata.name.
+func Size(objectName string, spec *v1alpha1.ProfileSpec) (int, error) {
+	p, err := Document(objectName, spec)
 	if err != nil {
 		return 0, err
 	}
