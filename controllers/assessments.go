@@ -12,14 +12,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// keptAssessments is how many assessments are remembered before all are dropped.
+// keptAssessments is how many assessments are remembered, and half of it at least
+// of those that were asked for last.
 const keptAssessments = 8192
 
 // assessments remembers what profiles are worth: a status is made often, and a
 // profile changes seldom. It is safe for concurrent use.
 type assessments struct {
-	mu   sync.Mutex
-	kept map[types.UID]assessed
+	mu sync.Mutex
+	// recent are those that were asked for since it was full last, and former those
+	// before that.
+	recent, former map[types.UID]assessed
 }
 
 type assessed struct {
@@ -27,20 +30,34 @@ type assessed struct {
 	worth      render.Assessment
 }
 
-func newAssessments() *assessments { return &assessments{kept: map[types.UID]assessed{}} }
+func newAssessments() *assessments { return &assessments{recent: map[types.UID]assessed{}} }
 
 // of is render.Assess of an object that the API server has. The result is shared
-// and must not be changed.
+// and must not be changed. Nobody waits while another profile is assessed.
 func (a *assessments) of(object client.Object, spec *v1alpha1.ProfileSpec) render.Assessment {
+	known, ok := a.find(object.GetUID())
+	if !ok || known.generation != object.GetGeneration() {
+		known = assessed{object.GetGeneration(), render.Assess(object.GetName(), spec)}
+	}
+	a.keep(object.GetUID(), known)
+	return known.worth
+}
+
+func (a *assessments) find(uid types.UID) (assessed, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if known, ok := a.kept[object.GetUID()]; ok && known.generation == object.GetGeneration() {
-		return known.worth
+	if known, ok := a.recent[uid]; ok {
+		return known, true
 	}
-	if len(a.kept) >= keptAssessments {
-		clear(a.kept)
+	known, ok := a.former[uid]
+	return known, ok
+}
+
+func (a *assessments) keep(uid types.UID, known assessed) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, is := a.recent[uid]; !is && len(a.recent) >= keptAssessments/2 {
+		a.recent, a.former = map[types.UID]assessed{}, a.recent
 	}
-	worth := render.Assess(object.GetName(), spec)
-	a.kept[object.GetUID()] = assessed{object.GetGeneration(), worth}
-	return worth
+	a.recent[uid] = known
 }

@@ -19,8 +19,13 @@ import (
 const (
 	// MaxTries is how often an annotation is written for one set.
 	MaxTries = 4
-	// RetryAfter is how long a broker may be behind after a try.
+	// RetryAfter is how long a broker may be behind after a try, with an API server
+	// that writes at once.
 	RetryAfter = 1500 * time.Millisecond
+	// slowness is by how much more than a write takes a kubelet may be later: it
+	// waits for the API server several times.
+	slowness     = 4
+	mostSlowness = 30 * time.Second
 
 	firstQuestion = 150 * time.Millisecond // after a try
 	nextQuestion  = 150 * time.Millisecond // while behind
@@ -76,12 +81,18 @@ type broker struct {
 	// outdated is whether it is another broker than a new pod would get.
 	outdated bool
 
-	tries    int       // annotations written for the target
-	tried    time.Time // when the last of them was written
-	value    string    // the annotation written last, for whichever target
-	writing  bool      // an annotation is being written just now
-	wasLate  bool      // it said that it serves another set than the target
-	wokenFor string    // digest for which a broker that can't be asked was woken
+	tries int       // annotations written for the target
+	tried time.Time // when the last of them was written
+	// took is how long the API server took to write it. It is as slow for kubelets,
+	// which read the pod and the set from it.
+	took    time.Duration
+	value   string // the annotation written last, for whichever target
+	writing bool   // an annotation is being written just now
+	// unsure is the annotation that was being written when an error came, and may be
+	// written all the same; unsureFor is the target's digest.
+	unsure, unsureFor string
+	wasLate           bool   // it said that it serves another set than the target
+	wokenFor          string // digest for which a broker that can't be asked was woken
 	// detour is whether it was sent another set since it said that it serves the
 	// target, and has no revision by which to tell what it said before from that.
 	detour bool
@@ -107,7 +118,7 @@ const (
 )
 
 // see takes in what the cache knows of the pod.
-func (b *broker) see(p pod) {
+func (b *broker) see(p pod, now time.Time) {
 	if b.pod.uid != p.uid {
 		*b = broker{hurry: b.hurry, target: b.target}
 	}
@@ -115,6 +126,9 @@ func (b *broker) see(p pod) {
 		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
 	}
 	b.pod = p
+	if b.unsure != "" && b.unsure == p.annotation {
+		b.wrote(b.unsureFor, b.unsure, 0, now)
+	}
 }
 
 // aim makes the broker's target this one. The same set written again means that
@@ -166,7 +180,7 @@ func (b *broker) next(now time.Time) (action, time.Duration) {
 	switch {
 	case annotate && b.tries == 0:
 		return annote, 0
-	case annotate && b.answered.Sub(b.tried) >= RetryAfter:
+	case annotate && b.answered.Sub(b.tried) >= b.retryAfter():
 		return annote, 0
 	case b.failures > 0:
 		return at(ask, b.asked.Add(b.pause), now)
@@ -190,7 +204,7 @@ func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Du
 	if b.tries == 0 && b.target.Written.After(b.pod.running) {
 		return annote, 0
 	}
-	return at(annote, latest(b.pod.running, b.tried).Add(RetryAfter), now)
+	return at(annote, latest(b.pod.running, b.tried).Add(b.retryAfter()), now)
 }
 
 // serves is true when it said that it serves the target. One that takes signed sets
@@ -225,7 +239,13 @@ func (b *broker) exhausted() bool {
 	if !b.hurry {
 		return b.answered.Sub(b.target.Written) >= patientUntil
 	}
-	return b.tries >= MaxTries && b.answered.Sub(b.tried) >= RetryAfter
+	return b.tries >= MaxTries && b.answered.Sub(b.tried) >= b.retryAfter()
+}
+
+// retryAfter is how long the broker may be behind after its last try: RetryAfter,
+// and longer where the API server is slow.
+func (b *broker) retryAfter() time.Duration {
+	return RetryAfter + min(slowness*b.took, mostSlowness)
 }
 
 // hasAnnotation is true when the pod was annotated for the target already, by
@@ -251,8 +271,9 @@ func (b *broker) nextValue() string {
 	}
 }
 
-// wrote takes in that the annotation was written for a target.
-func (b *broker) wrote(digest, value string, now time.Time) {
+// wrote takes in that the annotation was written for a target, and how long it took.
+func (b *broker) wrote(digest, value string, took time.Duration, now time.Time) {
+	b.unsure, b.unsureFor, b.took = "", "", took
 	b.value = value
 	b.wokenFor = digest
 	if b.target.Digest == digest {

@@ -25,6 +25,8 @@ type simulation struct {
 	// annotated are the values written, asked is when it was asked.
 	annotated []string
 	asked     []time.Duration
+	// took is how long the API server takes to write an annotation.
+	took time.Duration
 }
 
 func simulate(answers func(time.Time) (confirm.Answer, error)) *simulation {
@@ -35,7 +37,7 @@ func simulate(answers func(time.Time) (confirm.Answer, error)) *simulation {
 		running:  epoch.Add(-time.Hour),
 		started:  true,
 		instance: "first",
-	})
+	}, s.now)
 	return s
 }
 
@@ -48,7 +50,8 @@ func (s *simulation) run(d time.Duration) {
 		case annote:
 			value := s.nextValue()
 			s.annotated = append(s.annotated, value)
-			s.wrote(s.target.Digest, value, s.now)
+			s.now = s.now.Add(s.took)
+			s.wrote(s.target.Digest, value, s.took, s.now)
 			continue
 		case ask:
 			s.asked = append(s.asked, s.now.Sub(epoch))
@@ -185,7 +188,7 @@ func TestEachTryHasAnotherValueAndTheLastIsTheFourth(t *testing.T) {
 
 func TestASetThatComesBackGetsAValueThatThePodDoesNotHave(t *testing.T) {
 	s := simulate(serves("other"))
-	s.see(pod{uid: "1", address: s.pod.address, running: s.pod.running, started: true, instance: "first", annotation: "new.1"})
+	s.see(pod{uid: "1", address: s.pod.address, running: s.pod.running, started: true, instance: "first", annotation: "new.1"}, s.now)
 	s.aim(Target{Digest: "new"})
 	s.run(time.Second)
 	expect(t, s, hurried, "new.2")
@@ -259,7 +262,7 @@ func TestARestartedBrokerIsAskedAgain(t *testing.T) {
 	s.run(time.Second)
 	restarted := s.pod
 	restarted.instance, restarted.running = "second", s.now
-	s.see(restarted)
+	s.see(restarted, s.now)
 	expect(t, s, checking)
 	s.run(time.Millisecond)
 	expect(t, s, updated)
@@ -274,7 +277,7 @@ func TestAnotherPodOfTheSameNameIsAnotherBroker(t *testing.T) {
 	s.run(20 * time.Second)
 	successor := s.pod
 	successor.uid = "2"
-	s.see(successor)
+	s.see(successor, s.now)
 	if s.tries != 0 || s.value != "" || s.target.Digest != "new" || !s.hurry {
 		t.Errorf("found %+v", s.broker)
 	}
@@ -305,7 +308,7 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			s := simulate(silent)
-			s.see(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"})
+			s.see(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"}, s.now)
 			s.aim(Target{Digest: "new", Written: epoch.Add(test.written)})
 			s.run(test.after)
 			expect(t, s, test.class, test.annotated...)
@@ -347,5 +350,35 @@ func TestPausesGrowToAMinute(t *testing.T) {
 		if pause < unansweredFirst/2 || pause > unansweredMost*5/4 {
 			t.Errorf("after %d failures the pause is %s", failures+1, pause)
 		}
+	}
+}
+
+func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
+	for took, arrives := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 700 * time.Millisecond,
+		time.Second:           4 * time.Second, // the kubelet asks the same API server
+		3 * time.Second:       12 * time.Second,
+	} {
+		s := simulate(becomes("old", "new", arrives))
+		s.took = took
+		s.heard(confirm.Answer{Digest: "old", Reason: string(profile.Loaded)}, s.now)
+		s.aim(Target{Digest: "new", Written: s.now})
+		s.run(time.Minute)
+		if want := []string{"new.1"}; !slices.Equal(s.annotated, want) {
+			t.Errorf("with an API server that takes %s, found the annotations %q, expected %q", took, s.annotated, want)
+		}
+	}
+}
+
+func TestAnAnnotationThatArrivedBesideAnErrorIsNotWrittenAgain(t *testing.T) {
+	s := simulate(serves("old"))
+	s.heard(confirm.Answer{Digest: "old", Reason: string(profile.Loaded)}, s.now)
+	s.aim(Target{Digest: "new", Written: s.now})
+	s.unsure, s.unsureFor = s.nextValue(), s.target.Digest // the answer of the API server was lost
+	seen := s.pod
+	seen.annotation = s.unsure
+	s.see(seen, s.now)
+	if what, _ := s.next(s.now); what == annote || s.tries != 1 {
+		t.Errorf("what is next is %v after %d tries, expected to wait after one", what, s.tries)
 	}
 }

@@ -195,7 +195,7 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 		d.options.Changed(name.Namespace)
 	}
 	b.aim(ns.target)
-	b.see(seen)
+	b.see(seen, time.Now())
 	b.outdated = d.options.Outdated != nil && d.options.Outdated(&object)
 	return b, nil
 }

@@ -38,12 +38,17 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	digest, value, uid, try := b.target.Digest, b.nextValue(), b.pod.uid, b.tries+1
 	d.mu.Unlock()
 
+	begin := time.Now()
 	err = annotate(ctx, d.client, request.NamespacedName, uid, value)
 
 	d.mu.Lock()
 	b.writing = false
-	if err == nil && b.pod.uid == uid {
-		b.wrote(digest, value, time.Now())
+	switch now := time.Now(); {
+	case b.pod.uid != uid:
+	case err == nil:
+		b.wrote(digest, value, now.Sub(begin), now)
+	default:
+		b.unsure, b.unsureFor = value, digest
 	}
 	priority := b.priority()
 	d.mu.Unlock()
