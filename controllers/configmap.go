@@ -85,8 +85,9 @@ func isAsDesired(found *corev1.ConfigMap, data, signature []byte, annotations ma
 }
 
 // write makes the ConfigMap of a namespace hold this set; found is what read
-// returned. It overwrites without asking what else happened in between: nobody
-// but the operator decides what is in there.
+// returned. Where something else was written in between, by a leader that had yet to
+// hear that it is none, or by an administrator, that is an error, and the set is
+// decided again.
 func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
@@ -118,7 +119,6 @@ func (c *configMaps) write(ctx context.Context, namespace string, found *corev1.
 
 func (c *configMaps) update(ctx context.Context, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
 	desired := found.DeepCopy()
-	desired.ResourceVersion = ""
 	fill(desired, data, signature, annotations)
 	return c.wrote(desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
