@@ -61,6 +61,7 @@ type Options struct {
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
+		NewInformer:      distribute.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:       {Transform: distribute.StripPod},
 			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},

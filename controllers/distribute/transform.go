@@ -16,15 +16,20 @@ import (
 const annotationPrefix = "cryptobroker.io/"
 
 // StripPod is the transform of the pod cache: it keeps of a pod what the
-// reconcilers read. Of a pod without a broker that is who it is, whose it is, and
-// whether it should have one; of one with a broker also where it runs, the
-// broker's container and its state. The copy of the profiles in an annotation is
-// dropped, it may have 16 KiB. Whatever is no pod passes.
+// reconcilers read, see strip. Whatever is no pod passes.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil
 	}
+	return strip(pod), nil
+}
+
+// strip returns what is kept of a pod. Of a pod without a broker that is who it is, whose it is, and
+// whether it should have one; of one with a broker also where it runs, the
+// broker's container and its state. The copy of the profiles in an annotation is
+// dropped, it may have 16 KiB. A pod that was stripped stays as it is.
+func strip(pod *corev1.Pod) *corev1.Pod {
 	stripped := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -37,7 +42,7 @@ func StripPod(object any) (any, error) {
 	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
 	if i < 0 {
 		stripWithout(pod, stripped)
-		return stripped, nil
+		return stripped
 	}
 	stripped.OwnerReferences = pod.OwnerReferences
 	stripped.DeletionTimestamp = pod.DeletionTimestamp
@@ -77,7 +82,7 @@ func StripPod(object any) (any, error) {
 			}}
 		}
 	}
-	return stripped, nil
+	return stripped
 }
 
 // isBroker tells the container that the webhook makes: it has the reserved

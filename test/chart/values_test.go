@@ -225,3 +225,19 @@ func TestALargeNumberOfAFileIsNotRounded(t *testing.T) {
 		t.Errorf("found no %s in what testdata/everything.yaml renders", want)
 	}
 }
+
+// An environment variable of the operator that is not there is "".
+func TestTheCollectorOfTheOperatorKnowsItsMemoryLimit(t *testing.T) {
+	for limit, want := range map[string]string{"512Mi": "469762048", "1Gi": "939524096", "1.5Gi": "1409286144", "800000000": "700000000", "0": ""} {
+		deployment := find[appsv1.Deployment](t, renderChart(t, "--set-string", "resources.limits.memory="+limit), "Deployment", release)
+		found := ""
+		for _, variable := range deployment.Spec.Template.Spec.Containers[0].Env {
+			if variable.Name == "GOMEMLIMIT" {
+				found = variable.Value
+			}
+		}
+		if found != want {
+			t.Errorf("with a limit of %s GOMEMLIMIT is %q, expected %q", limit, found, want)
+		}
+	}
+}

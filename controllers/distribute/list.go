@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribute
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+// NewInformer is for the manager's cache: an informer that at its start never has
+// all pods of a cluster in memory as they are. From Kubernetes 1.34 on the API
+// server streams them; an older one, which is asked for a list, gives it in parts,
+// and of each part only what StripPod keeps is kept.
+func NewInformer(from cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	if _, pods := object.(*corev1.Pod); pods {
+		from = inParts(cache.ToListerWatcherWithContext(from))
+	}
+	return cache.NewSharedIndexInformer(from, object, resync, indexers)
+}
+
+// inParts lists pods in parts, each of which it strips. Informers ask for the
+// version "0", any that the API server has in memory, which it gives as a whole
+// whatever the limit.
+func inParts(from cache.ListerWatcherWithContext) *cache.ListWatch {
+	return &cache.ListWatch{
+		WatchFuncWithContext: from.WatchWithContext,
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.ResourceVersion == "0" {
+				options.ResourceVersion = ""
+			}
+			list, err := from.ListWithContext(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			pods, ok := list.(*corev1.PodList)
+			if !ok {
+				return list, nil
+			}
+			for i := range pods.Items {
+				pods.Items[i] = *strip(&pods.Items[i])
+			}
+			return pods, nil
+		},
+	}
+}
