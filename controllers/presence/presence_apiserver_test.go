@@ -366,3 +366,22 @@ func TestManyOwnersAreToldLittleByLittleAndAllOfThem(t *testing.T) {
 		expectEvent(t, p, "BrokerMissing", "The pod is without a broker")
 	}
 }
+
+func TestALabelWithoutEffectIsToldOnItsNamespace(t *testing.T) {
+	early := namespace(t, map[string]string{v1alpha1.InjectionLabel: "true"})
+	start(t)
+	object := func(name string) *corev1.Namespace {
+		ns := &corev1.Namespace{}
+		if err := apiServer.Get(t.Context(), client.ObjectKey{Name: name}, ns); err != nil {
+			t.Fatal(err)
+		}
+		return ns
+	}
+	expectEvent(t, object(early), "InjectionLabelWithoutEffect", `is "true" and has no effect, expected "enabled"`)
+	late := object(namespace(t, map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}))
+	patch := []byte(`{"metadata":{"labels":{"` + v1alpha1.InjectionLabel + `":"Enabled"}}}`)
+	if err := apiServer.Patch(t.Context(), late, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+	expectEvent(t, late, "InjectionLabelWithoutEffect", `is "Enabled" and has no effect`)
+}

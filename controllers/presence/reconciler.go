@@ -34,6 +34,9 @@ type reconciler struct {
 	seen map[string]counts
 	// told is what was told last to whom, by namespace.
 	told map[string]map[types.UID]telling
+	// labelled is the value of the label by which a namespace was told that it has
+	// no effect, by namespace.
+	labelled map[string]string
 }
 
 // counts are numbers of pods. The refused ones are among the missing.
@@ -65,6 +68,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
+	r.tellOfLabel(&namespace)
 	var pods corev1.PodList
 	if err := r.cached.List(ctx, &pods, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, err
@@ -150,6 +154,7 @@ func (r *reconciler) forget(namespace string) {
 	defer r.mu.Unlock()
 	delete(r.seen, namespace)
 	delete(r.told, namespace)
+	delete(r.labelled, namespace)
 }
 
 // tell makes an event for each owner that there is news for. It comes back for

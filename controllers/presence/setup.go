@@ -71,6 +71,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		limit:    flowcontrol.NewTokenBucketPassiveRateLimiter(tellRate, tellBurst),
 		seen:     map[string]counts{},
 		told:     map[string]map[types.UID]telling{},
+		labelled: map[string]string{},
 	}
 	if err := options.Metrics.Register(r); err != nil {
 		return err
@@ -117,9 +118,12 @@ func (o Options) podChanged() predicate.Predicate {
 	}
 }
 
-// labelChanged lets pass namespaces whose word on brokers changed.
+// labelChanged lets pass namespaces whose word on brokers changed, or has no effect.
 var labelChanged = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false }, // its pods come by themselves
+	CreateFunc: func(e event.CreateEvent) bool { // its pods come by themselves
+		_, without := withoutEffect(e.Object)
+		return without
+	},
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetLabels()[v1alpha1.InjectionLabel] != e.ObjectNew.GetLabels()[v1alpha1.InjectionLabel] ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
