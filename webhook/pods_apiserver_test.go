@@ -77,6 +77,18 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	}
 }
 
+func TestAGuaranteedPodStaysGuaranteed(t *testing.T) {
+	startOperator(t)
+	namespace := newNamespace(t, nil, nil)
+	pod, err := tryPod(t, namespace, podWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = sized("1", "1Gi", "1", "1Gi") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.Status.QOSClass != corev1.PodQOSGuaranteed {
+		t.Errorf("found the class %s, expected %s", pod.Status.QOSClass, corev1.PodQOSGuaranteed)
+	}
+}
+
 // broker is what Inject adds to a pod.
 type broker struct {
 	Place     int

@@ -49,6 +49,10 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	if !slices.Contains(found.Args, sharedIdentityFlag) {
 		warnings = append(warnings, sharedProcesses(pod)...)
 	}
+	if at < 0 && isGuaranteed(pod) {
+		equal, more := r.wishes.guarantee(r.template.Resources)
+		r.template.Resources, warnings = equal, append(warnings, more...)
+	}
 	if at < 0 {
 		pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
 	} else {

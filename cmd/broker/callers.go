@@ -27,6 +27,14 @@ func (c *config) callerSettings() []setting {
 	}
 }
 
+// sharesProcesses reports whether a program in a pod is not the first one that it
+// sees: then containers of the pod see the processes of each other. The operator tells
+// a broker of that, but a pod may be a copy that the operator has not seen.
+func sharesProcesses(lookup func(string) (string, bool), processID int) bool {
+	_, isInPod := lookup("KUBERNETES_SERVICE_HOST")
+	return isInPod && processID != 1
+}
+
 // lists reads names by caller. The name of a profile that is listed has no comma
 // and no semicolon.
 func lists(into *map[string][]string) func(string) error {

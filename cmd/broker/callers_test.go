@@ -40,17 +40,18 @@ func TestABrokerKnowsFromItsCommandLineWhatCallersMayUse(t *testing.T) {
 
 func TestABrokerWhoseCallersShareTheirProcessesTrustsNoSocket(t *testing.T) {
 	for sentence, test := range map[string]struct {
-		args []string
-		want codes.Code
+		env, args []string
+		want      codes.Code
 	}{
-		"callers apart":          {nil, codes.OK},
-		"callers that can mix":   {[]string{"--shared-identity"}, codes.PermissionDenied},
-		"the same, but not true": {[]string{"--shared-identity=false"}, codes.OK},
+		"callers apart":                                   {nil, nil, codes.OK},
+		"callers that can mix":                            {nil, []string{"--shared-identity"}, codes.PermissionDenied},
+		"the same, but not true":                          {nil, []string{"--shared-identity=false"}, codes.OK},
+		"callers in a pod whose first process is another": {[]string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, nil, codes.PermissionDenied},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			at := newPlace(t, "")
 			at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n  Callers: {Containers: [app]}\n")
-			start(t, at.args(append(test.args, "--callers", "app")...)...).listening()
+			startWith(t, environment(test.env...), at.args(append(test.args, "--callers", "app")...)...).listening()
 			if _, err := hashes(t, connect(t, at.socket("app"))); status.Code(err) != test.want {
 				t.Errorf("got %v, want %s", err, test.want)
 			}

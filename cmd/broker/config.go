@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strconv"
 	"time"
 
@@ -132,6 +133,7 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {
 		return usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, and there are none: expected --callers or CRYPTO_BROKER_CALLERS as well")
 	}
+	c.sharedIdentity = c.sharedIdentity || sharesProcesses(lookup, os.Getpid())
 	sockets := c.sockets()
 	if err := sockets.Validate(); err != nil {
 		return usagef("%v", err)

@@ -76,7 +76,7 @@ type process struct {
 func environment(more ...string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") && !strings.HasPrefix(variable, "OTEL_") {
+		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") && !strings.HasPrefix(variable, "OTEL_") && !strings.HasPrefix(variable, "KUBERNETES_") {
 			env = append(env, variable)
 		}
 	}
