@@ -59,8 +59,7 @@ type Options struct {
 
 	// MutatingConfiguration and ValidatingConfiguration name the
 	// MutatingWebhookConfiguration and the ValidatingWebhookConfiguration
-	// whose caBundles are kept. MutatingConfiguration is empty where pods are
-	// not injected by a webhook.
+	// whose caBundles are kept.
 	MutatingConfiguration   string
 	ValidatingConfiguration string
 

@@ -49,11 +49,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 			c.fail(err)
 		}
 	}()
-	var configurations []*configuration
-	if name := c.options.MutatingConfiguration; name != "" {
-		configurations = append(configurations, mutating(name))
-	}
-	configurations = append(configurations, validating(c.options.ValidatingConfiguration))
+	configurations := []*configuration{mutating(c.options.MutatingConfiguration), validating(c.options.ValidatingConfiguration)}
 	for _, configuration := range configurations {
 		if err := configuration.read(ctx, c.client); err != nil {
 			return time.Time{}, err

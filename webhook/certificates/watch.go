@@ -44,10 +44,8 @@ func newWatcher(cfg *rest.Config, scheme *runtime.Scheme, options Options) (*obj
 			Namespaces: map[string]cache.Config{options.Namespace: {FieldSelector: named(options.SecretName)}},
 			Transform:  withoutData,
 		},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: named(options.MutatingConfiguration)},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: named(options.ValidatingConfiguration)},
-	}
-	if options.MutatingConfiguration != "" {
-		objects[&admissionregistrationv1.MutatingWebhookConfiguration{}] = cache.ByObject{Field: named(options.MutatingConfiguration)}
 	}
 	informers, err := cache.New(cfg, cache.Options{Scheme: scheme, ByObject: objects})
 	if err != nil {
