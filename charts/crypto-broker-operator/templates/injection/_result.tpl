@@ -21,7 +21,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles'] || v.name.startsWith('crypto-broker-keys-'))
 # In order, for a value refers to variables in front of it alone.
 - name: variableNames
-  expression: params.spec.container.?env.orValue([]).map(e, e.name)
+  expression: dyn(params.spec).container.?env.orValue([]).map(e, e.name)
 {{- if eq .Values.injection.mode "policy" }}
 # Arguments that differ without being wrong: the webhook, which injects while it is
 # replaced by the policies, names a revision.
@@ -67,10 +67,10 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     (!has(c.startupProbe.exec) || c.startupProbe.exec.?command.orValue([]) ==
     ['/broker', 'health', '--socket', '/run/broker/' + variables.callers[0] + '/crypto-broker-server.sock']) &&
     c.?env.orValue([]).all(e, e.name != 'GODEBUG' && !e.name.startsWith('CRYPTO_BROKER_')) &&
-    params.spec.container.?env.orValue([]).all(e, c.?env.orValue([]).exists_one(f, f.name == e.name && f.?value.orValue('') == e.?value.orValue('') &&
+    dyn(params.spec).container.?env.orValue([]).all(e, c.?env.orValue([]).exists_one(f, f.name == e.name && f.?value.orValue('') == e.?value.orValue('') &&
     f.?valueFrom.?fieldRef.?fieldPath.orValue('') == e.?valueFrom.?fieldRef.?fieldPath.orValue(''))) &&
     c.?env.orValue([]).map(f, f.name).filter(n, n in variables.variableNames) == variables.variableNames &&
-    c.?env.orValue([]).all(f, !f.name.startsWith('OTEL_') || params.spec.container.?env.orValue([]).exists(e, e.name == f.name)) &&
+    c.?env.orValue([]).all(f, !f.name.startsWith('OTEL_') || dyn(params.spec).container.?env.orValue([]).exists(e, e.name == f.name)) &&
     has(c.securityContext) && c.securityContext.?allowPrivilegeEscalation.orValue(true) == false && c.securityContext.?privileged.orValue(true) == false &&
     c.securityContext.?readOnlyRootFilesystem.orValue(false) && c.securityContext.?runAsNonRoot.orValue(false) &&
     c.securityContext.?capabilities.?drop.orValue([]) == ['ALL'] && size(c.securityContext.?capabilities.?add.orValue([])) == 0 &&
