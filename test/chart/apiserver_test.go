@@ -261,6 +261,9 @@ func (s *apiServer) awaitPolicies(ctx context.Context) error {
 		"broker-pods": func(ctx context.Context) error {
 			return admin.Patch(ctx, brokerPod("default", pod.Name), mergePatch(`{"metadata":{"annotations":{"cryptobroker.io/injected":"other"}}}`), client.DryRunAll)
 		},
+		"pod-bindings": func(ctx context.Context) error {
+			return bind(ctx, admin, pod, map[string]string{"cryptobroker.io/injected": "other"})
+		},
 		"broker-exec": func(ctx context.Context) error {
 			return s.connect(ctx, "", "exec", "default", pod.Name, "crypto-broker")
 		},

@@ -19,7 +19,7 @@ import (
 // oldest is the oldest Kubernetes that the chart is for.
 var oldest = version.MajorMinor(1, 30)
 
-var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-injected-annotated", release + "-injected-labelled", release + "-named-containers", release + "-operator-objects", release + "-pod-status", release + "-profiles-configmap"}
+var policyNames = []string{release + "-broker-exec", release + "-broker-pods", release + "-injected-annotated", release + "-injected-labelled", release + "-named-containers", release + "-operator-objects", release + "-pod-bindings", release + "-pod-status", release + "-profiles-configmap"}
 
 // hintNames are those that warn and refuse nothing.
 var hintNames = []string{release + "-hints-pods", release + "-hints-workloads", release + "-hints-jobs", release + "-hints-cronjobs"}
