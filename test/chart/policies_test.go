@@ -144,7 +144,7 @@ func TestPoliciesTrustTheAccountThatTheOperatorRunsAs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			objects := renderChart(t, test.arguments...)
 			for _, policy := range policyNames {
-				if slices.Contains([]string{"-broker-exec", "-injected-annotated", "-injected-labelled", "-named-containers"}, strings.TrimPrefix(policy, release)) {
+				if slices.Contains([]string{"-broker-exec", "-injected-annotated", "-injected-labelled", "-named-containers", "-pod-bindings"}, strings.TrimPrefix(policy, release)) {
 					continue // it trusts nobody
 				}
 				found := string(mustJSON(t, find[admissionv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy", policy)))
