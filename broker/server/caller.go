@@ -73,8 +73,9 @@ type caller struct {
 	// name is that of the container, empty where there is one socket for all.
 	name string
 	bounds
-	messages *semaphore.Weighted
-	gate     gate
+	processors *processors
+	messages   *semaphore.Weighted
+	gate       gate
 	// turns are the calls that wait for a worker.
 	turns turns
 
@@ -95,9 +96,10 @@ type caller struct {
 func newCaller(name string, share bounds) *caller {
 	c := &caller{
 		name: name, bounds: share,
-		messages: semaphore.NewWeighted(share.memory),
-		gate:     newGate(max(1, runtime.GOMAXPROCS(0)-1)),
-		conns:    map[*callerConn]struct{}{},
+		processors: &processors{},
+		messages:   semaphore.NewWeighted(share.memory),
+		gate:       newGate(max(1, runtime.GOMAXPROCS(0)-1)),
+		conns:      map[*callerConn]struct{}{},
 	}
 	c.spared.Store(c.mostSpared())
 	return c

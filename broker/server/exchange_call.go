@@ -104,7 +104,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.quick:
-			x.server.workers.quickCall(now)
+			x.server.workers.quickCall(x.from, now)
 			now = x.serveNow(method, &call, now)
 		default:
 			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}

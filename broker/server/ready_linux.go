@@ -44,6 +44,7 @@ func (r *readiness) open(conn syscall.Conn) error {
 func (r *readiness) readNow(fd uintptr) bool {
 	if !r.admitted && !r.conn.turn(false) {
 		r.crowded = true
+		r.conn.caller.processors.need()
 		return true
 	}
 	r.buffer = r.pool.Get(r.size)
@@ -60,6 +61,9 @@ func (r *readiness) readNow(fd uintptr) bool {
 	}
 	if r.err == nil && r.n > 0 {
 		r.conn.caller.came(r.n)
+		if r.n >= quietBytes {
+			r.conn.caller.processors.need()
+		}
 		return true
 	}
 	r.pool.Put(r.buffer)

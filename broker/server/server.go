@@ -106,6 +106,13 @@ func WithMaxStreams(n uint32) Option {
 	return func(s *Server) { s.maxStreams = max(1, n) }
 }
 
+// WithOneProcessorForQuickCalls makes the process use one processor while calls are
+// quick and come one at a time, and as many as Go does otherwise: see docs/limits.md. It
+// changes GOMAXPROCS of the whole process while there are calls.
+func WithOneProcessorForQuickCalls() Option {
+	return func(s *Server) { s.workers.used.adapts = s.workers.processors > 1 }
+}
+
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{
@@ -169,6 +176,7 @@ func (s *Server) Serve(sockets *Sockets) error {
 	share := s.shareOf(len(sockets.listeners))
 	for i, listener := range sockets.listeners {
 		callers[i] = newCaller(listener.caller, share)
+		callers[i].processors = &s.workers.used
 		listener.from = callers[i]
 	}
 	watch.Go(func() { s.watchClients(watching, callers) })

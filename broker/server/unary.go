@@ -138,7 +138,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		}
 		defer buffers.Put(wire)
 		if len(*wire) <= quick {
-			s.workers.quickCall(started)
+			s.workers.quickCall(conn.caller, started)
 			err = serve(u, *wire)
 		} else {
 			s.workers.run(&conn.jobs, func() {

@@ -32,6 +32,8 @@ func quickSize(op engine.Operation) int {
 // need not wait for one that is not.
 type workers struct {
 	processors int
+	// used are those that the process uses.
+	used processors
 	// quick is when the last quick call came, in nanoseconds since began.
 	began time.Time
 	quick atomic.Int64
@@ -59,10 +61,16 @@ func newWorkers() *workers {
 	return w
 }
 
-// quickCall notes that a quick call came. It writes seldom, since all calls do.
-func (w *workers) quickCall(now time.Time) {
+// quickCall notes that a quick call of a caller came. It does so seldom, since all calls
+// ask for it.
+func (w *workers) quickCall(from *caller, now time.Time) {
 	if at := int64(now.Sub(w.began)); at-w.quick.Load() > int64(quickTime/8) {
 		w.quick.Store(at)
+		if from.calls.Load() > quietCalls {
+			w.used.need()
+		} else {
+			w.used.quiet(now)
+		}
 	}
 }
 
@@ -86,6 +94,7 @@ func (w *workers) run(from *jobs, job func()) {
 
 // submit runs a job as soon as it is its turn.
 func (w *workers) submit(from *jobs, job func()) {
+	w.used.need()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	from.queue = append(from.queue, job)

@@ -68,7 +68,7 @@ func TestOneProcessorIsLeftForQuickCallsWhileTheyCome(t *testing.T) {
 	soon := time.Now().Add(time.Hour) // so that the test may take its time
 	t.Run("of those that are free", func(t *testing.T) {
 		c := newCrew()
-		c.quickCall(soon)
+		c.quickCall(callerOfTest(1, 1, 1), soon)
 		c.give(5)
 		if got := c.now(); got != 2 {
 			t.Errorf("%d workers, want one fewer than processors", got)
@@ -79,7 +79,7 @@ func TestOneProcessorIsLeftForQuickCallsWhileTheyCome(t *testing.T) {
 	t.Run("of those that are busy, once a job is done", func(t *testing.T) {
 		c := newCrew()
 		c.give(6)
-		c.quickCall(soon)
+		c.quickCall(callerOfTest(1, 1, 1), soon)
 		if got := c.now(); got != 3 {
 			t.Errorf("%d workers before a job is done, want 3", got)
 		}
@@ -97,7 +97,7 @@ func TestOneProcessorIsLeftForQuickCallsWhileTheyCome(t *testing.T) {
 	t.Run("but not of a single one", func(t *testing.T) {
 		c := newCrew()
 		c.processors = 1
-		c.quickCall(soon)
+		c.quickCall(callerOfTest(1, 1, 1), soon)
 		c.give(2)
 		if got := c.now(); got != 1 {
 			t.Errorf("%d workers, want 1", got)

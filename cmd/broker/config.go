@@ -15,6 +15,9 @@ import (
 
 // config is what the command line and the environment say.
 type config struct {
+	// choosesProcessors says that the calls decide how many processors are used.
+	choosesProcessors bool
+
 	profilesDir     string
 	pollInterval    time.Duration
 	trustedKeys     string

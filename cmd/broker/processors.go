@@ -14,10 +14,11 @@ import (
 
 // useProcessors makes do with one processor where the control group has no more
 // than one. Go itself goes by the limit, but never below two, which then wait for
-// each other. GOMAXPROCS in the environment stays what it is.
-func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) {
+// each other. Elsewhere it reports that the broker may choose by the calls that come.
+// GOMAXPROCS in the environment stays what it is.
+func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
 	if text, ok := lookup("GOMAXPROCS"); ok && text != "" {
-		return
+		return false
 	}
 	limit, err := processorLimit(root)
 	switch {
@@ -25,7 +26,9 @@ func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.
 		logger.Warn("the CPU limit of the control group cannot be read; give GOMAXPROCS", "error", err)
 	case limit > 0 && limit <= 1:
 		runtime.GOMAXPROCS(1)
+		return false
 	}
+	return true
 }
 
 // processorLimit is the lowest CPU limit of the process's control group and of

@@ -3,9 +3,15 @@
 package main_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
 // withoutGo is an environment in which nothing tells Go how many processors to use.
@@ -50,5 +56,34 @@ func TestABrokerUsesTheProcessorsThatItHas(t *testing.T) {
 			}
 			broker.stop()
 		})
+	}
+}
+
+func TestABrokerUsesOneProcessorWhileCallsAreQuickAndAllOfThemForOthers(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	broker := startWith(t, withoutGo(), at.args()...)
+	status := broker.listening()
+	client := v1.NewCryptoServiceClient(connect(t, at.socket("")))
+	hash := func(size int) {
+		t.Helper()
+		request := &v1.HashDataRequest{Profile: "Default", Input: make([]byte, size)}
+		if _, err := client.HashData(t.Context(), request, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uses := func(n int) bool {
+		t.Helper()
+		_, metrics := get(t, status, "/metrics")
+		return strings.Contains(metrics, fmt.Sprintf("\ngo_sched_gomaxprocs_threads %d\n", n))
+	}
+	for deadline := time.Now().Add(waitLimit); !uses(1); {
+		if time.Now().After(deadline) {
+			t.Fatal("the broker does not use one processor, although calls are quick")
+		}
+		hash(100)
+	}
+	hash(100_000)
+	if !uses(runtime.NumCPU()) {
+		t.Error("the broker does not use all processors, although there was a call that is not quick")
 	}
 }

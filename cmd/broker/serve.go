@@ -33,7 +33,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		logger.Warn("the memory of the broker may become part of a core dump", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
-	useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
+	c.choosesProcessors = useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
 	if err != nil {
 		return err
@@ -77,6 +77,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	}
 	if c.development || c.environment == "dev" {
 		options = append(options, server.WithDevelopmentService())
+	}
+	if c.choosesProcessors {
+		options = append(options, server.WithOneProcessorForQuickCalls())
 	}
 	options = append(options, c.useMemory(os.DirFS("/"), logger)...)
 	broker := server.New(logger, metrics, options...)
