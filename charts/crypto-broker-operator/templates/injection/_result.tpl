@@ -35,9 +35,13 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 - name: loose
   expression: "['--lowest-revision=', '--trusted-keys=', '--profiles-audience=', '--status-address=']"
 # Whether the pod was injected by a replica of another version or with other values,
-# as in a rolling upgrade. What that one made is not known here.
+# as in a rolling upgrade: what that one made is not known here. A pod that names
+# containers which it does not have is for the policy for named containers, which
+# refuses it and says why.
 - name: isOfAnother
-  expression: variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp)
+  expression: >-
+    variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp) ||
+    'cryptobroker.io/containers' in variables.annotations && !variables.listed.all(n, n in variables.names)
 {{- end }}
 {{- end }}
 
