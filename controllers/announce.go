@@ -60,7 +60,7 @@ func (a *announcer) tell(object client.Object, before, after []metav1.Condition,
 		a.event(object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
 	case b == nil || b.Status != c.Status || meta.FindStatusCondition(after, v1alpha1.ConditionPropagated).Reason == v1alpha1.ReasonNoPods:
 		a.event(object, corev1.EventTypeNormal, eventAccepted, actionRender, fmt.Sprintf("Generation %d is accepted. %s", c.ObservedGeneration, c.Message))
-	default: // what becomes of the change is told when it has arrived
+	default: // the event comes once the change has arrived
 	}
 	a.tellWithheld(object, before, after)
 	c = meta.FindStatusCondition(after, v1alpha1.ConditionPropagated)

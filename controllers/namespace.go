@@ -54,7 +54,7 @@ type namespaceReconciler struct {
 	weakened func(ctx context.Context, namespace string, changes []downgrade.Change)
 	// again has a namespace reconciled.
 	again func(namespace string)
-	// changed is told that there is a new outcome on the board.
+	// changed is called when the board has a new outcome.
 	changed func(namespace string)
 
 	mu sync.Mutex

@@ -252,7 +252,7 @@ func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
 	start(t)
 	eventually(t, "there is a set", func() error { _, err := file(t, ns); return err })
 	runPod(t, ns)
-	late := runPod(t, ns, deaf(2)) // to what it is told at first
+	late := runPod(t, ns, deaf(2)) // to the first questions
 	served := func() error {
 		var all v1alpha1.CryptoProfileList
 		if err := apiServer.List(t.Context(), &all, client.InNamespace(ns)); err != nil {

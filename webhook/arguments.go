@@ -16,7 +16,7 @@ const maxArgument = 128<<10 - 1
 // callerProfilesFlag begins the argument with the profiles that callers may use.
 const callerProfilesFlag = "--caller-profiles="
 
-// allowed is what the broker is told about the profiles that callers may use:
+// allowed is the argument that names the profiles which callers may use:
 // an item for each caller that may not use all.
 func (w *wishes) allowed(callers []string) string {
 	var items []string

@@ -108,7 +108,7 @@ func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTe
 	}
 }
 
-// podsOf are what is told of the pods of a workload.
+// podsOf describes the pods of a workload.
 type podsOf struct {
 	// lacking is how many have no broker.
 	lacking int

@@ -22,7 +22,7 @@ func TestACopyOfAnInjectedPodForDebuggingHasABroker(t *testing.T) {
 	t.Parallel()
 	for sentence, test := range map[string]struct {
 		labels map[string]string
-		// refused says what kubectl debug is told without further arguments, empty if it makes the copy.
+		// refused is the refusal that kubectl debug gets without further arguments, empty if it makes the copy.
 		refused string
 	}{
 		"in a namespace without the label": {},
