@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
 // Limits that only a failure reaches.
@@ -39,6 +41,10 @@ var profiles []byte
 type programs struct {
 	dir    string
 	broker string
+	// controllers are those of the broker's control group.
+	controllers []controlgroup.Controller
+	// apart is the other caller's control group; nil where it has none of its own.
+	apart *controlgroup.Group
 }
 
 // prepare builds the broker, unless there is one, and lets this program open many
@@ -59,7 +65,7 @@ func prepare(ctx context.Context, o options) (_ *programs, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &programs{dir: dir, broker: o.broker}
+	p := &programs{dir: dir, broker: o.broker, controllers: []controlgroup.Controller{controlgroup.Memory}}
 	if p.broker != "" {
 		p.broker, err = filepath.Abs(p.broker)
 		return p, err
@@ -79,7 +85,7 @@ func (p *programs) remove() error { return os.RemoveAll(p.dir) }
 
 // broker is a running one in a control group of its own.
 type broker struct {
-	*group
+	*controlgroup.Group
 	dir    string
 	status string // address of the status port
 	cmd    *exec.Cmd
@@ -98,12 +104,15 @@ func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err er
 	if err := os.WriteFile(filepath.Join(b.dir, "Profiles.yaml"), profiles, 0o644); err != nil {
 		return nil, err
 	}
-	if b.group, err = newGroup(o.limit); err != nil {
+	if b.Group, err = controlgroup.New(p.controllers...); err != nil {
 		return nil, err
 	}
-	const shell = `echo $$ > "$0" && exec "$@"`
-	b.cmd = exec.Command("/bin/sh", "-c", shell, b.processes(), p.broker,
+	if err := b.Limit(o.limit); err != nil {
+		return nil, errors.Join(err, b.Remove())
+	}
+	line := b.Command(p.broker,
 		"--profiles-dir", b.dir, "--socket-dir", filepath.Join(b.dir, "s"), "--callers", "a,b", "--status-address", "127.0.0.1:0")
+	b.cmd = exec.Command(line[0], line[1:]...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") && !strings.HasPrefix(variable, "OTEL_") {
 			b.cmd.Env = append(b.cmd.Env, variable)
@@ -113,10 +122,10 @@ func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err er
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	output, err := b.cmd.StderrPipe()
 	if err != nil {
-		return nil, errors.Join(err, b.remove())
+		return nil, errors.Join(err, b.Remove())
 	}
 	if err := b.cmd.Start(); err != nil {
-		return nil, errors.Join(err, b.remove())
+		return nil, errors.Join(err, b.Remove())
 	}
 	listening := make(chan string, 1)
 	go func() {
@@ -190,5 +199,5 @@ func (b *broker) stop() (slow bool, err error) {
 		<-b.exited
 		slow = true
 	}
-	return slow, errors.Join(err, os.RemoveAll(b.dir), b.remove())
+	return slow, errors.Join(err, os.RemoveAll(b.dir), b.Remove())
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
 // The other caller is a process of its own, so that it does not wait for the
@@ -52,13 +53,18 @@ type observer struct {
 	output *bufio.Scanner
 }
 
-// startObserver has another process call by a socket until stop.
-func startObserver(ctx context.Context, socket string) (*observer, error) {
+// startObserver has another process call by a socket until stop, in a control group
+// where there is one.
+func startObserver(ctx context.Context, socket string, group *controlgroup.Group) (*observer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	o := &observer{cmd: exec.CommandContext(ctx, program)}
+	line := []string{program}
+	if group != nil {
+		line = group.Command(program)
+	}
+	o := &observer{cmd: exec.CommandContext(ctx, line[0], line[1:]...)}
 	o.cmd.Env = append(os.Environ(), callerVariable+"="+socket)
 	o.cmd.Stderr = os.Stderr
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
 // fairTarget is the most that the other caller's p99 may be beside an attack, as a
@@ -20,69 +23,137 @@ type comparison struct {
 	ratios           []float64
 	ordinary, during []time.Duration // p99
 	failed           int             // rounds that did not pass
+	// elsewhere are the ratios where the attack is made on another broker. They are
+	// measured where the target is missed.
+	elsewhere []float64
 }
 
-// fairness measures each attack once a round, in random order. Each is compared with the
-// ordinary load of the same broker right before it, since what else the machine does
-// changes from one minute to the next.
-func fairness(ctx context.Context, o options, p *programs) error {
+// fairness measures each attack once a round. Each is compared with the ordinary load of
+// the same broker right before it, since what else the machine does changes from one
+// minute to the next.
+// The broker, the attacker and the other caller each have a control group with an equal
+// share of the processors, as the kubelet gives each container one. Else an attack on
+// anything would keep the other caller waiting, on whatever the attacker's thousands of
+// connections cost the machine.
+func fairness(ctx context.Context, o options, p *programs) (err error) {
+	p.controllers = append(p.controllers, controlgroup.CPU)
+	own, err := controlgroup.New(controlgroup.CPU)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, own.Leave(), own.Remove()) }()
+	if p.apart, err = controlgroup.New(controlgroup.CPU); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.apart.Remove()) }()
+	if err := own.Join(); err != nil {
+		return err
+	}
 	var all []*comparison
 	for _, a := range o.attacks {
 		all = append(all, &comparison{attack: a})
 	}
+	err = inRounds(ctx, o, "", all, func(c *comparison) error {
+		r, err := try(ctx, o, p, c.attack)
+		if err == nil {
+			c.add(r)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	missed := slices.DeleteFunc(slices.Clone(all), (*comparison).met)
+	err = inRounds(ctx, o, "elsewhere, ", missed, func(c *comparison) error {
+		r, err := tryElsewhere(ctx, o, p, c.attack)
+		if ratio, measured := r.ratio(); err == nil && measured {
+			c.elsewhere = append(c.elsewhere, ratio)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	printFairness(all)
+	return nil
+}
+
+// inRounds does something with each comparison once a round, in random order.
+func inRounds(ctx context.Context, o options, where string, all []*comparison, do func(*comparison) error) error {
 	order := slices.Clone(all)
 	for round := range o.rounds {
 		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		for i, c := range order {
-			progress("round %d of %d, %d of %d: %s", round+1, o.rounds, i+1, len(order), c.attack.name)
-			r, err := try(ctx, o, p, c.attack)
+			progress("%sround %d of %d, %d of %d: %s", where, round+1, o.rounds, i+1, len(order), c.attack.name)
+			err := do(c)
 			if ctx.Err() != nil {
 				return errInterrupted // and what else failed, failed by that
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.attack.name, err)
 			}
-			c.add(r)
 		}
 	}
-	return printFairness(all)
+	return nil
 }
 
 func (c *comparison) add(r *result) {
 	if r.verdict() != passed {
 		c.failed++
 	}
-	if r.ordinary.P99 == 0 || !r.lived {
+	ratio, measured := r.ratio()
+	if !measured {
 		return
 	}
-	// Where no call was answered, the one that waits is what there is.
-	during := r.during.P99
-	if during == 0 {
-		during = r.during.Max
-	}
-	c.ordinary, c.during = append(c.ordinary, r.ordinary.P99), append(c.during, during)
-	c.ratios = append(c.ratios, float64(during)/float64(r.ordinary.P99))
+	c.ordinary, c.during = append(c.ordinary, r.ordinary.P99), append(c.during, r.during.worst())
+	c.ratios = append(c.ratios, ratio)
 }
 
-func printFairness(all []*comparison) error {
-	const format = "%-34s %9s %9s %7s %15s %s\n"
-	fmt.Printf("The p99 of b's small hashes in milliseconds, medians of all rounds; the ratio with its quartiles. The target is at most %d.\n", fairTarget)
-	fmt.Printf(format, "attack", "ordinary", "during", "ratio", "quartiles", "")
+// worst is the p99, or, where no call was answered, how long the one that waits has.
+func (m measured) worst() time.Duration {
+	if m.P99 == 0 {
+		return m.Max
+	}
+	return m.P99
+}
+
+// ratio is the other caller's p99 beside the attack as a multiple of that beside the
+// ordinary load. It is not measured where there was no ordinary load or no broker left.
+func (r *result) ratio() (ratio float64, measured bool) {
+	if r == nil || r.ordinary.P99 == 0 || !r.lived {
+		return 0, false
+	}
+	return float64(r.during.worst()) / float64(r.ordinary.P99), true
+}
+
+// met reports whether the median of the ratios is within the target.
+func (c *comparison) met() bool {
+	return len(c.ratios) > 0 && spreadOf(c.ratios).median <= fairTarget
+}
+
+func printFairness(all []*comparison) {
+	const format = "%-34s %9s %9s %7s %15s %10s %s\n"
+	fmt.Printf(`The p99 of b's small hashes in milliseconds, medians of all rounds; the ratio with its quartiles. The target is at most %d.
+Where it is missed, "elsewhere" is the ratio while the same attack is made on another broker, which is the machine's share.
+`, fairTarget)
+	fmt.Printf(format, "attack", "ordinary", "during", "ratio", "quartiles", "elsewhere", "")
 	missed := 0
 	for _, c := range all {
-		found, verdict := spreadOf(c.ratios), "met"
-		if len(c.ratios) == 0 || found.median > fairTarget {
+		found, verdict, elsewhere := spreadOf(c.ratios), "met", ""
+		if !c.met() {
 			verdict = "missed"
 			missed++
+		}
+		if len(c.elsewhere) > 0 {
+			elsewhere = fmt.Sprintf("%.2f", middle(c.elsewhere))
 		}
 		if c.failed > 0 {
 			verdict += fmt.Sprintf(", %d rounds did not pass", c.failed)
 		}
 		fmt.Printf(format, c.attack.name, milliseconds(middle(c.ordinary)), milliseconds(middle(c.during)),
-			fmt.Sprintf("%.2f", found.median), fmt.Sprintf("%.2f to %.2f", found.low, found.high), verdict)
+			fmt.Sprintf("%.2f", found.median), fmt.Sprintf("%.2f to %.2f", found.low, found.high), elsewhere, verdict)
 	}
 	fmt.Printf("%d of %d miss the target\n", missed, len(all))
-	return nil
 }
 
 // spread is a median between the quartiles.

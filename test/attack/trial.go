@@ -66,9 +66,38 @@ func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err 
 		slow, stopped := b.stop()
 		r.stopsSlowly, err = slow, errors.Join(err, stopped)
 	}()
-	other, err := startObserver(ctx, b.socket("b"))
+	return r, r.measure(ctx, o, p, b, b)
+}
+
+// tryElsewhere makes the attack on one broker and measures another one, whose callers
+// thus get what the machine and not the broker makes of the attack.
+func tryElsewhere(ctx context.Context, o options, p *programs, a attack) (_ *result, err error) {
+	attacked, err := startBroker(ctx, o, p)
 	if err != nil {
 		return nil, err
+	}
+	defer func() {
+		_, stopped := attacked.stop()
+		err = errors.Join(err, stopped)
+	}()
+	b, err := startBroker(ctx, o, p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_, stopped := b.stop()
+		err = errors.Join(err, stopped)
+	}()
+	r := &result{attack: a, tally: newTally()}
+	return r, r.measure(ctx, o, p, b, attacked)
+}
+
+// measure measures what the other caller of a broker gets, beside the ordinary load of
+// that broker and beside the attack on a broker.
+func (r *result) measure(ctx context.Context, o options, p *programs, b, attacked *broker) (err error) {
+	other, err := startObserver(ctx, b.socket("b"), p.apart)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if stopped := other.stop(); ctx.Err() == nil {
@@ -76,23 +105,23 @@ func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err 
 		}
 	}()
 	if err := await(ctx, b.socket("a")); err != nil {
-		return nil, fmt.Errorf("the broker does not serve: %w", err)
+		return fmt.Errorf("the broker does not serve: %w", err)
 	}
 	if o.ordinary > 0 {
 		if _, err := other.since(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := ordinaryLoad(ctx, b.socket("a"), o.ordinary); err != nil {
-			return nil, err
+			return err
 		}
 		if r.ordinary, err = other.since(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := r.attackOnce(ctx, o, b, other); err != nil {
-		return nil, err
+	if err := r.attackOnce(ctx, o, attacked, other); err != nil {
+		return err
 	}
-	return r, r.look(ctx, o, b)
+	return r.look(ctx, o, attacked)
 }
 
 // attackOnce makes the attack, while the other caller calls and the status port is
@@ -168,10 +197,10 @@ func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 	defer cancel()
 	r.served = b.lives() && await(limited, b.socket("a")) == nil
 	r.again = time.Since(began)
-	if r.peak, err = b.peak(); err != nil {
+	if r.peak, err = b.Peak(); err != nil {
 		return err
 	}
-	if r.kills, err = b.kills(); err != nil {
+	if r.kills, err = b.Kills(); err != nil {
 		return err
 	}
 	if r.kills > 0 {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
 // programs are the servers as they were built, and a folder for what they need.
@@ -54,9 +56,9 @@ func build(ctx context.Context, o options) (_ *programs, err error) {
 // canGroup reports whether this program may make control groups. It makes one and
 // removes it.
 func canGroup() bool {
-	g, err := newGroup(podMemory)
+	g, err := controlgroup.New(controlgroup.Memory)
 	if err == nil {
-		err = g.remove()
+		err = g.Remove()
 	}
 	if err != nil {
 		progress("servers have no control groups: %v", err)

@@ -163,9 +163,11 @@ func (p *process) under(ctx context.Context, load func(context.Context, *process
 	}
 	b.Calls, b.Refused, b.Failed = t.calls, t.refused, t.failed
 	if p.group != nil {
-		if b.Killed, err = p.group.killed(); err != nil {
+		kills, err := p.group.Kills()
+		if err != nil {
 			return b, errors.Join(err, p.stop())
 		}
+		b.Killed = kills > 0
 	}
 	if b.Killed {
 		return b, p.buried()
@@ -179,7 +181,7 @@ func (p *process) under(ctx context.Context, load func(context.Context, *process
 	}
 	b.Resident = memory[0]
 	if p.group != nil {
-		if b.Peak, err = p.group.peak(); err != nil {
+		if b.Peak, err = p.group.Peak(); err != nil {
 			return b, errors.Join(err, p.stop())
 		}
 	}

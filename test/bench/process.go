@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
 // Limits that only a failure reaches.
@@ -39,7 +41,7 @@ type process struct {
 	// ask ends the process.
 	ask func() error
 	// group is what bounds its memory; nil for nothing.
-	group *group
+	group *controlgroup.Group
 }
 
 // newProcess is a program whose environment says how many processors it uses. It is
@@ -66,18 +68,21 @@ func (p *process) bound(programs *programs, limit int64) (err error) {
 	if limit == 0 || !programs.grouped {
 		return nil
 	}
-	if p.group, err = newGroup(limit); err != nil {
+	if p.group, err = controlgroup.New(controlgroup.Memory); err != nil {
 		return err
 	}
-	p.cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, p.group.processes()}, p.cmd.Args...)
-	p.cmd.Path = "/bin/sh"
+	if err := p.group.Limit(limit); err != nil {
+		return errors.Join(err, p.group.Remove())
+	}
+	p.cmd.Args = p.group.Command(p.cmd.Args...)
+	p.cmd.Path = p.cmd.Args[0]
 	return nil
 }
 
 func (p *process) run() error {
 	if err := p.cmd.Start(); err != nil {
 		if p.group != nil {
-			err = errors.Join(err, p.group.remove())
+			err = errors.Join(err, p.group.Remove())
 		}
 		return err
 	}
@@ -113,7 +118,7 @@ func (p *process) buried() error {
 func (p *process) remove() error {
 	var err error
 	if p.group != nil {
-		err = p.group.remove()
+		err = p.group.Remove()
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
