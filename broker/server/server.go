@@ -113,6 +113,11 @@ func WithOneProcessorForQuickCalls() Option {
 	return func(s *Server) { s.workers.used.adapts = s.workers.processors > 1 }
 }
 
+// UseProcessors makes the process use all processors for a second, where
+// WithOneProcessorForQuickCalls lets it choose. It is for work that does not come by
+// calls.
+func (s *Server) UseProcessors() { s.workers.used.need() }
+
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{

@@ -28,8 +28,9 @@ const (
 // does not keep a kubelet's probe out.
 type Port struct {
 	*http.Server
-	mu   sync.Mutex
-	open map[net.Conn]connection
+	crowded func() // see Status
+	mu      sync.Mutex
+	open    map[net.Conn]connection
 	// waiting are those of open that the server has not begun to serve, in their order.
 	waiting []net.Conn
 }
@@ -44,8 +45,11 @@ type connection struct {
 	answering bool
 }
 
-func newPort(server *http.Server) *Port {
-	p := &Port{Server: server, open: map[net.Conn]connection{}}
+func newPort(crowded func(), server *http.Server) *Port {
+	if crowded == nil {
+		crowded = func() {}
+	}
+	p := &Port{Server: server, crowded: crowded, open: map[net.Conn]connection{}}
 	server.ConnState = p.changed
 	return p
 }
@@ -74,7 +78,11 @@ func (p *Port) admit(conn net.Conn) bool {
 		p.open[conn] = connection{peer: peer, since: time.Now()}
 		p.waiting = append(p.waiting, conn)
 	}
+	crowd := len(p.open) > quietConnections
 	p.mu.Unlock()
+	if crowd {
+		p.crowded()
+	}
 	if quietest != nil {
 		drop(quietest)
 	}

@@ -163,7 +163,7 @@ func TestTheNarrowestLimitThatIsReachedDecidesWhatIsClosed(t *testing.T) {
 }
 
 func TestContainersOfThePodDoNotPushOutAnotherMachine(t *testing.T) {
-	port := newPort(&http.Server{})
+	port := newPort(nil, &http.Server{})
 	probe := &made{remote: kubelet, local: pod}
 	if !port.admit(probe) {
 		t.Fatal("the probe is refused")
@@ -187,5 +187,18 @@ func TestContainersOfThePodDoNotPushOutAnotherMachine(t *testing.T) {
 	}
 	if n := len(port.open); n != MaxOwnConnections+1 {
 		t.Errorf("%d connections are open, want %d of the pod and one of another machine", n, MaxOwnConnections)
+	}
+}
+
+func TestEachConnectionOfACrowdIsReported(t *testing.T) {
+	reported := 0
+	port := newPort(func() { reported++ }, &http.Server{})
+	for i := range quietConnections + 3 {
+		if !port.admit(&made{remote: kubelet, local: pod}) {
+			t.Fatalf("connection %d is refused", i)
+		}
+	}
+	if reported != 3 {
+		t.Errorf("%d connections are reported, want the 3 after the first %d", reported, quietConnections)
 	}
 }

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
@@ -22,9 +25,16 @@ type Status struct {
 	// Ready returns nothing where requests are served, else what is missing, in
 	// a few words.
 	Ready func() string
+	// Crowded is called with each connection that comes while there are more than
+	// quietConnections, and has to return at once; nil for nothing.
+	Crowded func()
 	// Logger gets what goes wrong while answering.
 	Logger *slog.Logger
 }
+
+// quietConnections is how many connections a kubelet's probes, the operator and a few
+// Prometheus servers have at one time.
+const quietConnections = 8
 
 // timeLayout is RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
@@ -65,13 +75,13 @@ func (s *Status) Server() *Port {
 	})
 	mux.HandleFunc("GET /profiles", s.profiles)
 	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.registry, promhttp.HandlerOpts{
+	mux.Handle("GET /metrics", promhttp.HandlerFor(inTurn(s.Metrics.registry), promhttp.HandlerOpts{
 		ErrorLog: errorLog,
 		// A few scrapers at once are plenty; more would only hold memory.
 		MaxRequestsInFlight: 4,
 		Timeout:             5 * time.Second,
 	}))
-	return newPort(&http.Server{
+	return newPort(s.Crowded, &http.Server{
 		Handler:           withoutBody(mux),
 		ReadHeaderTimeout: 2 * time.Second,
 		ReadTimeout:       5 * time.Second,
@@ -80,6 +90,21 @@ func (s *Status) Server() *Port {
 		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          errorLog,
 	})
+}
+
+// restTime is how long nothing is collected after metrics were. It is several times what
+// they take.
+const restTime = 10 * time.Millisecond
+
+// inTurn collects for one request at a time and rests after each, so that requests for the
+// metrics, however many, take little from the calls.
+func inTurn(all prometheus.Gatherer) prometheus.GathererFunc {
+	var turn sync.Mutex
+	return func() ([]*dto.MetricFamily, error) {
+		turn.Lock()
+		defer time.AfterFunc(restTime, turn.Unlock)
+		return all.Gather()
+	}
 }
 
 // withoutBody refuses requests with a body and reads nothing of it.

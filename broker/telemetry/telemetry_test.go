@@ -225,3 +225,22 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
+
+// So many requests take little time from calls. That the metrics are the present ones
+// each time is what other tests need.
+func TestMetricsAreNotCollectedAllTheTime(t *testing.T) {
+	s := status(telemetry.NewMetrics("test"))
+	server := s.Server()
+	const requests, rest = 10, 10 * time.Millisecond
+	began := time.Now()
+	for range requests {
+		recorder := httptest.NewRecorder()
+		server.Handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if recorder.Code != http.StatusOK {
+			t.Fatalf("/metrics answers %d", recorder.Code)
+		}
+	}
+	if took := time.Since(began); took < (requests-1)*rest {
+		t.Errorf("%d requests took %s, want at least %s between any two", requests, took, rest)
+	}
+}

@@ -119,7 +119,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 
 	var stopping atomic.Bool
 	status, err := listenStatus(ctx, c.statusAddress, &telemetry.Status{
-		Metrics: metrics, Profiles: source.State, Logger: logger,
+		Metrics: metrics, Profiles: source.State, Logger: logger, Crowded: broker.UseProcessors,
 		Ready: func() string {
 			switch {
 			case stopping.Load():
