@@ -5,6 +5,8 @@ package docs
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,47 @@ func TestEveryDocumentIsInTheTableOfContents(t *testing.T) {
 	for _, file := range documents {
 		if file != "README.md" && !strings.Contains(string(contents), "]("+file+")") && !strings.Contains(string(contents), "]("+file+"#") {
 			t.Errorf("docs/README.md has no link to %s", file)
+		}
+	}
+}
+
+// record is the head of a decision record: its number, its date and its state.
+var record = regexp.MustCompile(`^# (\d{4}): \S.*\n\n20\d\d-\d\d-\d\d, accepted`)
+
+var part = regexp.MustCompile(`(?m)^\*\*([A-Z][a-z ]+)\.\*\*`)
+
+func TestDecisionsHaveOneForm(t *testing.T) {
+	contents, err := os.ReadFile("decisions/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("decisions/0*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("found no decision records: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(file)
+		if head := record.FindSubmatch(text); head == nil || string(head[1]) != name[:4] {
+			t.Errorf("%s does not begin with its number and title, then the date and \"accepted\"", file)
+		}
+		var parts []string
+		for _, match := range part.FindAllSubmatch(text, -1) {
+			parts = append(parts, string(match[1]))
+		}
+		for _, found := range parts {
+			if !slices.Contains([]string{"Question", "Decision", "Measured", "Not chosen", "Costs"}, found) {
+				t.Errorf("%s has the part %q, expected Question, Decision, Measured, Not chosen and Costs", file, found)
+			}
+		}
+		if len(parts) < 3 || parts[0] != "Question" || !slices.Contains(parts, "Decision") || parts[len(parts)-1] != "Costs" {
+			t.Errorf("%s has the parts %v, expected Question first, then Decision, and Costs last", file, parts)
+		}
+		if !strings.Contains(string(contents), "]("+name+")") {
+			t.Errorf("decisions/README.md has no link to %s", name)
 		}
 	}
 }
