@@ -106,8 +106,8 @@ test-conformance: ## Run a part of the published test vectors through the broker
 	cd test/conformance && go test ./... && go run . --quick
 
 .PHONY: conformance
-conformance: ## Run all published test vectors through the broker's socket and write docs/conformance.md.
-	cd test/conformance && go run . --report ../../docs/conformance.md
+conformance: ## Run all published test vectors through the broker's socket and write docs/reports/conformance.md.
+	cd test/conformance && go run . --report ../../docs/reports/conformance.md
 
 .PHONY: test-attack
 test-attack: ## Attack a broker in little memory as one caller, each attack for a moment, and look what another gets (Linux, root).
@@ -142,8 +142,8 @@ cover: ## Run all tests with coverage; print it for each package, and what nothi
 	hack/cover/cover
 
 .PHONY: bench
-bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/benchmarks.md (a quarter of an hour).
-	cd test/bench && GOFIPS140=v1.0.0 go run . --report ../../docs/benchmarks.md $(BENCH)
+bench: ## Measure the broker beside the operation in process and a bare gRPC server; write docs/reports/benchmarks.md (a quarter of an hour).
+	cd test/bench && GOFIPS140=v1.0.0 go run . --report ../../docs/reports/benchmarks.md $(BENCH)
 
 .PHONY: bench-fairness
 bench-fairness: ## Measure what one caller's latency is beside another's ordinary load and beside attacks (Linux, root; an hour).

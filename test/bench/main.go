@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command bench measures the broker beside what it is compared with: the operation
-// in process, and a bare server of gRPC. See --help and docs/benchmarks.md.
+// in process, and a bare server of gRPC. See --help and docs/reports/benchmarks.md.
 package main
 
 import (

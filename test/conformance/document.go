@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// document renders the results as docs/conformance.md.
+// document renders the results as docs/reports/conformance.md.
 func (r *results) document(now time.Time, machine string) []byte {
 	var d bytes.Buffer
 	total := r.sum()
