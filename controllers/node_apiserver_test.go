@@ -23,6 +23,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
@@ -52,7 +53,7 @@ type pod struct {
 // runPod runs a pod until the test ends. Each change is made before it starts.
 func runPod(t *testing.T, namespace string, change ...func(*pod)) *pod {
 	t.Helper()
-	p := &pod{t: t, answer: confirm.Answer{Reason: string(profile.NoProfiles)}}
+	p := &pod{t: t, answer: confirm.Answer{Reason: string(directory.NoProfiles)}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	address, err := url.Parse(server.URL)
@@ -126,18 +127,18 @@ func (p *pod) load() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	answer := confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(profile.Loaded)}
+	answer := confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(directory.Loaded)}
 	if p.partial {
-		answer.Reason = string(profile.ProfilesRejected)
+		answer.Reason = string(directory.ProfilesRejected)
 	}
 	if p.trust != nil {
 		trust := *p.trust
 		trust.Lowest = p.answer.Revision
 		statement, err := trust.Verify([]byte(set.Data[profile.FileName]), []byte(set.Data[signed.FileName]))
 		if err != nil {
-			p.answer.Reason = string(profile.SignatureRejected)
+			p.answer.Reason = string(directory.SignatureRejected)
 			if revision := (*signed.RevisionError)(nil); errors.As(err, &revision) {
-				p.answer.Reason = string(profile.RevisionRejected)
+				p.answer.Reason = string(directory.RevisionRejected)
 			}
 			return
 		}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
@@ -208,7 +209,7 @@ func TestABrokerThatRefusesTheSetIsReported(t *testing.T) {
 	pod := runPod(t, ns, deaf(100))
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
 	pod.mu.Lock()
-	pod.answer.Reason = string(profile.SetRejected)
+	pod.answer.Reason = string(directory.SetRejected)
 	pod.mu.Unlock()
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectStatus(t, p, has{propagated: "False RefusedByBroker", pods: 1})

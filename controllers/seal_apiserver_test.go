@@ -21,6 +21,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
@@ -121,7 +122,7 @@ func TestBrokersWithAHigherRevisionThanTheClusterGetAHigherOneStill(t *testing.T
 			eventually(t, "the broker has a higher revision", func() error {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if p.answer.Revision <= newest || p.answer.Reason != string(profile.Loaded) {
+				if p.answer.Revision <= newest || p.answer.Reason != string(directory.Loaded) {
 					return fmt.Errorf("it says %+v", p.answer)
 				}
 				return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package profile reads, checks and compiles the crypto profiles a broker
-// serves, and follows the directory they are mounted in.
+// serves.
 //
 // A profile file has one of two forms, told apart by the kind of its root
 // node: a list of profiles, as every released broker reads it, or a map with
@@ -16,7 +16,8 @@
 // guesses what a policy means is worse than one that keeps the last good set.
 //
 // Compile turns a file into a Set, which never changes afterwards and is safe
-// for concurrent use. Watch follows a directory and keeps the last good Set.
+// for concurrent use. Package directory follows a directory of profiles and keeps
+// the last good Set.
 //
 // The package knows nothing of Kubernetes and nothing of gRPC.
 package profile

@@ -5,7 +5,6 @@ package profile
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Refusal tells why a profile of the file is out of service.
@@ -54,24 +53,3 @@ func refusals(r *report, doc *Document, problems Problems) map[string]Refusal {
 }
 
 func mentionsSecrets(field string) bool { return field == "KMS" || strings.HasPrefix(field, "KMS.") }
-
-// withdrawn are the profiles that were served, by the set before or by one before
-// that, and are out of service by the next set.
-func (s *Source) withdrawn(next *Set, now time.Time) []Withdrawn {
-	var out []Withdrawn
-	for _, before := range s.State().Withdrawn {
-		if _, refused := next.Refused(before.Profile); refused {
-			out = append(out, before)
-		}
-	}
-	current := s.current.Load()
-	if current == nil {
-		return out
-	}
-	for _, name := range current.Names() {
-		if _, refused := next.Refused(name); refused {
-			out = append(out, Withdrawn{name, now})
-		}
-	}
-	return out
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // Metrics are all metrics of one broker, on a registry of their own.
@@ -22,12 +23,12 @@ type Metrics struct {
 	requests  *requests
 	inFlight  atomic.Int64
 	durations [engine.Operations]prometheus.Observer
-	reloads   map[profile.Result]prometheus.Counter
+	reloads   map[directory.Result]prometheus.Counter
 	reloaded  prometheus.Gauge
 	profiles  *prometheus.GaugeVec
 	info      *prometheus.GaugeVec
 	revision  prometheus.Gauge
-	refused   map[profile.Reason]prometheus.Counter
+	refused   map[directory.Reason]prometheus.Counter
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
@@ -39,8 +40,8 @@ func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: newRequests(),
-		reloads:  map[profile.Result]prometheus.Counter{},
-		refused:  map[profile.Reason]prometheus.Counter{},
+		reloads:  map[directory.Result]prometheus.Counter{},
+		refused:  map[directory.Reason]prometheus.Counter{},
 		revision: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_revision",
 			Help: "Revision that the set of profiles that is served is signed with; 0 while there is none, and where sets need no signature.",
@@ -84,14 +85,14 @@ func NewMetrics(version string) *Metrics {
 		Name: "crypto_broker_profiles_reloads_total",
 		Help: "Looks at the profile directory, by whether a set was loaded, refused, or nothing had changed.",
 	}, []string{"result"})
-	for _, result := range []profile.Result{profile.ResultLoaded, profile.ResultRejected, profile.ResultUnchanged} {
+	for _, result := range []directory.Result{directory.ResultLoaded, directory.ResultRejected, directory.ResultUnchanged} {
 		m.reloads[result] = reloads.WithLabelValues(string(result))
 	}
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_profiles_rejections_total",
 		Help: "Sets of profiles that were found and refused, by the reason that /profiles tells since.",
 	}, []string{"reason"})
-	for _, reason := range profile.RejectionReasons() {
+	for _, reason := range directory.RejectionReasons() {
 		m.refused[reason] = refused.WithLabelValues(string(reason))
 	}
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -150,12 +151,12 @@ func (m *Metrics) Keys(used, unusable int) {
 }
 
 // Looked counts a look at the profile directory.
-func (m *Metrics) Looked(event profile.Event) {
+func (m *Metrics) Looked(event directory.Event) {
 	m.reloads[event.Result].Inc()
-	if event.Result == profile.ResultRejected {
+	if event.Result == directory.ResultRejected {
 		m.refused[event.Reason].Inc()
 	}
-	if event.Result != profile.ResultLoaded {
+	if event.Result != directory.ResultLoaded {
 		return
 	}
 	m.revision.Set(float64(event.Revision))

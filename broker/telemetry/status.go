@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // Status is what the status port tells about.
@@ -21,7 +21,7 @@ type Status struct {
 	// Metrics are served at /metrics.
 	Metrics *Metrics
 	// Profiles is the state that /profiles tells.
-	Profiles func() profile.State
+	Profiles func() directory.State
 	// Ready returns nothing where requests are served, else what is missing, in
 	// a few words.
 	Ready func() string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func status(metrics *telemetry.Metrics) *telemetry.Status {
 	return &telemetry.Status{
 		Metrics:  metrics,
-		Profiles: func() profile.State { return profile.State{Reason: profile.NoProfiles} },
+		Profiles: func() directory.State { return directory.State{Reason: directory.NoProfiles} },
 		Ready:    func() string { return "" },
 		Logger:   slog.New(slog.DiscardHandler),
 	}
@@ -123,10 +124,10 @@ func TestRequestsAreCountedByProfilesThatAreServed(t *testing.T) {
 func TestMetricsOfProfilesFollowWhatIsServed(t *testing.T) {
 	metrics := telemetry.NewMetrics("v1.2.3")
 	loaded, _ := profile.Compile(profile.FileName, []byte("- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n- Name: B\n"))
-	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: set(t, "A", "B", "C")})
-	metrics.Looked(profile.Event{Result: profile.ResultLoaded, Set: loaded, Revision: 1_700_000_000_000})
-	metrics.Looked(profile.Event{Result: profile.ResultRejected, Reason: profile.SignatureRejected})
-	metrics.Looked(profile.Event{Result: profile.ResultUnchanged})
+	metrics.Looked(directory.Event{Result: directory.ResultLoaded, Set: set(t, "A", "B", "C")})
+	metrics.Looked(directory.Event{Result: directory.ResultLoaded, Set: loaded, Revision: 1_700_000_000_000})
+	metrics.Looked(directory.Event{Result: directory.ResultRejected, Reason: directory.SignatureRejected})
+	metrics.Looked(directory.Event{Result: directory.ResultUnchanged})
 	metrics.FIPS("v1.0.0", "on", true)
 	body := get(t, status(metrics), http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
@@ -167,15 +168,15 @@ func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
 func TestTheStatusPortAnswers(t *testing.T) {
 	since := time.Date(2026, 11, 20, 13, 0, 0, 123_900_000, time.FixedZone("CET", 3600))
 	serving := func(s *telemetry.Status) {
-		s.Profiles = func() profile.State {
-			return profile.State{Digest: "sha256:ab", Since: since, Reason: profile.ProfilesRejected}
+		s.Profiles = func() directory.State {
+			return directory.State{Digest: "sha256:ab", Since: since, Reason: directory.ProfilesRejected}
 		}
 	}
 	withdrawn := func(s *telemetry.Status) {
-		s.Profiles = func() profile.State {
-			state := profile.State{Digest: "sha256:ab", Since: since, Reason: profile.ProfilesRejected}
+		s.Profiles = func() directory.State {
+			state := directory.State{Digest: "sha256:ab", Since: since, Reason: directory.ProfilesRejected}
 			for _, name := range strings.Split("ABCDEFGHIJ", "") {
-				state.Withdrawn = append(state.Withdrawn, profile.Withdrawn{Profile: name, Since: since})
+				state.Withdrawn = append(state.Withdrawn, directory.Withdrawn{Profile: name, Since: since})
 			}
 			return state
 		}

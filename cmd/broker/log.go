@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 func newLogger(c *config, stdout, stderr io.Writer) *slog.Logger {
@@ -29,18 +30,18 @@ func newLogger(c *config, stdout, stderr io.Writer) *slog.Logger {
 const maxLoggedProblems = 50
 
 // logLook logs what came of a look at the profile directory, if anything did.
-func logLook(logger *slog.Logger, event profile.Event) {
+func logLook(logger *slog.Logger, event directory.Event) {
 	switch event.Result {
-	case profile.ResultUnchanged:
+	case directory.ResultUnchanged:
 		return
-	case profile.ResultLoaded:
+	case directory.ResultLoaded:
 		logger.Info("profiles loaded", "digest", event.Set.Digest(), "revision", event.Revision, "kept", event.Kept,
 			"served", event.Set.Len(), "rejected", event.Set.Rejected())
 		logWithdrawn(logger, event.Withdrawn)
 		logProblems(logger, "warning about a profile that is served", event.Set.Warnings())
-	case profile.ResultRejected:
+	case directory.ResultRejected:
 		message := "profiles rejected, the last good ones stay in service"
-		if event.Reason == profile.NoProfiles {
+		if event.Reason == directory.NoProfiles {
 			message = "no valid profiles yet, waiting for some"
 		}
 		attributes := []any{"reason", event.Reason, "problems", len(event.Problems)}
@@ -52,7 +53,7 @@ func logLook(logger *slog.Logger, event profile.Event) {
 	logProblems(logger, "problem with a profile", event.Problems)
 }
 
-func logWithdrawn(logger *slog.Logger, withdrawn []profile.Withdrawn) {
+func logWithdrawn(logger *slog.Logger, withdrawn []directory.Withdrawn) {
 	for i, out := range withdrawn {
 		if i == maxLoggedProblems {
 			logger.Warn("more profiles that were served are out of service", "profiles", len(withdrawn)-i)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -84,10 +84,10 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	options = append(options, c.useMemory(os.DirFS("/"), logger)...)
 	broker := server.New(logger, metrics, options...)
 
-	watchOptions := []profile.Option{
-		profile.WithPollInterval(c.pollInterval),
-		profile.WithCompileOptions(c.compileOptions()...),
-		profile.WithObserver(func(event profile.Event) {
+	watchOptions := []directory.Option{
+		directory.WithPollInterval(c.pollInterval),
+		directory.WithCompileOptions(c.compileOptions()...),
+		directory.WithObserver(func(event directory.Event) {
 			if event.Set != nil {
 				broker.Use(event.Set)
 			}
@@ -97,12 +97,12 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 				use.useSet(event.Set)
 			}
 		}),
-		profile.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
+		directory.WithWatchProblem(func(problem error) { logWatch(logger, c.profilesDir, problem) }),
 	}
 	if len(c.trust.Keys) > 0 {
-		watchOptions = append(watchOptions, profile.WithTrust(c.trust, c.stateDir))
+		watchOptions = append(watchOptions, directory.WithTrust(c.trust, c.stateDir))
 	}
-	source, err := profile.Watch(watching, c.profilesDir, watchOptions...)
+	source, err := directory.Watch(watching, c.profilesDir, watchOptions...)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // explainBroker tells how the broker in a pod is, and what to do where it does not
@@ -30,7 +30,7 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 	switch {
 	case r.Set == setUnknown:
 		e.add("profiles", "what it serves is not known: %s", r.Note)
-	case r.Reason == string(profile.SignatureRejected):
+	case r.Reason == string(directory.SignatureRejected):
 		e.add("profiles", "it refuses the set of the namespace, since it is not signed by a key that the broker trusts (%s), and serves what it had", r.Reason)
 		return "which refuses the profiles of its namespace", fmt.Sprintf(
 			"The operator signs with another key than when the pod was created, as after its Secret was deleted. New pods trust that key. %s\n"+

@@ -22,6 +22,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // said is what a broker answers, or why it does not.
@@ -69,7 +70,7 @@ func answering(answers map[string]said) *fake.Clientset {
 }
 
 // saying is the answer of a broker that serves a set, with the reason.
-func saying(set string, reason profile.Reason) said {
+func saying(set string, reason directory.Reason) said {
 	return said{answer: fmt.Sprintf(`{"digest":%q,"revision":7,"since":"2026-11-20T12:00:00Z","reason":%q}`, profile.Digest([]byte(set)), reason)}
 }
 
@@ -79,17 +80,17 @@ func TestABrokerThatDoesNotServeWhatItShouldIsExplainedWithTheWayOut(t *testing.
 		fine bool
 		says []string
 	}{
-		"it serves the set": {saying("set", profile.Loaded), true, []string{"has a broker, as it should.\n", "it serves the set of the namespace, "}},
-		"the signing key is another": {saying("older", profile.SignatureRejected), false, []string{
+		"it serves the set": {saying("set", directory.Loaded), true, []string{"has a broker, as it should.\n", "it serves the set of the namespace, "}},
+		"the signing key is another": {saying("older", directory.SignatureRejected), false, []string{
 			"has a broker, as it should, which refuses the profiles of its namespace.",
 			"it is not signed by a key that the broker trusts (SignatureRejected)", "as after its Secret was deleted. New pods trust that key.",
 			"Restart it: kubectl crypto-broker restart deployment/orders -n shop\n",
 			"All workloads of which that is so, one at a time: kubectl crypto-broker restart --refused -n shop\n",
 		}},
-		"the signing key is another, and the profiles are the same": {saying("set", profile.SignatureRejected), false, []string{"kubectl crypto-broker restart --refused -n shop\n"}},
-		"the set is older than one that it served":                  {saying("older", profile.RevisionRejected), false, []string{"it refuses the set of the namespace (RevisionRejected)", "Its log says why: kubectl logs orders -n shop -c crypto-broker\n"}},
-		"it does not serve all profiles":                            {saying("set", profile.ProfilesRejected), false, []string{"without some profiles that it can't read (ProfilesRejected)", "kubectl logs orders -n shop -c crypto-broker\n"}},
-		"it serves an older set":                                    {saying("older", profile.Loaded), false, []string{"which serves an older set of profiles.", "kubectl describe cprof,ccprof -n shop\n"}},
+		"the signing key is another, and the profiles are the same": {saying("set", directory.SignatureRejected), false, []string{"kubectl crypto-broker restart --refused -n shop\n"}},
+		"the set is older than one that it served":                  {saying("older", directory.RevisionRejected), false, []string{"it refuses the set of the namespace (RevisionRejected)", "Its log says why: kubectl logs orders -n shop -c crypto-broker\n"}},
+		"it does not serve all profiles":                            {saying("set", directory.ProfilesRejected), false, []string{"without some profiles that it can't read (ProfilesRejected)", "kubectl logs orders -n shop -c crypto-broker\n"}},
+		"it serves an older set":                                    {saying("older", directory.Loaded), false, []string{"which serves an older set of profiles.", "kubectl describe cprof,ccprof -n shop\n"}},
 		"it could not be asked":                                     {said{err: errors.New("no route")}, true, []string{"what it serves is not known: the broker did not answer: no route"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -127,9 +128,9 @@ func parsed(t *testing.T, name string) workload {
 func TestWhatIsRestartedForRefusedSetsIsWhatRefusesThemForTheirSignature(t *testing.T) {
 	var out, notes bytes.Buffer
 	client := answering(map[string]said{
-		"older": saying("older", profile.SignatureRejected), "same": saying("set", profile.SignatureRejected),
-		"fine": saying("set", profile.Loaded), "behind": saying("older", profile.Loaded),
-		"newest": saying("older", profile.RevisionRejected), "broken": saying("older", profile.SetRejected),
+		"older": saying("older", directory.SignatureRejected), "same": saying("set", directory.SignatureRejected),
+		"fine": saying("set", directory.Loaded), "behind": saying("older", directory.Loaded),
+		"newest": saying("older", directory.RevisionRejected), "broken": saying("older", directory.SetRejected),
 		"silent": {err: errors.New("no route")},
 	})
 	r := restarter{client: client, out: &out, errs: &notes, forBroker: true}

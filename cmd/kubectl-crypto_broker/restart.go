@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -152,7 +152,7 @@ func (c concerned) any() bool { return c.missing || c.outdated || c.refused }
 // by reports whether a pod is one of them.
 func (c concerned) by(r row) bool {
 	return c.missing && r.Broker == brokerMissing || c.outdated && r.Broker == brokerOutdated ||
-		c.refused && r.Reason == string(profile.SignatureRejected)
+		c.refused && r.Reason == string(directory.SignatureRejected)
 }
 
 // find lists the workloads of which pods are concerned; unknown is whether there

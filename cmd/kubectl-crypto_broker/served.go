@@ -21,6 +21,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -28,7 +29,7 @@ import (
 const askTimeout = 5 * time.Second
 
 // refusals are the reasons of brokers that did not take a newer set.
-var refusals = []profile.Reason{profile.SetRejected, profile.SignatureRejected, profile.RevisionRejected, profile.NotKept}
+var refusals = []directory.Reason{directory.SetRejected, directory.SignatureRejected, directory.RevisionRejected, directory.NotKept}
 
 var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 
@@ -69,13 +70,13 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	switch {
 	case err != nil:
 		r.Note = "the namespace's set is not known: " + oneLine(plain(err))
-	case answer.Reason == string(profile.SignatureRejected): // also of the set that it serves
+	case answer.Reason == string(directory.SignatureRejected): // also of the set that it serves
 		r.Set = setRefused
-	case answer.Digest == target && answer.Reason == string(profile.ProfilesRejected):
+	case answer.Digest == target && answer.Reason == string(directory.ProfilesRejected):
 		r.Set = setPartial
 	case answer.Digest == target:
 		r.Set = setUpdated
-	case slices.Contains(refusals, profile.Reason(answer.Reason)):
+	case slices.Contains(refusals, directory.Reason(answer.Reason)):
 		r.Set = setRefused
 	default:
 		r.Set = setBehind

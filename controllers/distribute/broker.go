@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -224,7 +224,7 @@ func (b *broker) ahead() bool {
 // put right again. It serves what it should, and could not start with what the
 // kubelet left there.
 func (b *broker) misplaced() bool {
-	return refused(b.answer.Reason) || b.answer.Reason == string(profile.Missing)
+	return refused(b.answer.Reason) || b.answer.Reason == string(directory.Missing)
 }
 
 // brought is true when the set was written by this process and came to the

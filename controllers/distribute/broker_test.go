@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -72,7 +72,7 @@ func (s *simulation) run(d time.Duration) {
 
 func serves(digest string) func(time.Time) (confirm.Answer, error) {
 	return func(time.Time) (confirm.Answer, error) {
-		return confirm.Answer{Digest: digest, Reason: string(profile.Loaded)}, nil
+		return confirm.Answer{Digest: digest, Reason: string(directory.Loaded)}, nil
 	}
 }
 
@@ -113,7 +113,7 @@ func TestABrokerThatServesTheSetIsLeftAlone(t *testing.T) {
 }
 
 func TestABrokerThatServesTheSetOverADamagedFileIsWokenUntilTheFileIsRight(t *testing.T) {
-	for _, reason := range []profile.Reason{profile.SetRejected, profile.Missing} {
+	for _, reason := range []directory.Reason{directory.SetRejected, directory.Missing} {
 		t.Run(string(reason), func(t *testing.T) {
 			s := simulate(func(now time.Time) (confirm.Answer, error) {
 				if now.Sub(epoch) < 2*time.Second {
@@ -196,7 +196,7 @@ func TestASetThatComesBackGetsAValueThatThePodDoesNotHave(t *testing.T) {
 
 func TestARefusalIsToldOnceAllHasBeenTried(t *testing.T) {
 	s := simulate(func(time.Time) (confirm.Answer, error) {
-		return confirm.Answer{Digest: "old", Reason: string(profile.SetRejected)}, nil
+		return confirm.Answer{Digest: "old", Reason: string(directory.SetRejected)}, nil
 	})
 	s.aim(Target{Digest: "new", Written: epoch})
 	s.run(time.Second)
@@ -361,7 +361,7 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 	} {
 		s := simulate(becomes("old", "new", arrives))
 		s.took = took
-		s.heard(confirm.Answer{Digest: "old", Reason: string(profile.Loaded)}, s.now)
+		s.heard(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
 		s.aim(Target{Digest: "new", Written: s.now})
 		s.run(time.Minute)
 		if want := []string{"new.1"}; !slices.Equal(s.annotated, want) {
@@ -372,7 +372,7 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 
 func TestAnAnnotationThatArrivedBesideAnErrorIsNotWrittenAgain(t *testing.T) {
 	s := simulate(serves("old"))
-	s.heard(confirm.Answer{Digest: "old", Reason: string(profile.Loaded)}, s.now)
+	s.heard(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
 	s.aim(Target{Digest: "new", Written: s.now})
 	s.unsure, s.unsureFor = s.nextValue(), s.target.Digest // the answer of the API server was lost
 	seen := s.pod

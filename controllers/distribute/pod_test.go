@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -223,7 +223,7 @@ func TestSummaries(t *testing.T) {
 func TestAProfileIsOutOfServiceSinceTheFirstBrokerTookItOut(t *testing.T) {
 	ns := namespace{target: Target{Digest: "new", Written: epoch}, brokers: map[string]*broker{}}
 	for name, since := range map[string]time.Time{"later": epoch.Add(time.Hour), "first": epoch, "never": {}} {
-		answer := confirm.Answer{Digest: "new", Reason: string(profile.ProfilesRejected)}
+		answer := confirm.Answer{Digest: "new", Reason: string(directory.ProfilesRejected)}
 		if !since.IsZero() {
 			answer.Withdrawn[0] = confirm.Withdrawn{Profile: "Other", Since: epoch.Add(-time.Hour)}
 			answer.Withdrawn[1] = confirm.Withdrawn{Profile: "P", Since: since}

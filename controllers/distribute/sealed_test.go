@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -19,7 +19,7 @@ func simulateSealed(answers func(time.Time) (confirm.Answer, error)) *simulation
 	return s
 }
 
-func answering(digest string, revision int64, reason profile.Reason) func(time.Time) (confirm.Answer, error) {
+func answering(digest string, revision int64, reason directory.Reason) func(time.Time) (confirm.Answer, error) {
 	return func(time.Time) (confirm.Answer, error) {
 		return confirm.Answer{Digest: digest, Revision: revision, Reason: string(reason)}, nil
 	}
@@ -32,15 +32,15 @@ func TestABrokerOfSignedSetsConfirmsByDigestAndRevision(t *testing.T) {
 		want    class
 		ahead   bool
 	}{
-		"the set and its revision":                  {answering("new", 7, profile.Loaded), true, updated, false},
-		"the set with a higher revision":            {answering("new", 8, profile.Loaded), true, updated, true},
-		"the set with an older revision":            {answering("new", 6, profile.Loaded), true, behind, false},
-		"another set with the revision":             {answering("old", 7, profile.Loaded), true, behind, false},
-		"a newer set than the cluster knows":        {answering("other", 9, profile.RevisionRejected), true, refusing, true},
-		"the older set, having refused a signature": {answering("old", 6, profile.SignatureRejected), true, refusing, false},
-		"the older set, having no room for another": {answering("old", 6, profile.NotKept), true, refusing, false},
-		"the set, where none is signed":             {answering("new", 0, profile.Loaded), false, updated, false},
-		"a revision, where none is signed":          {answering("new", 9, profile.Loaded), false, updated, false},
+		"the set and its revision":                  {answering("new", 7, directory.Loaded), true, updated, false},
+		"the set with a higher revision":            {answering("new", 8, directory.Loaded), true, updated, true},
+		"the set with an older revision":            {answering("new", 6, directory.Loaded), true, behind, false},
+		"another set with the revision":             {answering("old", 7, directory.Loaded), true, behind, false},
+		"a newer set than the cluster knows":        {answering("other", 9, directory.RevisionRejected), true, refusing, true},
+		"the older set, having refused a signature": {answering("old", 6, directory.SignatureRejected), true, refusing, false},
+		"the older set, having no room for another": {answering("old", 6, directory.NotKept), true, refusing, false},
+		"the set, where none is signed":             {answering("new", 0, directory.Loaded), false, updated, false},
+		"a revision, where none is signed":          {answering("new", 9, directory.Loaded), false, updated, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := simulate(test.answers)
@@ -60,7 +60,7 @@ func TestABrokerOfSignedSetsConfirmsByDigestAndRevision(t *testing.T) {
 func TestAHigherRevisionOfTheSameSetIsBroughtWithAnotherAnnotation(t *testing.T) {
 	revision := int64(7)
 	s := simulateSealed(func(time.Time) (confirm.Answer, error) {
-		return confirm.Answer{Digest: "new", Revision: revision, Reason: string(profile.Loaded)}, nil
+		return confirm.Answer{Digest: "new", Revision: revision, Reason: string(directory.Loaded)}, nil
 	})
 	s.aim(Target{Digest: "new", Revision: 7, Written: epoch})
 	s.run(time.Second)
@@ -77,7 +77,7 @@ func TestAHigherRevisionOfTheSameSetIsBroughtWithAnotherAnnotation(t *testing.T)
 }
 
 func TestAChangeThatIsTakenBackNeedsNoDetourWhereSetsHaveRevisions(t *testing.T) {
-	answer := confirm.Answer{Digest: "first", Revision: 1, Reason: string(profile.Loaded)}
+	answer := confirm.Answer{Digest: "first", Revision: 1, Reason: string(directory.Loaded)}
 	s := simulateSealed(func(time.Time) (confirm.Answer, error) { return answer, nil })
 	s.aim(Target{Digest: "first", Revision: 1, Written: epoch})
 	s.run(time.Second)

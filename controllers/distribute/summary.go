@@ -5,7 +5,7 @@ package distribute
 import (
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // class is what a broker counts as.
@@ -39,7 +39,7 @@ func (b *broker) class(now time.Time) class {
 		return checking
 	case b.detour && b.serves():
 		return checking
-	case b.serves() && b.answer.Reason == string(profile.ProfilesRejected):
+	case b.serves() && b.answer.Reason == string(directory.ProfilesRejected):
 		return partial
 	case b.serves():
 		return updated
@@ -55,8 +55,8 @@ func (b *broker) class(now time.Time) class {
 // refused tells whether a broker gives this reason for having refused what its
 // directory holds.
 func refused(reason string) bool {
-	switch profile.Reason(reason) {
-	case profile.SetRejected, profile.SignatureRejected, profile.RevisionRejected, profile.NotKept:
+	switch directory.Reason(reason) {
+	case directory.SetRejected, directory.SignatureRejected, directory.RevisionRejected, directory.NotKept:
 		return true
 	}
 	return false

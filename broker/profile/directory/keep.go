@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
@@ -60,7 +61,7 @@ func keep(dir string, set pair, newest record) (err error) {
 			err = errors.Join(err, os.RemoveAll(next))
 		}
 	}()
-	for name, content := range map[string][]byte{FileName: set.profiles, signed.FileName: set.signature} {
+	for name, content := range map[string][]byte{profile.FileName: set.profiles, signed.FileName: set.signature} {
 		if err := writeSynced(filepath.Join(next, name), content); err != nil {
 			return err
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile_test
+package directory_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -49,10 +50,10 @@ func (s *source) revision(want int64) {
 }
 
 // rejects waits for the sentence with which something is refused.
-func (s *source) rejects(algorithm string, reason profile.Reason, sentence string) {
+func (s *source) rejects(algorithm string, reason directory.Reason, sentence string) {
 	s.t.Helper()
 	event := s.next()
-	if event.Result != profile.ResultRejected || event.Reason != reason || event.Err == nil || event.Err.Error() != sentence {
+	if event.Result != directory.ResultRejected || event.Reason != reason || event.Err == nil || event.Err.Error() != sentence {
 		s.t.Fatalf("event %+v\nwant %s: %s", event, reason, sentence)
 	}
 	eventually(s.t, func() bool { return s.State().Reason == reason })
@@ -71,19 +72,19 @@ func TestASetIsServedOnlyWithASignatureForThisPlaceAndAHigherRevision(t *testing
 	halved[profile.FileName] += "# one more line\n"
 	for sentence, test := range map[string]struct {
 		files  map[string]string
-		reason profile.Reason
+		reason directory.Reason
 		want   string
 	}{
-		"without a signature":          {unsigned, profile.SignatureRejected, "there is no Profiles.sig beside Profiles.yaml, expected one, since this broker takes signed sets only"},
-		"with an empty signature":      {map[string]string{profile.FileName: file("sha-512"), signed.FileName: ""}, profile.SignatureRejected, "Profiles.sig is empty, expected a signature envelope"},
-		"with somebody's signature":    {signedBy(t, 2, here, file("sha-512"), 8), profile.SignatureRejected, "Profiles.sig is signed with the keys \"7adc8cda9f0d4b26\", expected one of the trusted keys 6fdb3d1b2a7d4b26"},
-		"of another namespace":         {signedBy(t, 1, "c6a1/shop/77aa", file("sha-512"), 8), profile.SignatureRejected, `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},
-		"with one line more":           {halved, profile.SignatureRejected, "the profiles have the digest " + profile.Digest([]byte(halved[profile.FileName])) + ", expected " + profile.Digest([]byte(file("sha-512"))) + " as signed in Profiles.sig"},
-		"of yesterday":                 {signedSet(t, "sha-512", 6), profile.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
-		"of before the admission":      {signedSet(t, "sha-512", 4), profile.RevisionRejected, "the set has the revision 4, expected at least 5, the lowest that is allowed here"},
-		"with a number that is taken":  {signedSet(t, "sha-512", 7), profile.RevisionRejected, "the set has the revision 7, expected a higher one, since " + digest + " was served with that number"},
-		"the same, but with its past":  {signedSet(t, "sha-256", 6), profile.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
-		"with a signature that is big": {map[string]string{profile.FileName: file("sha-512"), signed.FileName: strings.Repeat("x", 70_000)}, profile.SignatureRejected, "Profiles.sig has more than 65536 bytes, expected a signature envelope of at most that"},
+		"without a signature":          {unsigned, directory.SignatureRejected, "there is no Profiles.sig beside Profiles.yaml, expected one, since this broker takes signed sets only"},
+		"with an empty signature":      {map[string]string{profile.FileName: file("sha-512"), signed.FileName: ""}, directory.SignatureRejected, "Profiles.sig is empty, expected a signature envelope"},
+		"with somebody's signature":    {signedBy(t, 2, here, file("sha-512"), 8), directory.SignatureRejected, "Profiles.sig is signed with the keys \"7adc8cda9f0d4b26\", expected one of the trusted keys 6fdb3d1b2a7d4b26"},
+		"of another namespace":         {signedBy(t, 1, "c6a1/shop/77aa", file("sha-512"), 8), directory.SignatureRejected, `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},
+		"with one line more":           {halved, directory.SignatureRejected, "the profiles have the digest " + profile.Digest([]byte(halved[profile.FileName])) + ", expected " + profile.Digest([]byte(file("sha-512"))) + " as signed in Profiles.sig"},
+		"of yesterday":                 {signedSet(t, "sha-512", 6), directory.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
+		"of before the admission":      {signedSet(t, "sha-512", 4), directory.RevisionRejected, "the set has the revision 4, expected at least 5, the lowest that is allowed here"},
+		"with a number that is taken":  {signedSet(t, "sha-512", 7), directory.RevisionRejected, "the set has the revision 7, expected a higher one, since " + digest + " was served with that number"},
+		"the same, but with its past":  {signedSet(t, "sha-256", 6), directory.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
+		"with a signature that is big": {map[string]string{profile.FileName: file("sha-512"), signed.FileName: strings.Repeat("x", 70_000)}, directory.SignatureRejected, "Profiles.sig has more than 65536 bytes, expected a signature envelope of at most that"},
 	} {
 		t.Run("a set "+sentence, func(t *testing.T) {
 			if sentence == "with somebody's signature" {
@@ -92,16 +93,16 @@ func TestASetIsServedOnlyWithASignatureForThisPlaceAndAHigherRevision(t *testing
 			}
 			dir := t.TempDir()
 			project(t, dir, signedSet(t, "sha-256", 7))
-			s := watch(t, dir, profile.WithTrust(trusting(5), filepath.Join(t.TempDir(), "served")))
-			s.serves("sha-256", profile.Loaded)
+			s := watch(t, dir, directory.WithTrust(trusting(5), filepath.Join(t.TempDir(), "served")))
+			s.serves("sha-256", directory.Loaded)
 			s.revision(7)
 			project(t, dir, test.files)
 			s.rejects("sha-256", test.reason, test.want)
 			s.revision(7)
 			project(t, dir, signedSet(t, "sha-256", 7))
-			s.serves("sha-256", profile.Loaded)
+			s.serves("sha-256", directory.Loaded)
 			project(t, dir, signedSet(t, "sha-384", 8))
-			s.serves("sha-384", profile.Loaded)
+			s.serves("sha-384", directory.Loaded)
 			s.revision(8)
 		})
 	}
@@ -110,57 +111,57 @@ func TestASetIsServedOnlyWithASignatureForThisPlaceAndAHigherRevision(t *testing
 func TestAHigherRevisionOfWhatIsServedIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 7))
-	s := watch(t, dir, profile.WithTrust(trusting(0), ""))
-	s.serves("sha-256", profile.Loaded)
+	s := watch(t, dir, directory.WithTrust(trusting(0), ""))
+	s.serves("sha-256", directory.Loaded)
 	since, set := s.State().Since, s.Current()
 	project(t, dir, signedSet(t, "sha-256", 9))
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	eventually(t, func() bool { return s.State().Revision == 9 })
 	if s.Current() != set || !s.State().Since.Equal(since) {
 		t.Error("the set was compiled again, or counts as another")
 	}
 	project(t, dir, signedSet(t, "sha-384", 8))
-	s.rejects("sha-256", profile.RevisionRejected, "the set has the revision 8, expected at least 9, which this broker has served")
+	s.rejects("sha-256", directory.RevisionRejected, "the set has the revision 8, expected at least 9, which this broker has served")
 }
 
 func TestABadSetWithAGoodSignatureIsNoSet(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 7))
-	s := watch(t, dir, profile.WithTrust(trusting(0), ""))
-	s.serves("sha-256", profile.Loaded)
+	s := watch(t, dir, directory.WithTrust(trusting(0), ""))
+	s.serves("sha-256", directory.Loaded)
 	project(t, dir, signedBy(t, 1, here, "- Name: [", 8))
-	s.serves("sha-256", profile.SetRejected)
+	s.serves("sha-256", directory.SetRejected)
 	s.revision(7)
 	project(t, dir, signedSet(t, "sha-384", 8)) // the number was never served
-	s.serves("sha-384", profile.Loaded)
+	s.serves("sha-384", directory.Loaded)
 }
 
 func TestTheEndOfTheProcessIsNoWayBack(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		files     map[string]string
 		algorithm string
-		reason    profile.Reason
+		reason    directory.Reason
 	}{
-		"to the set of yesterday":        {signedSet(t, "sha-512", 6), "sha-256", profile.RevisionRejected},
-		"to none":                        {map[string]string{}, "sha-256", profile.Missing},
-		"to one that nobody signed":      {profiles("sha-512"), "sha-256", profile.SignatureRejected},
-		"to another with the same name":  {signedSet(t, "sha-512", 7), "sha-256", profile.RevisionRejected},
-		"to one that cannot be read":     {signedBy(t, 1, here, "- Name: [", 8), "sha-256", profile.SetRejected},
-		"but to the same":                {signedSet(t, "sha-256", 7), "sha-256", profile.Loaded},
-		"but to one that came meanwhile": {signedSet(t, "sha-512", 8), "sha-512", profile.Loaded},
+		"to the set of yesterday":        {signedSet(t, "sha-512", 6), "sha-256", directory.RevisionRejected},
+		"to none":                        {map[string]string{}, "sha-256", directory.Missing},
+		"to one that nobody signed":      {profiles("sha-512"), "sha-256", directory.SignatureRejected},
+		"to another with the same name":  {signedSet(t, "sha-512", 7), "sha-256", directory.RevisionRejected},
+		"to one that cannot be read":     {signedBy(t, 1, here, "- Name: [", 8), "sha-256", directory.SetRejected},
+		"but to the same":                {signedSet(t, "sha-256", 7), "sha-256", directory.Loaded},
+		"but to one that came meanwhile": {signedSet(t, "sha-512", 8), "sha-512", directory.Loaded},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			dir, state := t.TempDir(), filepath.Join(t.TempDir(), "run", "served")
 			project(t, dir, signedSet(t, "sha-384", 3))
-			first := watch(t, dir, profile.WithTrust(trusting(2), state))
-			first.serves("sha-384", profile.Loaded)
+			first := watch(t, dir, directory.WithTrust(trusting(2), state))
+			first.serves("sha-384", directory.Loaded)
 			project(t, dir, signedSet(t, "sha-256", 7))
-			first.serves("sha-256", profile.Loaded)
+			first.serves("sha-256", directory.Loaded)
 			first.stop() // else it would keep the next set, too
 			project(t, dir, test.files)
 
 			// Nothing of the first one is told to the second but by the directory.
-			second := watch(t, dir, profile.WithTrust(trusting(2), state))
+			second := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := second.next(); !event.Kept || event.Set == nil || event.Revision != 7 {
 				t.Fatalf("began with %+v, want what was kept", event)
 			}
@@ -172,30 +173,30 @@ func TestTheEndOfTheProcessIsNoWayBack(t *testing.T) {
 func TestABrokerThatServedNoProfilesAnyMoreServesNoneAgain(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 7))
-	first := watch(t, dir, profile.WithTrust(trusting(0), state))
-	first.serves("sha-256", profile.Loaded)
+	first := watch(t, dir, directory.WithTrust(trusting(0), state))
+	first.serves("sha-256", directory.Loaded)
 	project(t, dir, signedBy(t, 1, here, "[]\n", 8))
 	if event := first.next(); event.Set == nil || event.Set.Len() != 0 {
 		t.Fatalf("event %+v, want an empty set", event)
 	}
 	first.stop()
 	project(t, dir, signedSet(t, "sha-256", 7))
-	second := watch(t, dir, profile.WithTrust(trusting(0), state))
+	second := watch(t, dir, directory.WithTrust(trusting(0), state))
 	if event := second.next(); event.Set == nil || event.Set.Len() != 0 || event.Revision != 8 {
 		t.Fatalf("event %+v, want the empty set", event)
 	}
-	second.rejects("", profile.RevisionRejected, "the set has the revision 7, expected at least 8, which this broker has served")
+	second.rejects("", directory.RevisionRejected, "the set has the revision 7, expected at least 8, which this broker has served")
 }
 
 func TestWhatIsKeptIsForTheBrokerAlone(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	must(t, os.Chmod(state, 0o755))
 	project(t, dir, signedSet(t, "sha-256", 7))
-	s := watch(t, dir, profile.WithTrust(trusting(0), state))
-	s.serves("sha-256", profile.Loaded)
+	s := watch(t, dir, directory.WithTrust(trusting(0), state))
+	s.serves("sha-256", directory.Loaded)
 	for revision := range int64(5) {
 		project(t, dir, signedSet(t, "sha-256", 8+revision))
-		s.serves("sha-256", profile.Loaded)
+		s.serves("sha-256", directory.Loaded)
 	}
 	modes := map[string]os.FileMode{}
 	must(t, filepath.Walk(state, func(path string, info os.FileInfo, err error) error {
@@ -236,19 +237,19 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			dir, state := t.TempDir(), t.TempDir()
 			project(t, dir, signedSet(t, "sha-256", 7))
-			first := watch(t, dir, profile.WithTrust(trusting(5), state))
-			first.serves("sha-256", profile.Loaded)
+			first := watch(t, dir, directory.WithTrust(trusting(5), state))
+			first.serves("sha-256", directory.Loaded)
 			first.stop() // else it would keep the next set, too
 			current, err := filepath.EvalSymlinks(filepath.Join(state, "..data"))
 			must(t, err)
 			test.damage(t, current)
 			project(t, dir, signedSet(t, "sha-512", 10))
-			second := watch(t, dir, profile.WithTrust(trusting(5), state))
+			second := watch(t, dir, directory.WithTrust(trusting(5), state))
 			want := "the set kept in " + state + " cannot be used: " + strings.ReplaceAll(test.want, "CURRENT", current)
 			if event := second.next(); !event.Kept || event.Err == nil || event.Err.Error() != want {
 				t.Fatalf("event %+v\nwant %s", event, want)
 			}
-			second.serves("sha-512", profile.Loaded)
+			second.serves("sha-512", directory.Loaded)
 		})
 	}
 }
@@ -263,18 +264,18 @@ func replace(t *testing.T, dir string, files map[string]string) {
 func TestASetThatCannotBeKeptIsNotServedUntilItCan(t *testing.T) {
 	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "served")
 	project(t, dir, signedSet(t, "sha-256", 7))
-	s := watch(t, dir, profile.WithTrust(trusting(0), state), profile.WithPollInterval(5*time.Millisecond))
-	s.serves("sha-256", profile.Loaded)
+	s := watch(t, dir, directory.WithTrust(trusting(0), state), directory.WithPollInterval(5*time.Millisecond))
+	s.serves("sha-256", directory.Loaded)
 	must(t, os.Rename(state, state+".away")) // root may write where nobody else may
 	project(t, dir, signedSet(t, "sha-512", 8))
-	s.serves("sha-256", profile.NotKept)
+	s.serves("sha-256", directory.NotKept)
 	for range 3 { // it is told once
-		if event := <-s.events; event.Result != profile.ResultUnchanged {
+		if event := <-s.events; event.Result != directory.ResultUnchanged {
 			t.Fatalf("event %+v, want one that tells of nothing new", event)
 		}
 	}
 	must(t, os.Rename(state+".away", state))
-	s.serves("sha-512", profile.Loaded)
+	s.serves("sha-512", directory.Loaded)
 	s.revision(8)
 }
 
@@ -286,16 +287,16 @@ func TestFilesThatAreWrittenOneByOneAreTakenTogether(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			dir := t.TempDir()
 			replace(t, dir, signedSet(t, "sha-256", 7))
-			s := watch(t, dir, profile.WithTrust(trusting(0), ""))
-			s.serves("sha-256", profile.Loaded)
+			s := watch(t, dir, directory.WithTrust(trusting(0), ""))
+			s.serves("sha-256", directory.Loaded)
 			next := signedSet(t, "sha-512", 8)
 			for _, name := range order {
 				write(t, filepath.Join(dir, name), next[name])
 			}
-			s.serves("sha-512", profile.Loaded)
+			s.serves("sha-512", directory.Loaded)
 			// What stays in pieces is refused.
 			write(t, filepath.Join(dir, profile.FileName), file("sha-384"))
-			s.serves("sha-512", profile.SignatureRejected)
+			s.serves("sha-512", directory.SignatureRejected)
 		})
 	}
 }
@@ -303,10 +304,10 @@ func TestFilesThatAreWrittenOneByOneAreTakenTogether(t *testing.T) {
 func TestAProjectionIsReadAsAWholeWhileAKubeletReplacesIt(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 1))
-	refused := make(chan profile.Event, 1)
-	s := watch(t, dir, profile.WithTrust(trusting(0), t.TempDir()), profile.WithPollInterval(100*time.Microsecond),
-		profile.WithObserver(func(event profile.Event) {
-			if event.Result == profile.ResultRejected {
+	refused := make(chan directory.Event, 1)
+	s := watch(t, dir, directory.WithTrust(trusting(0), t.TempDir()), directory.WithPollInterval(100*time.Microsecond),
+		directory.WithObserver(func(event directory.Event) {
+			if event.Result == directory.ResultRejected {
 				select {
 				case refused <- event:
 				default: // one is enough
@@ -338,7 +339,7 @@ func TestATrustThatCannotWorkIsRefusedAtOnce(t *testing.T) {
 		"a file for a directory":     {trusting(0), occupied, "the state directory " + occupied + " exists and is no directory: remove it or choose another state directory"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if _, err := profile.Watch(t.Context(), "/profiles", profile.WithTrust(test.trust, test.state)); err == nil || err.Error() != test.want {
+			if _, err := directory.Watch(t.Context(), "/profiles", directory.WithTrust(test.trust, test.state)); err == nil || err.Error() != test.want {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})

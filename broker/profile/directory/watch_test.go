@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile_test
+package directory_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -34,23 +35,23 @@ func file(algorithm string) string {
 
 // source is a watched directory and the events it had.
 type source struct {
-	*profile.Source
+	*directory.Source
 	t      *testing.T
-	events chan profile.Event
+	events chan directory.Event
 	// stop ends the watching and returns when it has ended.
 	stop func()
 }
 
-func watch(t *testing.T, dir string, options ...profile.Option) *source {
+func watch(t *testing.T, dir string, options ...directory.Option) *source {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &source{t: t, events: make(chan profile.Event, 1024)}
-	options = append([]profile.Option{
-		profile.WithPollInterval(never),
-		profile.WithObserver(func(event profile.Event) { s.events <- event }),
+	s := &source{t: t, events: make(chan directory.Event, 1024)}
+	options = append([]directory.Option{
+		directory.WithPollInterval(never),
+		directory.WithObserver(func(event directory.Event) { s.events <- event }),
 	}, options...)
 	var err error
-	if s.Source, err = profile.Watch(ctx, dir, options...); err != nil {
+	if s.Source, err = directory.Watch(ctx, dir, options...); err != nil {
 		cancel()
 		t.Fatal(err)
 	}
@@ -60,13 +61,13 @@ func watch(t *testing.T, dir string, options ...profile.Option) *source {
 }
 
 // next waits for the next look at the directory that found something new.
-func (s *source) next() profile.Event {
+func (s *source) next() directory.Event {
 	s.t.Helper()
 	deadline := time.After(waitLimit)
 	for {
 		select {
 		case event := <-s.events:
-			if event.Result != profile.ResultUnchanged {
+			if event.Result != directory.ResultUnchanged {
 				return event
 			}
 		case <-deadline:
@@ -76,7 +77,7 @@ func (s *source) next() profile.Event {
 }
 
 // serves waits until the algorithm is served and checks the state beside it.
-func (s *source) serves(algorithm string, reason profile.Reason) {
+func (s *source) serves(algorithm string, reason directory.Reason) {
 	s.t.Helper()
 	event := s.next()
 	if event.Reason != reason {
@@ -171,11 +172,11 @@ func TestAProjectedVolumeIsFollowedThroughManyReplacements(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, profiles("sha-256"))
 	s := watch(t, dir)
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	for range 5 {
 		for _, algorithm := range []string{"sha-384", "sha-512", "sha3-512"} {
 			project(t, dir, profiles(algorithm))
-			s.serves(algorithm, profile.Loaded)
+			s.serves(algorithm, directory.Loaded)
 		}
 	}
 }
@@ -183,20 +184,20 @@ func TestAProjectedVolumeIsFollowedThroughManyReplacements(t *testing.T) {
 func TestAFileThatAppearsLateIsServed(t *testing.T) {
 	dir := t.TempDir()
 	s := watch(t, dir)
-	s.serves("", profile.NoProfiles)
+	s.serves("", directory.NoProfiles)
 	project(t, dir, profiles("sha-256"))
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 }
 
 func TestADirectoryThatAppearsLateIsWatchedFromThenOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	s := watch(t, dir)
-	s.serves("", profile.NoProfiles)
+	s.serves("", directory.NoProfiles)
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	write(t, filepath.Join(dir, profile.FileName), file("sha-512"))
-	s.serves("sha-512", profile.Loaded)
+	s.serves("sha-512", directory.Loaded)
 }
 
 func TestADirectoryThatIsReplacedIsWatchedAgain(t *testing.T) {
@@ -204,44 +205,44 @@ func TestADirectoryThatIsReplacedIsWatchedAgain(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
 	s := watch(t, dir)
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	must(t, os.RemoveAll(dir))
-	s.serves("sha-256", profile.Missing)
+	s.serves("sha-256", directory.Missing)
 	must(t, os.Mkdir(dir, 0o755))
 	write(t, filepath.Join(dir, profile.FileName), file("sha-384"))
-	s.serves("sha-384", profile.Loaded)
+	s.serves("sha-384", directory.Loaded)
 	write(t, filepath.Join(dir, profile.FileName), file("sha-512"))
-	s.serves("sha-512", profile.Loaded)
+	s.serves("sha-512", directory.Loaded)
 }
 
 func TestWhatIsWrongNeverReplacesWhatIsServed(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		files  map[string]string
-		reason profile.Reason
+		reason directory.Reason
 	}{
-		"a file that is no YAML":            {map[string]string{profile.FileName: "- Name: [P"}, profile.SetRejected},
-		"a file without a valid profile":    {map[string]string{profile.FileName: file("md5")}, profile.SetRejected},
-		"an empty file":                     {map[string]string{profile.FileName: ""}, profile.SetRejected},
-		"a file above the limit":            {map[string]string{profile.FileName: strings.Repeat("#", 2*profile.MaxFileSize)}, profile.SetRejected},
-		"a volume that lost the file":       {map[string]string{"other": ""}, profile.Missing},
-		"a file with an unknown root key":   {map[string]string{profile.FileName: "Profilez: []\n"}, profile.SetRejected},
-		"a file of a version of the future": {map[string]string{profile.FileName: "FormatVersion: 9\nProfiles: []\n"}, profile.SetRejected},
+		"a file that is no YAML":            {map[string]string{profile.FileName: "- Name: [P"}, directory.SetRejected},
+		"a file without a valid profile":    {map[string]string{profile.FileName: file("md5")}, directory.SetRejected},
+		"an empty file":                     {map[string]string{profile.FileName: ""}, directory.SetRejected},
+		"a file above the limit":            {map[string]string{profile.FileName: strings.Repeat("#", 2*profile.MaxFileSize)}, directory.SetRejected},
+		"a volume that lost the file":       {map[string]string{"other": ""}, directory.Missing},
+		"a file with an unknown root key":   {map[string]string{profile.FileName: "Profilez: []\n"}, directory.SetRejected},
+		"a file of a version of the future": {map[string]string{profile.FileName: "FormatVersion: 9\nProfiles: []\n"}, directory.SetRejected},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			dir := t.TempDir()
 			project(t, dir, profiles("sha-256"))
 			s := watch(t, dir)
-			s.serves("sha-256", profile.Loaded)
+			s.serves("sha-256", directory.Loaded)
 			since := s.State().Since
 			project(t, dir, test.files)
 			s.serves("sha-256", test.reason)
 			project(t, dir, profiles("sha-256"))
-			s.serves("sha-256", profile.Loaded)
+			s.serves("sha-256", directory.Loaded)
 			if got := s.State().Since; !got.Equal(since) {
 				t.Errorf("served since %s, yet it was served all the time since %s", got, since)
 			}
 			project(t, dir, profiles("sha-512"))
-			s.serves("sha-512", profile.Loaded)
+			s.serves("sha-512", directory.Loaded)
 		})
 	}
 }
@@ -250,9 +251,9 @@ func TestAProfileWithAProblemLeavesTheOthersInService(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, profiles("sha-256"))
 	s := watch(t, dir)
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	project(t, dir, map[string]string{profile.FileName: file("sha-512") + "- Name: Bad\n"})
-	s.serves("sha-512", profile.ProfilesRejected)
+	s.serves("sha-512", directory.ProfilesRejected)
 	if got := s.Current().Rejected(); got != 1 {
 		t.Errorf("%d profiles rejected, want 1", got)
 	}
@@ -262,9 +263,9 @@ func TestAnEmptyListTakesAllProfilesFromABrokerThatServes(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, profiles("sha-256"))
 	s := watch(t, dir)
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	project(t, dir, map[string]string{profile.FileName: "[]\n"})
-	if event := s.next(); event.Set == nil || event.Set.Len() != 0 || event.Reason != profile.Loaded {
+	if event := s.next(); event.Set == nil || event.Set.Len() != 0 || event.Reason != directory.Loaded {
 		t.Fatalf("event %+v, want an empty set", event)
 	}
 	eventually(t, func() bool { return s.Current().Len() == 0 })
@@ -274,9 +275,9 @@ func TestAnEmptyListIsNoFirstSet(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, map[string]string{profile.FileName: "[]\n"})
 	s := watch(t, dir)
-	s.serves("", profile.NoProfiles)
+	s.serves("", directory.NoProfiles)
 	project(t, dir, profiles("sha-256"))
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 }
 
 func TestWhatIsNoRegularFileIsRefusedWithoutWaiting(t *testing.T) {
@@ -295,8 +296,8 @@ func TestWhatIsNoRegularFileIsRefusedWithoutWaiting(t *testing.T) {
 			write(t, filepath.Join(dir, profile.FileName), file("sha-256"))
 			name := filepath.Join(dir, test.name)
 			must(t, errors.Join(os.RemoveAll(name), test.make(name)))
-			event := watch(t, dir, profile.WithTrust(trusting(0), "")).next()
-			if event.Reason != profile.NoProfiles || event.Err == nil || event.Err.Error() != "read "+name+": is not a regular file" {
+			event := watch(t, dir, directory.WithTrust(trusting(0), "")).next()
+			if event.Reason != directory.NoProfiles || event.Err == nil || event.Err.Error() != "read "+name+": is not a regular file" {
 				t.Errorf("event %+v", event)
 			}
 		})
@@ -312,20 +313,20 @@ func TestAChangeThatNothingAnnouncesIsFoundByPolling(t *testing.T) {
 	// Nobody is told when a link to the directory changes.
 	link := filepath.Join(parent, "profiles")
 	must(t, os.Symlink("a", link))
-	s := watch(t, link, profile.WithPollInterval(10*time.Millisecond))
-	s.serves("sha-256", profile.Loaded)
+	s := watch(t, link, directory.WithPollInterval(10*time.Millisecond))
+	s.serves("sha-256", directory.Loaded)
 	must(t, os.Symlink("b", link+".new"))
 	must(t, os.Rename(link+".new", link))
-	s.serves("sha-512", profile.Loaded)
+	s.serves("sha-512", directory.Loaded)
 }
 
 func TestAServerIsHandedASetBeforeAnybodyIsToldOfIt(t *testing.T) {
 	dir := t.TempDir()
 	project(t, dir, profiles("sha-256"))
-	var watched atomic.Pointer[profile.Source]
+	var watched atomic.Pointer[directory.Source]
 	told := make(chan string, 16)
 	ctx, cancel := context.WithCancel(t.Context())
-	source, err := profile.Watch(ctx, dir, profile.WithPollInterval(never), profile.WithObserver(func(event profile.Event) {
+	source, err := directory.Watch(ctx, dir, directory.WithPollInterval(never), directory.WithObserver(func(event directory.Event) {
 		if source := watched.Load(); source != nil && event.Set != nil {
 			told <- source.State().Digest
 		}
@@ -348,7 +349,7 @@ func TestAServerIsHandedASetBeforeAnybodyIsToldOfIt(t *testing.T) {
 func TestAnUnwatchableDirectoryIsReportedOnceAndAgainWhenItIsWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	reports := make(chan error, 16)
-	s := watch(t, dir, profile.WithWatchProblem(func(err error) { reports <- err }), profile.WithPollInterval(5*time.Millisecond))
+	s := watch(t, dir, directory.WithWatchProblem(func(err error) { reports <- err }), directory.WithPollInterval(5*time.Millisecond))
 	if err := <-reports; !os.IsNotExist(err) {
 		t.Fatalf("reported %v, want that the directory does not exist", err)
 	}
@@ -364,14 +365,14 @@ func TestAnUnwatchableDirectoryIsReportedOnceAndAgainWhenItIsWatched(t *testing.
 func TestWatchRefusesWhatCannotWork(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		dir     string
-		options []profile.Option
+		options []directory.Option
 		want    string
 	}{
 		"a relative path":   {"profiles", nil, `profile directory "profiles": expected an absolute path`},
-		"a poll of no time": {"/profiles", []profile.Option{profile.WithPollInterval(0)}, "poll interval 0s: expected more than 0"},
+		"a poll of no time": {"/profiles", []directory.Option{directory.WithPollInterval(0)}, "poll interval 0s: expected more than 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if _, err := profile.Watch(t.Context(), test.dir, test.options...); err == nil || err.Error() != test.want {
+			if _, err := directory.Watch(t.Context(), test.dir, test.options...); err == nil || err.Error() != test.want {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})

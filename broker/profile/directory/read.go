@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
@@ -47,7 +48,7 @@ func readPair(dir string) (pair, error) {
 }
 
 func readFiles(dir string) (pair, error) {
-	profiles, _, err := regular.Read(filepath.Join(dir, FileName), MaxFileSize)
+	profiles, _, err := regular.Read(filepath.Join(dir, profile.FileName), profile.MaxFileSize)
 	if err != nil {
 		return pair{}, err
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
@@ -25,7 +26,7 @@ func (s *Source) restore() {
 	if _, err := os.Lstat(filepath.Join(t.stateDir, watch.DataLink)); errors.Is(err, fs.ErrNotExist) && errors.Is(unknown, fs.ErrNotExist) {
 		return // nothing was kept yet
 	}
-	refuse := func(err error, problems Problems) {
+	refuse := func(err error, problems profile.Problems) {
 		s.observe(Event{
 			Result: ResultRejected, Reason: NoProfiles, Kept: true, Problems: problems,
 			Err: fmt.Errorf("the set kept in %s cannot be used: %w", t.stateDir, err),
@@ -46,7 +47,7 @@ func (s *Source) restore() {
 		return
 	}
 	t.revision, t.digest, t.kept = statement.Revision, statement.Digest, known
-	set, problems := Compile(FileName, kept.profiles, s.compile...)
+	set, problems := profile.Compile(profile.FileName, kept.profiles, s.compile...)
 	if set == nil {
 		refuse(errors.New("this broker cannot read it"), problems)
 		return
@@ -72,5 +73,5 @@ func (t *trusted) readKept(known record) (pair, signed.Statement, error) {
 // it may be whole and not trusted any more.
 func (p pair) is(known record) bool {
 	statement, _, err := signed.Read(p.signature)
-	return err == nil && statement.Revision == known.revision && statement.Digest == known.digest && Digest(p.profiles) == known.digest
+	return err == nil && statement.Revision == known.revision && statement.Digest == known.digest && profile.Digest(p.profiles) == known.digest
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile_test
+package directory_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 func TestAProfileThatWasServedIsToldAsWithdrawnUntilItIsRightAgain(t *testing.T) {
@@ -14,18 +15,18 @@ func TestAProfileThatWasServedIsToldAsWithdrawnUntilItIsRightAgain(t *testing.T)
 	dir := t.TempDir()
 	project(t, dir, map[string]string{profile.FileName: other + file("sha-256")})
 	s := watch(t, dir)
-	s.serves("sha-256", profile.Loaded)
+	s.serves("sha-256", directory.Loaded)
 	var since time.Time
 	for _, test := range []struct {
 		sentence, content string
-		reason            profile.Reason
+		reason            directory.Reason
 		withdrawn         bool
 	}{
-		{"wrong", other + file("md5"), profile.ProfilesRejected, true},
-		{"wrong in another way", other + file("md4"), profile.ProfilesRejected, true},
-		{"right again", other + file("sha-512"), profile.Loaded, false},
-		{"gone", other, profile.Loaded, false},
-		{"wrong where it was not there", other + file("md5"), profile.ProfilesRejected, false},
+		{"wrong", other + file("md5"), directory.ProfilesRejected, true},
+		{"wrong in another way", other + file("md4"), directory.ProfilesRejected, true},
+		{"right again", other + file("sha-512"), directory.Loaded, false},
+		{"gone", other, directory.Loaded, false},
+		{"wrong where it was not there", other + file("md5"), directory.ProfilesRejected, false},
 	} {
 		project(t, dir, map[string]string{profile.FileName: test.content})
 		event := s.next()

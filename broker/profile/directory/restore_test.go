@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile_test
+package directory_test
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -21,8 +22,8 @@ func leaveKept(t *testing.T) (dir, state, current string) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()
 	project(t, dir, signedSet(t, "sha-256", 7))
-	first := watch(t, dir, profile.WithTrust(trusting(2), state))
-	first.serves("sha-256", profile.Loaded)
+	first := watch(t, dir, directory.WithTrust(trusting(2), state))
+	first.serves("sha-256", directory.Loaded)
 	first.stop() // else it would keep the next set, too
 	current, err := filepath.EvalSymlinks(filepath.Join(state, "..data"))
 	must(t, err)
@@ -53,18 +54,18 @@ func TestAfterTheKeptSetIsDamagedOnlyANewerOneIsServed(t *testing.T) {
 			dir, state, current := leaveKept(t)
 			damage(t, state, current)
 			project(t, dir, signedSet(t, "sha-512", 6))
-			second := watch(t, dir, profile.WithTrust(trusting(2), state))
+			second := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := second.next(); !event.Kept || event.Set != nil || event.Err == nil {
 				t.Fatalf("event %+v, want one that says what is wrong with the set", event)
 			}
 			const reason = "expected a higher one than 7, the last that this broker has served, since the set kept of that is damaged"
-			second.rejects("", profile.NoProfiles, "the set has the revision 6, "+reason)
+			second.rejects("", directory.NoProfiles, "the set has the revision 6, "+reason)
 			project(t, dir, signedSet(t, "sha-512", 7))
-			second.rejects("", profile.NoProfiles, "the set has the revision 7, "+reason)
+			second.rejects("", directory.NoProfiles, "the set has the revision 7, "+reason)
 			project(t, dir, signedSet(t, "sha-512", 8))
-			second.serves("sha-512", profile.Loaded)
+			second.serves("sha-512", directory.Loaded)
 			second.stop()
-			third := watch(t, dir, profile.WithTrust(trusting(2), state))
+			third := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := third.next(); !event.Kept || event.Revision != 8 {
 				t.Fatalf("event %+v, want the set that is kept by now", event)
 			}
@@ -96,17 +97,17 @@ func TestWhereNothingTellsWhatWasServedNoSetIsTaken(t *testing.T) {
 			dir, state, current := leaveKept(t)
 			damage(t, state, current)
 			project(t, dir, signedSet(t, "sha-512", 1000))
-			second := watch(t, dir, profile.WithTrust(trusting(2), state))
+			second := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := second.next(); !event.Kept || event.Set != nil || event.Err == nil {
 				t.Fatalf("event %+v, want one that says what is wrong", event)
 			}
-			second.rejects("", profile.NoProfiles, "what is kept in "+state+" is damaged and does not tell which set was served last, expected that nobody changes it: to take whatever set comes, stop the broker, remove what is in that directory and start it again, or delete the pod")
+			second.rejects("", directory.NoProfiles, "what is kept in "+state+" is damaged and does not tell which set was served last, expected that nobody changes it: to take whatever set comes, stop the broker, remove what is in that directory and start it again, or delete the pod")
 			second.stop()
 
 			// What the sentence says helps.
 			must(t, os.RemoveAll(state))
-			third := watch(t, dir, profile.WithTrust(trusting(2), state))
-			third.serves("sha-512", profile.Loaded)
+			third := watch(t, dir, directory.WithTrust(trusting(2), state))
+			third.serves("sha-512", directory.Loaded)
 		})
 	}
 }
@@ -115,11 +116,11 @@ func TestWhereNothingTellsWhatWasServedNoSetIsTaken(t *testing.T) {
 func TestASetThatIsKeptWithoutARecordIsServedAndGetsOne(t *testing.T) {
 	dir, state, _ := leaveKept(t)
 	must(t, os.Remove(filepath.Join(state, newest)))
-	second := watch(t, dir, profile.WithTrust(trusting(2), state))
+	second := watch(t, dir, directory.WithTrust(trusting(2), state))
 	if event := second.next(); !event.Kept || event.Revision != 7 {
 		t.Fatalf("event %+v, want what was kept", event)
 	}
-	second.serves("sha-256", profile.Loaded)
+	second.serves("sha-256", directory.Loaded)
 	if _, err := os.Stat(filepath.Join(state, newest)); err != nil {
 		t.Error(err)
 	}
@@ -130,15 +131,15 @@ func TestAKeptSetThatIsWholeAndNotTrustedAnyMoreIsTakenWhenItIsSignedAnew(t *tes
 	dir, state, _ := leaveKept(t)
 	trust := trusting(2)
 	trust.Audience = "c6a1/bank/another"
-	second := watch(t, dir, profile.WithTrust(trust, state))
+	second := watch(t, dir, directory.WithTrust(trust, state))
 	if event := second.next(); !event.Kept || event.Set != nil {
 		t.Fatalf("event %+v, want one that refuses what was kept", event)
 	}
 	second.next() // the directory has that one, too
 	project(t, dir, signedBy(t, 1, trust.Audience, file("sha-256"), 6))
-	second.rejects("", profile.NoProfiles, "the set has the revision 6, expected at least 7, which this broker has served")
+	second.rejects("", directory.NoProfiles, "the set has the revision 6, expected at least 7, which this broker has served")
 	project(t, dir, signedBy(t, 1, trust.Audience, file("sha-256"), 7))
-	second.serves("sha-256", profile.Loaded)
+	second.serves("sha-256", directory.Loaded)
 }
 
 func TestAPipeInTheStateDirectoryIsNotWaitedFor(t *testing.T) {
@@ -146,7 +147,7 @@ func TestAPipeInTheStateDirectoryIsNotWaitedFor(t *testing.T) {
 	name := filepath.Join(current, profile.FileName)
 	must(t, os.Remove(name))
 	must(t, unix.Mkfifo(name, 0o600))
-	second := watch(t, dir, profile.WithTrust(trusting(2), state))
+	second := watch(t, dir, directory.WithTrust(trusting(2), state))
 	want := "the set kept in " + state + " cannot be used: read " + name + ": is not a regular file"
 	if event := second.next(); !event.Kept || event.Err == nil || event.Err.Error() != want {
 		t.Fatalf("event %+v\nwant %s", event, want)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
 import (
 	"errors"
 	"fmt"
 	"path/filepath"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -63,7 +64,7 @@ func (t *trusted) prepare() error {
 // takeSigned acts on a pair of files. It tells whether they were at rest.
 func (s *Source) takeSigned(found pair) bool {
 	t := s.trusted
-	looked := Digest(found.profiles) + " " + Digest(found.signature)
+	looked := profile.Digest(found.profiles) + " " + profile.Digest(found.signature)
 	if !t.unkept && s.unchanged(looked) {
 		return true
 	}
@@ -76,7 +77,7 @@ func (s *Source) takeSigned(found pair) bool {
 		if s.halfway(found, looked) {
 			return false
 		}
-		s.reject(SignatureRejected, Event{Err: fmt.Errorf("there is no %s beside %s, expected one, since this broker takes signed sets only", signed.FileName, FileName)}, looked)
+		s.reject(SignatureRejected, Event{Err: fmt.Errorf("there is no %s beside %s, expected one, since this broker takes signed sets only", signed.FileName, profile.FileName)}, looked)
 		return true
 	}
 	statement, err := t.Verify(found.profiles, found.signature)
@@ -95,7 +96,7 @@ func (s *Source) takeSigned(found pair) bool {
 		s.reject(SignatureRejected, Event{Err: err}, looked)
 		return true
 	}
-	set, problems := s.current.Load(), Problems(nil)
+	set, problems := s.current.Load(), profile.Problems(nil)
 	if set == nil || set.Digest() != statement.Digest {
 		if set, problems = s.build(found.profiles, looked); set == nil {
 			return true

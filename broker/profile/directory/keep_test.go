@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile_test
+package directory_test
 
 import (
 	"io/fs"
@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
 // watchWith starts a source with a state directory, and returns why that fails.
 func watchWith(t *testing.T, state string) error {
 	t.Helper()
-	source, err := profile.Watch(t.Context(), t.TempDir(), profile.WithTrust(trusting(0), state))
+	source, err := directory.Watch(t.Context(), t.TempDir(), directory.WithTrust(trusting(0), state))
 	if err == nil {
 		t.Cleanup(source.Wait)
 	}

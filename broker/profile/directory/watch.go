@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
@@ -21,7 +22,7 @@ type Source struct {
 	options
 	dir string
 
-	current atomic.Pointer[Set]
+	current atomic.Pointer[profile.Set]
 	state   atomic.Pointer[State]
 	done    chan struct{}
 
@@ -37,7 +38,7 @@ type options struct {
 	watchProblem  func(error)
 	now           func() time.Time
 	fastPollLimit time.Duration
-	compile       []CompileOption
+	compile       []profile.CompileOption
 	trusted       *trusted
 }
 
@@ -65,7 +66,7 @@ func WithWatchProblem(f func(error)) Option {
 }
 
 // WithCompileOptions compiles each file with these options.
-func WithCompileOptions(compile ...CompileOption) Option {
+func WithCompileOptions(compile ...profile.CompileOption) Option {
 	return func(o *options) { o.compile = append(o.compile, compile...) }
 }
 
@@ -107,8 +108,10 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 		s.restore()
 	}
 	w := watch.New(watch.Config{
-		Dir:       s.dir,
-		Matters:   func(name string) bool { return name == FileName || (s.trusted != nil && name == signed.FileName) },
+		Dir: s.dir,
+		Matters: func(name string) bool {
+			return name == profile.FileName || (s.trusted != nil && name == signed.FileName)
+		},
 		Look:      s.look,
 		Problem:   s.watchProblem,
 		Interval:  s.pollInterval,
@@ -123,7 +126,7 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 }
 
 // Current is the set that is served, nil while there is none.
-func (s *Source) Current() *Set { return s.current.Load() }
+func (s *Source) Current() *profile.Set { return s.current.Load() }
 
 // State tells what is served, since when and why.
 func (s *Source) State() State { return *s.state.Load() }
@@ -156,12 +159,12 @@ func (s *Source) read() (pair, error) {
 	if s.trusted != nil {
 		return readPair(s.dir)
 	}
-	data, _, err := regular.Read(filepath.Join(s.dir, FileName), MaxFileSize)
+	data, _, err := regular.Read(filepath.Join(s.dir, profile.FileName), profile.MaxFileSize)
 	return pair{profiles: data}, err
 }
 
 func (s *Source) take(data []byte) {
-	digest := Digest(data)
+	digest := profile.Digest(data)
 	if s.unchanged(digest) {
 		return
 	}
@@ -176,8 +179,8 @@ func (s *Source) take(data []byte) {
 }
 
 // build compiles a set; where it returns none, it has rejected it.
-func (s *Source) build(data []byte, looked string) (*Set, Problems) {
-	set, problems := Compile(FileName, data, s.compile...)
+func (s *Source) build(data []byte, looked string) (*profile.Set, profile.Problems) {
+	set, problems := profile.Compile(profile.FileName, data, s.compile...)
 	switch {
 	case set == nil:
 		s.reject(SetRejected, Event{Problems: problems}, looked)
@@ -192,7 +195,7 @@ func (s *Source) build(data []byte, looked string) (*Set, Problems) {
 }
 
 // publish serves a set. looked is what the directory holds.
-func (s *Source) publish(set *Set, problems Problems, looked string) {
+func (s *Source) publish(set *profile.Set, problems profile.Problems, looked string) {
 	s.looked = looked
 	s.serve(Event{Set: set, Problems: problems})
 }

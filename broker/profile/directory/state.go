@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package directory
 
-import "time"
+import (
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
 
 // Reason says in one word how the set that is served relates to the directory.
 type Reason string
@@ -79,7 +83,7 @@ type Event struct {
 	Reason Reason
 	// Set is the new set where Result is ResultLoaded, else nil. It may be the one
 	// before, with a higher revision.
-	Set *Set
+	Set *profile.Set
 	// Revision is the number that Set is signed with, 0 where none is needed.
 	Revision int64
 	// Kept tells that this is about the set that was kept from before the start, not
@@ -88,7 +92,7 @@ type Event struct {
 	// Withdrawn are the profiles that were served and are out of service by Set.
 	Withdrawn []Withdrawn
 	// Problems are those of the file; a set can be loaded with some.
-	Problems Problems
+	Problems profile.Problems
 	// Err is why the set could not be read, or was refused as a whole.
 	Err error
 }
