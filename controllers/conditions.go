@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -53,7 +54,7 @@ func (p propagator) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	case s.Partial > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s, %d of these without some of its profiles: the broker's log says which and why.", served, s.Partial)
 	case s.Unverified > 0:
-		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to that of their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, p.statusPort, v1alpha1.MetricsPortAnnotation, p.operatorNamespace)
+		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to that of their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, p.statusPort, contract.MetricsPortAnnotation, p.operatorNamespace)
 	case s.Pods == 0:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonNoPods, "No pod with a broker is running.")
 	default:

@@ -9,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // brokerLog is where the log of a broker is.
-const brokerLog = "kubectl logs POD -c " + v1alpha1.BrokerContainer
+const brokerLog = "kubectl logs POD -c " + contract.BrokerContainer
 
 // degraded is the condition Degraded of a profile with this verdict that is in
 // sets with these numbers. Of several things that are wrong it tells the worst.

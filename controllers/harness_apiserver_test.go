@@ -33,6 +33,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
@@ -43,7 +44,7 @@ const (
 	operatorNamespace = "crypto-broker-system"
 	operatorUser      = "system:serviceaccount:crypto-broker-system:crypto-broker-operator"
 	signingSecret     = "crypto-broker-operator-signing"
-	digestAnnotation  = v1alpha1.ProfilesDigestAnnotation
+	digestAnnotation  = contract.ProfilesDigestAnnotation
 )
 
 var (

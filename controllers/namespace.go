@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
@@ -298,7 +299,7 @@ func (r *namespaceReconciler) forget(name string) {
 	r.changed(name)
 }
 
-// excluded tells whether a namespace never gets profiles.
+// excluded reports whether a namespace never gets profiles.
 func excluded(name, operatorNamespace string) bool {
-	return name == v1alpha1.SystemNamespace || name == v1alpha1.NodeLeaseNamespace || name == operatorNamespace
+	return contract.IsExcluded(name, operatorNamespace)
 }

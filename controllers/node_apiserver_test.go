@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
@@ -65,7 +66,7 @@ func runPod(t *testing.T, namespace string, change ...func(*pod)) *pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "app-"},
 		Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{
-				Name: v1alpha1.BrokerContainer, Image: "broker", RestartPolicy: &always,
+				Name: contract.BrokerContainer, Image: "broker", RestartPolicy: &always,
 				Args: []string{"--profiles-dir=/etc/crypto-broker/profiles", "--status-address=:" + address.Port()},
 			}},
 			Containers: []corev1.Container{{Name: "app", Image: "app"}},
@@ -84,7 +85,7 @@ func runPod(t *testing.T, namespace string, change ...func(*pod)) *pod {
 		status.PodIPs = []corev1.PodIP{{IP: status.PodIP}}
 		status.HostIPs = []corev1.HostIP{{IP: status.HostIP}}
 		status.InitContainerStatuses = []corev1.ContainerStatus{{
-			Name: v1alpha1.BrokerContainer, ContainerID: "test://1", Started: &started,
+			Name: contract.BrokerContainer, ContainerID: "test://1", Started: &started,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 		}}
 	})
@@ -106,7 +107,7 @@ func (p *pod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++
-	if r.URL.Path != confirm.Path || p.silent {
+	if r.URL.Path != contract.ProfilesPath || p.silent {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}

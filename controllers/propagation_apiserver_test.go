@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
@@ -344,7 +345,7 @@ func makeUnreachable(ctx context.Context, namespace string, i int) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("unreachable-%d", i)},
 		Spec: corev1.PodSpec{
 			InitContainers: []corev1.Container{{
-				Name: v1alpha1.BrokerContainer, Image: "broker", RestartPolicy: &always, Args: []string{"--status-address=:9470"},
+				Name: contract.BrokerContainer, Image: "broker", RestartPolicy: &always, Args: []string{"--status-address=:9470"},
 			}},
 			Containers: []corev1.Container{{Name: "app", Image: "app"}},
 		},
@@ -357,7 +358,7 @@ func makeUnreachable(ctx context.Context, namespace string, i int) error {
 	p.Status.PodIP = netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}).String()
 	p.Status.HostIPs, p.Status.PodIPs = []corev1.HostIP{{IP: p.Status.HostIP}}, []corev1.PodIP{{IP: p.Status.PodIP}}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: v1alpha1.BrokerContainer, ContainerID: "test://1", Started: &started,
+		Name: contract.BrokerContainer, ContainerID: "test://1", Started: &started,
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 	}}
 	return apiServer.Status().Update(ctx, p)

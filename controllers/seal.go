@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
@@ -107,7 +108,7 @@ func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signin
 	s.mu.Unlock()
 	if cluster == "" {
 		var system corev1.Namespace
-		if err := s.reader.Get(ctx, types.NamespacedName{Name: v1alpha1.SystemNamespace}, &system); err != nil {
+		if err := s.reader.Get(ctx, types.NamespacedName{Name: contract.SystemNamespace}, &system); err != nil {
 			return signing.Ring{}, "", fmt.Errorf("reading the namespace whose UID stands for the cluster: %w", err)
 		}
 		cluster = system.UID

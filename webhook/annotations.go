@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 const (
@@ -37,9 +37,9 @@ const (
 
 // annotationsSet are the annotations that annotate sets or adds to.
 var annotationsSet = []string{
-	v1alpha1.InjectedAnnotation,
-	v1alpha1.ProfilesSnapshotAnnotation,
-	v1alpha1.ProfilesSnapshotSignatureAnnotation,
+	contract.InjectedAnnotation,
+	contract.ProfilesSnapshotAnnotation,
+	contract.ProfilesSnapshotSignatureAnnotation,
 	evictableAnnotation,
 	scrapePrefix + "scrape",
 	scrapePrefix + "port",
@@ -53,7 +53,7 @@ func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
 	if profiles == nil || size > maxSnapshotSize {
 		return false
 	}
-	size += len(v1alpha1.ProfilesSnapshotAnnotation) + len(v1alpha1.ProfilesSnapshotSignatureAnnotation)
+	size += len(contract.ProfilesSnapshotAnnotation) + len(contract.ProfilesSnapshotSignatureAnnotation)
 	for key, value := range pod.Annotations {
 		// What annotate sets is in the reserve, so that the answer is the
 		// same once it is set.
@@ -69,21 +69,21 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[v1alpha1.InjectedAnnotation] = r.stamp
+	pod.Annotations[contract.InjectedAnnotation] = r.stamp
 	// A snapshot that the pod came with is never kept: whoever makes pods
 	// would choose the profiles.
-	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
-	delete(pod.Annotations, v1alpha1.ProfilesSnapshotSignatureAnnotation)
+	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
+	delete(pod.Annotations, contract.ProfilesSnapshotSignatureAnnotation)
 	// Nor is what was asked of the kubelet for the pod that this is a copy of:
 	// the operator would take it for its own.
-	delete(pod.Annotations, v1alpha1.ProfilesDigestAnnotation)
+	delete(pod.Annotations, contract.ProfilesDigestAnnotation)
 	if r.snapshot {
-		pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] = string(profiles)
+		pod.Annotations[contract.ProfilesSnapshotAnnotation] = string(profiles)
 		if len(r.template.Seal.Keys) > 0 {
-			pod.Annotations[v1alpha1.ProfilesSnapshotSignatureAnnotation] = string(r.template.Seal.Signature)
+			pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] = string(r.template.Seal.Signature)
 		}
 	}
-	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], v1alpha1.SocketVolume)
+	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], contract.SocketVolume)
 
 	// There is one place to scrape in these annotations, and the owner's goes
 	// first. Where it is taken, a PodMonitor reaches the broker.
@@ -100,7 +100,7 @@ func scrapeAnnotations(statusPort int32) map[string]string {
 	return map[string]string{
 		scrapePrefix + "scrape": "true",
 		scrapePrefix + "port":   strconv.Itoa(int(statusPort)),
-		scrapePrefix + "path":   metricsPath,
+		scrapePrefix + "path":   contract.MetricsPath,
 	}
 }
 

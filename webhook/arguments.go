@@ -5,16 +5,13 @@ package webhook
 import (
 	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // maxArgument is the longest argument that Linux starts a process with, in bytes:
 // MAX_ARG_STRLEN less the NUL that ends it. Names of containers, and what each of
 // them may use, are one argument of the broker.
 const maxArgument = 128<<10 - 1
-
-// callerProfilesFlag begins the argument with the profiles that callers may use.
-const callerProfilesFlag = "--caller-profiles="
 
 // allowed is the argument that names the profiles which callers may use:
 // an item for each caller that may not use all.
@@ -39,7 +36,7 @@ func (w *wishes) profilesOf(caller string) []string {
 // checkArguments says if the broker of these callers could not be started, for one of
 // its arguments would be too long.
 func (w *wishes) checkArguments(callers []string, found *problems) {
-	names, lists := len(callersFlag), len(callerProfilesFlag)
+	names, lists := len(contract.Argument(contract.CallersFlag, "")), len(contract.Argument(contract.CallerProfilesFlag, ""))
 	for _, caller := range callers {
 		names += len(caller) + len(",")
 		if profiles := w.profilesOf(caller); profiles != nil {
@@ -58,7 +55,7 @@ func (w *wishes) checkArguments(callers []string, found *problems) {
 	} {
 		if argument.size > maxArgument {
 			found.add("spec.containers: %s take %d bytes, expected at most %d, the longest argument of a process; name fewer containers in the annotation %s",
-				argument.what, argument.size, maxArgument, v1alpha1.ContainersAnnotation)
+				argument.what, argument.size, maxArgument, contract.ContainersAnnotation)
 		}
 	}
 }

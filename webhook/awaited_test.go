@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // awaitingAgent is a pod that names a container which another injector adds.
@@ -24,7 +24,7 @@ func awaitingAgent(t *testing.T) *corev1.Pod {
 }
 
 func socketMounts(container corev1.Container) []corev1.VolumeMount {
-	return slices.DeleteFunc(slices.Clone(container.VolumeMounts), func(mount corev1.VolumeMount) bool { return mount.Name != v1alpha1.SocketVolume })
+	return slices.DeleteFunc(slices.Clone(container.VolumeMounts), func(mount corev1.VolumeMount) bool { return mount.Name != contract.SocketVolume })
 }
 
 func TestTheBrokerIsMadeForAContainerThatIsAwaitedAndTheOwnerIsTold(t *testing.T) {
@@ -65,8 +65,8 @@ func TestAContainerThatWasAwaitedGetsItsSocketWhenItComes(t *testing.T) {
 			if len(warnings) > 0 {
 				t.Errorf("the second call warns %q, expected nothing", warnings)
 			}
-			agent.VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.SocketVolume, MountPath: socketDir, SubPath: "agent", ReadOnly: true}}
-			agent.Env = []corev1.EnvVar{{Name: socketVariable, Value: socketDir + "/" + socketFile}}
+			agent.VolumeMounts = []corev1.VolumeMount{{Name: contract.SocketVolume, MountPath: contract.SocketDir, SubPath: "agent", ReadOnly: true}}
+			agent.Env = []corev1.EnvVar{{Name: contract.SocketVariable, Value: contract.SocketDir + "/" + contract.SocketFile}}
 			want := awaitingAgent(t)
 			add(want, agent)
 			if diff := cmp.Diff(want, second); diff != "" {
@@ -126,7 +126,7 @@ func TestAnAwaitedContainerIsRefusedWhereItsSocketCannotBe(t *testing.T) {
 			`spec.initContainers[0]: found the container "agent", which the annotation cryptobroker.io/containers names, in front of the broker; expected it behind the container "crypto-broker", or not in the annotation`,
 		},
 		"with a volume where the socket has to be": {
-			second(corev1.Container{Name: "agent", VolumeMounts: []corev1.VolumeMount{{Name: "agent-tmp", MountPath: socketDir}}}),
+			second(corev1.Container{Name: "agent", VolumeMounts: []corev1.VolumeMount{{Name: "agent-tmp", MountPath: contract.SocketDir}}}),
 			`spec.containers[1].volumeMounts[0].mountPath: found "/tmp/open-crypto-broker" in container "agent", where the broker's socket has to be`,
 		},
 	} {

@@ -3,12 +3,12 @@
 package webhook
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Outdated returns a function that reports whether the broker of an injected pod is
@@ -19,14 +19,14 @@ import (
 func (t Template) Outdated() func(*corev1.Pod) bool {
 	current := t.stamp()
 	return func(pod *corev1.Pod) bool {
-		i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
-		if i < 0 {
+		broker := injected.Broker(pod)
+		if broker == nil {
 			return false
 		}
-		if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; !asked && pod.Spec.InitContainers[i].Image != t.Image {
+		if _, asked := pod.Annotations[contract.ImageAnnotation]; !asked && broker.Image != t.Image {
 			return true
 		}
-		stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
+		stamp, stamped := pod.Annotations[contract.InjectedAnnotation]
 		return stamped && !SameTemplate(stamp, current)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
@@ -21,10 +21,10 @@ func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
 		"of another version of the operator that makes the same": {template: func(t *Template) { t.Version = "9.9.9" }},
 		"another image":                   {template: func(t *Template) { t.Image = "broker:next" }, outdated: true},
 		"another setting":                 {template: func(t *Template) { t.StatusPort = 9999 }, outdated: true},
-		"a stamp that somebody took away": {pod: func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.InjectedAnnotation) }},
+		"a stamp that somebody took away": {pod: func(p *corev1.Pod) { delete(p.Annotations, contract.InjectedAnnotation) }},
 		"an image that somebody put in":   {pod: func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "other" }, outdated: true},
 		"an image that the pod asked for": {pod: func(p *corev1.Pod) {
-			p.Annotations[v1alpha1.ImageAnnotation] = "other"
+			p.Annotations[contract.ImageAnnotation] = "other"
 			p.Spec.InitContainers[0].Image = "other"
 		}},
 		"no broker": {pod: func(p *corev1.Pod) { p.Spec.InitContainers = nil }},
@@ -32,7 +32,7 @@ func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			pod, _, err := Inject(&corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}},
+				ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{contract.InjectAnnotation: "true"}},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 			}, "shop", nil, testTemplate())
 			if err != nil {
@@ -54,7 +54,7 @@ func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
 
 func TestTheTemplateIsRenderedOnceForAllPods(t *testing.T) {
 	pod, _, err := Inject(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{contract.InjectAnnotation: "true"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}, "shop", nil, testTemplate())
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
@@ -23,8 +23,8 @@ type effects struct {
 	reader client.Reader
 	// minimum is the least strength in bits, 0 for none.
 	minimum int
-	// excluded are namespaces that never get profiles.
-	excluded []string
+	// operatorNamespace never gets profiles, besides the namespaces of Kubernetes.
+	operatorNamespace string
 }
 
 // of returns the effect of a request that turns before into after, one of which
@@ -41,7 +41,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 			return effect{}, fmt.Errorf("%d of %d namespaces compared: %w", i, len(w.namespaces), err)
 		}
 		ns := &w.namespaces[i]
-		if !w.concerns(ns) || slices.Contains(e.excluded, ns.Name) || !ns.DeletionTimestamp.IsZero() {
+		if !w.concerns(ns) || contract.IsExcluded(ns.Name, e.operatorNamespace) || !ns.DeletionTimestamp.IsZero() {
 			continue
 		}
 		add := func(changes []downgrade.Change, list *[]string) {

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // once gives a pod a volume unless it has it.
@@ -128,7 +128,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		"no socket in the app":            {func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts = nil }, "spec.containers: found no socket in one of the containers app"},
 		"processes that are shared":       {func(pod *corev1.Pod) { pod.Spec.ShareProcessNamespace = ptr.To(true) }, ""},
 		"no broker":                       {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, missing},
-		"no stamp":                        {func(pod *corev1.Pod) { delete(pod.Annotations, v1alpha1.InjectedAnnotation) }, `found "crypto-broker" without the annotation cryptobroker.io/injected`},
+		"no stamp":                        {func(pod *corev1.Pod) { delete(pod.Annotations, contract.InjectedAnnotation) }, `found "crypto-broker" without the annotation cryptobroker.io/injected`},
 		"an app that is another, for one": {func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "mirror.example/app:1" }, ""},
 		"resources and a pull policy": {inBroker(func(c *corev1.Container) {
 			c.Resources, c.ImagePullPolicy = sized("1", "1Gi", "2", "2Gi"), corev1.PullAlways

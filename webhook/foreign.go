@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // renewed is the broker's container as it is made now, with what the API server and
@@ -48,7 +50,7 @@ func renewedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMount
 	for _, mount := range found {
 		if at := slices.IndexFunc(own, func(wanted corev1.VolumeMount) bool { return wanted.Name == mount.Name }); at >= 0 {
 			mounts, own = append(mounts, own[at]), slices.Delete(own, at, at+1)
-		} else if !isReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath) {
+		} else if !contract.IsReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath) {
 			mounts = append(mounts, mount)
 		}
 	}
@@ -85,7 +87,7 @@ func renewedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar) {
 // sockets what they are.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
-	for _, own := range []string{brokerBinary, profilesDir, keysDir, brokerSocketDir} {
+	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.BrokerSocketDir} {
 		if within(own, at) || within(at, own) {
 			return false
 		}
@@ -97,29 +99,19 @@ func isHarmlessMount(mountPath string) bool {
 // environment variable in a way that changes what the broker does. Those of
 // OpenTelemetry say where its spans go, and whether there are any.
 func isHarmlessVariable(name string) bool {
-	return name != "GODEBUG" && !strings.HasPrefix(name, "CRYPTO_BROKER_") && !strings.HasPrefix(name, "OTEL_")
+	return name != "GODEBUG" && !strings.HasPrefix(name, contract.BrokerVariablePrefix) && !strings.HasPrefix(name, "OTEL_")
 }
 
 // isRedirected reports whether a broker opens its status port and the startup probe
 // asks elsewhere. A mesh sends all HTTP probes to its proxy, which starts after the
 // broker or waits for it; and the probe runs in the container because of that.
 func isRedirected(broker corev1.Container) bool {
-	port, probe := statusPortOf(broker), broker.StartupProbe
+	port, probe := int32(contract.StatusPort(broker.Args)), broker.StartupProbe
 	switch {
 	case port == 0 || probe == nil:
 		return false
 	case probe.HTTPGet == nil:
 		return probe.Exec != nil
 	}
-	return probe.HTTPGet.Path != readyPath || probe.HTTPGet.Port.IntVal != port
-}
-
-// statusPortOf is the status port of a broker, 0 if it opens none.
-func statusPortOf(broker corev1.Container) int32 {
-	for _, port := range broker.Ports {
-		if port.Name == statusPortName {
-			return port.ContainerPort
-		}
-	}
-	return 0
+	return probe.HTTPGet.Path != contract.ReadyPath || probe.HTTPGet.Port.IntVal != port
 }

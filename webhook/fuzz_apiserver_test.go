@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // randomPods is how many pods are tried, each with and without a broker.
@@ -138,13 +138,13 @@ func plausiblePod(r *rand.Rand) *corev1.Pod {
 		spec.AutomountServiceAccountToken = ptr.To(false)
 	}
 	choose(r, pod)
-	if pod.Annotations[v1alpha1.SocketPathAnnotation] != "" {
-		pod.Annotations[v1alpha1.SocketPathAnnotation] = "/crypto/socket" // where no volume is
+	if pod.Annotations[contract.SocketPathAnnotation] != "" {
+		pod.Annotations[contract.SocketPathAnnotation] = "/crypto/socket" // where no volume is
 	}
 	// Those that would refuse the pod, as other tests show, are not what this one
 	// is about.
 	for name := range pod.Annotations {
-		if _, problems := wishesOf(pod, testTemplate()); !problems.none() && name != v1alpha1.InjectAnnotation {
+		if _, problems := wishesOf(pod, testTemplate()); !problems.none() && name != contract.InjectAnnotation {
 			delete(pod.Annotations, name)
 		}
 	}
@@ -186,7 +186,7 @@ func plausibleContainer(r *rand.Rand, name string, volumes []corev1.Volume) core
 		c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "$(B)"}, fromField("NODE", "spec.nodeName"))
 	}
 	if maybe(8) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: socketVariable, Value: "/elsewhere"})
+		c.Env = append(c.Env, corev1.EnvVar{Name: contract.SocketVariable, Value: "/elsewhere"})
 	}
 	if maybe(4) {
 		c.EnvFrom = []corev1.EnvFromSource{{Prefix: "CRYPTO_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "env"}}}}

@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // FuzzInject looks for a pod that Inject spoils. The seeds run with every test;
@@ -97,7 +97,7 @@ func expectOnlyMountAndVariable(t *testing.T, before, after *corev1.Pod) {
 	each(after, func(_ string, c *corev1.Container) { owned[c.Name] = *c })
 	each(before, func(place string, c *corev1.Container) {
 		found := owned[c.Name]
-		found.VolumeMounts = slices.DeleteFunc(slices.Clone(found.VolumeMounts), func(m corev1.VolumeMount) bool { return m.Name == v1alpha1.SocketVolume })
+		found.VolumeMounts = slices.DeleteFunc(slices.Clone(found.VolumeMounts), func(m corev1.VolumeMount) bool { return m.Name == contract.SocketVolume })
 		if more := len(found.Env) - len(c.Env); more == 1 && found.Env[len(c.Env)].Name == "CRYPTO_BROKER_SOCKET" {
 			found.Env = found.Env[:len(c.Env)]
 		}
@@ -111,7 +111,7 @@ func expectOnlyMountAndVariable(t *testing.T, before, after *corev1.Pod) {
 // the rest with the pod before.
 func withoutInjection(pod, before *corev1.Pod) *corev1.Pod {
 	socketPath := "/tmp/open-crypto-broker"
-	if chosen, found := before.Annotations[v1alpha1.SocketPathAnnotation]; found {
+	if chosen, found := before.Annotations[contract.SocketPathAnnotation]; found {
 		socketPath = chosen
 	}
 	rest := pod.DeepCopy()
@@ -128,7 +128,7 @@ func withoutInjection(pod, before *corev1.Pod) *corev1.Pod {
 			return v == corev1.EnvVar{Name: "CRYPTO_BROKER_SOCKET", Value: socketPath + "/crypto-broker-server.sock"}
 		})
 	})
-	rest.Spec.Volumes = slices.DeleteFunc(rest.Spec.Volumes, func(v corev1.Volume) bool { return isReservedVolume(v.Name) })
+	rest.Spec.Volumes = slices.DeleteFunc(rest.Spec.Volumes, func(v corev1.Volume) bool { return contract.IsReservedVolume(v.Name) })
 	if context := rest.Spec.SecurityContext; context != nil {
 		if before.Spec.SecurityContext == nil {
 			if len(context.SupplementalGroups) == 1 {
@@ -182,14 +182,14 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 			r.FillNoCustom(c)
 			c.Name = name("container")
 			if r.Intn(200) == 0 {
-				c.Name = v1alpha1.BrokerContainer
+				c.Name = contract.BrokerContainer
 			}
 		},
 		func(v *corev1.Volume, r randfill.Continue) {
 			r.FillNoCustom(v)
 			v.Name = name("volume")
 			if r.Intn(200) == 0 {
-				v.Name = oneOf(r, v1alpha1.SocketVolume, v1alpha1.ProfilesVolume)
+				v.Name = oneOf(r, contract.SocketVolume, contract.ProfilesVolume)
 			}
 		},
 		func(m *corev1.VolumeMount, r randfill.Continue) {
@@ -207,7 +207,7 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 		},
 		func(o *metav1.ObjectMeta, r randfill.Continue) {
 			o.Name = name("pod")
-			o.Annotations = map[string]string{v1alpha1.InjectAnnotation: oneOf(r, "true", "true", "true", "true", "false", "True")}
+			o.Annotations = map[string]string{contract.InjectAnnotation: oneOf(r, "true", "true", "true", "true", "false", "True")}
 			if r.Bool() {
 				r.Fill(&o.Labels)
 			}
@@ -233,8 +233,8 @@ func randomPod(seed int64) (*corev1.Pod, *rand.Rand) {
 	}
 	pod.Spec.EphemeralContainers = nil // a new pod has none
 	choose(random, pod)
-	if named, found := pod.Annotations[v1alpha1.ContainersAnnotation]; found && random.Intn(3) == 0 {
-		pod.Annotations[v1alpha1.ContainersAnnotation] = "later," + named
+	if named, found := pod.Annotations[contract.ContainersAnnotation]; found && random.Intn(3) == 0 {
+		pod.Annotations[contract.ContainersAnnotation] = "later," + named
 	}
 	if random.Intn(4) != 0 {
 		pod.Spec.OS = nil
@@ -276,7 +276,7 @@ func choose(random *rand.Rand, pod *corev1.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(choices)) {
 		if random.Intn(8) == 0 && (name != "of-no-such-annotation" || random.Intn(20) == 0) {
 			values := choices[name]
-			pod.Annotations[v1alpha1.AnnotationPrefix+name] = values[random.Intn(len(values))]
+			pod.Annotations[contract.AnnotationPrefix+name] = values[random.Intn(len(values))]
 		}
 	}
 }

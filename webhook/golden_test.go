@@ -20,7 +20,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
@@ -222,7 +222,7 @@ func TestAGoldenPodIsAsRestrictedAsThePodItWasMadeOf(t *testing.T) {
 				}
 				for i, reason := range result.ForbiddenReasons {
 					// Where the pod was forbidden already, for no other reason and no other container.
-					if !slices.Contains(before.ForbiddenReasons, reason) || strings.Contains(result.ForbiddenDetails[i], v1alpha1.BrokerContainer) {
+					if !slices.Contains(before.ForbiddenReasons, reason) || strings.Contains(result.ForbiddenDetails[i], contract.BrokerContainer) {
 						t.Errorf("Pod Security %s forbids the pod after and not before: %s (%s)", level, reason, result.ForbiddenDetails[i])
 					}
 				}

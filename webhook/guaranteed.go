@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // guaranteedCPU is what the broker of a Guaranteed pod requests and is limited to
@@ -68,7 +68,7 @@ func (w *wishes) guarantee(resources corev1.ResourceRequirements) (equal corev1.
 			amount = equal.Requests[r.resource]
 		}
 		if amount.IsZero() {
-			warnings = append(warnings, fmt.Sprintf("the broker has no amount of memory, so that the pod is Burstable; the annotation %s gives it one", v1alpha1.MemoryLimitAnnotation))
+			warnings = append(warnings, fmt.Sprintf("the broker has no amount of memory, so that the pod is Burstable; the annotation %s gives it one", contract.MemoryLimitAnnotation))
 			continue
 		}
 		equal.Requests[r.resource], equal.Limits[r.resource] = amount, amount

@@ -43,9 +43,9 @@ type guard struct {
 func newGuard(reader client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
 	return &guard{
 		effects: &effects{
-			reader:   reader,
-			minimum:  options.MinimumStrength,
-			excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
+			reader:            reader,
+			minimum:           options.MinimumStrength,
+			operatorNamespace: options.OperatorNamespace,
 		},
 		review: review,
 	}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -74,7 +74,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	}
 	for _, name := range wishes.awaited {
 		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: the pod has no container %q now and is refused unless another injector adds it",
-			v1alpha1.ContainersAnnotation, name))
+			contract.ContainersAnnotation, name))
 	}
 	if profiles == nil || profile.Empty(profiles) {
 		warnings = append(warnings, fmt.Sprintf(
@@ -87,7 +87,7 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 }
 
 func isBroker(container corev1.Container) bool {
-	return container.Name == v1alpha1.BrokerContainer
+	return container.Name == contract.BrokerContainer
 }
 
 // statusPortFree says whether the broker may open its port, and warns if that
@@ -101,7 +101,7 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 		return true, nil
 	}
 	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
-		declares, r.template.StatusPort, v1alpha1.MetricsPortAnnotation)}
+		declares, r.template.StatusPort, contract.MetricsPortAnnotation)}
 }
 
 // declares is the place of a container's port that the broker so cannot open,

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -17,8 +17,8 @@ type unknownAnnotation string
 // String is the sentence about it, less those that there are.
 func (u unknownAnnotation) String() string {
 	name, meant := string(u), ""
-	if near := nearest(strings.TrimPrefix(name, v1alpha1.AnnotationPrefix), annotationNames()); near != "" {
-		meant = fmt.Sprintf(" (did you mean %s%s?)", v1alpha1.AnnotationPrefix, near)
+	if near := nearest(strings.TrimPrefix(name, contract.AnnotationPrefix), annotationNames()); near != "" {
+		meant = fmt.Sprintf(" (did you mean %s%s?)", contract.AnnotationPrefix, near)
 	}
 	return fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation%s", cut(name, maxQuoted), meant)
 }
@@ -27,14 +27,14 @@ func (u unknownAnnotation) String() string {
 func annotationNames() []string {
 	names := make([]string, 0, len(annotationsRead)+1)
 	for _, annotation := range annotationsRead {
-		names = append(names, strings.TrimPrefix(annotation.name, v1alpha1.AnnotationPrefix))
+		names = append(names, strings.TrimPrefix(annotation.name, contract.AnnotationPrefix))
 	}
-	return append(names, strings.TrimPrefix(v1alpha1.ContainerProfilesPrefix, v1alpha1.AnnotationPrefix)+"<container>")
+	return append(names, strings.TrimPrefix(contract.ContainerProfilesPrefix, contract.AnnotationPrefix)+"<container>")
 }
 
 // knownAnnotations is what to write in the place of one that does not exist.
 func knownAnnotations() string {
-	return "expected one of " + v1alpha1.AnnotationPrefix + strings.Join(annotationNames(), ", ")
+	return "expected one of " + contract.AnnotationPrefix + strings.Join(annotationNames(), ", ")
 }
 
 // nearest returns the known name that was most likely meant, or nothing where

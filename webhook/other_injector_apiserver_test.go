@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // startOtherInjector serves a webhook that is called after the broker's and that
@@ -190,10 +190,10 @@ func TestANamedContainerThatComesTooLateForItsSocketRefusesThePod(t *testing.T) 
 	namespace := newNamespace(t, nil, nil)
 	pod := func() *corev1.Pod {
 		pod := podWith(second(corev1.Container{Name: "agent", Image: "example.com/agent:1"}))
-		pod.Annotations = map[string]string{v1alpha1.ContainersAnnotation: "app, agent"}
-		pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: "example.com/broker:1"}}
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: v1alpha1.SocketVolume})
-		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: v1alpha1.SocketVolume, MountPath: socketDir})
+		pod.Annotations = map[string]string{contract.ContainersAnnotation: "app, agent"}
+		pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, Image: "example.com/broker:1"}}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: contract.SocketVolume})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: contract.SocketVolume, MountPath: contract.SocketDir})
 		return pod
 	}
 	eventually(t, "the policy refuses", func() error {

@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Parameters are what a policy in the API server puts brokers into pods with in
@@ -23,7 +24,7 @@ func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSp
 	if err := template.validate(); err != nil {
 		return v1alpha1.InjectionTemplateSpec{}, err
 	}
-	typical := rendering{template: template, wishes: wishes{socketDir: socketDir}, callers: []string{"app"}, statusPort: true}
+	typical := rendering{template: template, wishes: wishes{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
 	container := typical.container()
 	container.Args, container.Ports = nil, nil
 	socket, profiles := typical.volumes()

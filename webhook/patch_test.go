@@ -7,11 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func TestAPatchThatTakesOutThousandsOfMountsIsShort(t *testing.T) {
-	pod := podWith(stamped, mountsOf(10_000, corev1.VolumeMount{Name: v1alpha1.SocketVolume}))
+	pod := podWith(stamped, mountsOf(10_000, corev1.VolumeMount{Name: contract.SocketVolume}))
 	injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
@@ -35,7 +35,8 @@ type podInjector struct {
 	source   *source
 	keys     Keys
 	template Template
-	excluded []string
+	// operatorNamespace has pods that never get a broker.
+	operatorNamespace string
 }
 
 var _ admission.Handler = &podInjector{}
@@ -63,7 +64,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	if request.Operation != admissionv1.Create || request.SubResource != "" || request.Kind.Kind != "Pod" {
 		return skip("not the creation of a pod"), resultSkipped
 	}
-	if slices.Contains(p.excluded, request.Namespace) {
+	if contract.IsExcluded(request.Namespace, p.operatorNamespace) {
 		return skip("excluded namespace"), resultSkipped
 	}
 	pod := &corev1.Pod{}
@@ -113,7 +114,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 // cache has no label, it is behind, and to believe it would be to let the pod run
 // without a broker. So the API server is read for such pods, and for no others.
 func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Namespace, error) {
-	_, says := pod.Annotations[v1alpha1.InjectAnnotation]
+	_, says := pod.Annotations[contract.InjectAnnotation]
 	return readUnless(ctx, p.source, client.ObjectKey{Name: name}, func(cached *corev1.Namespace) bool {
 		return !says && !asksForAll(cached)
 	})
@@ -121,7 +122,7 @@ func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name str
 
 // asksForAll tells whether a namespace asks for brokers in pods that say nothing.
 func asksForAll(namespace *corev1.Namespace) bool {
-	return namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled
+	return namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
 // profiles returns the namespace's profile file and its signature, nil if there is

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func testScheme(t testing.TB) *runtime.Scheme {
@@ -53,7 +54,7 @@ func setIn(namespace, file string) *corev1.ConfigMap {
 	}
 }
 
-var enabled = map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
+var enabled = map[string]string{contract.InjectionLabel: contract.InjectionEnabled}
 
 // injectorWith reads from what is given for cache and API server.
 func injectorWith(t *testing.T, cache, live client.Reader) *podInjector {
@@ -113,7 +114,7 @@ func TestWhichPodsAreInjected(t *testing.T) {
 	}
 	server := apiServerWith(t,
 		namespace("shop", nil), profilesIn("shop"), namespace("labelled", enabled), profilesIn("labelled"),
-		namespace("disabled", map[string]string{v1alpha1.InjectionLabel: "disabled"}), namespace("new", nil),
+		namespace("disabled", map[string]string{contract.InjectionLabel: "disabled"}), namespace("new", nil),
 		namespace("emptied", nil), setIn("emptied", "[]\n"))
 	injector := injectorWith(t, server, server)
 	for name, test := range tests {
@@ -197,7 +198,7 @@ func snapshotIn(t *testing.T, response admission.Response) string {
 			return operation.Value.(string)
 		}
 		if annotations, ok := operation.Value.(map[string]string); ok {
-			return annotations[v1alpha1.ProfilesSnapshotAnnotation]
+			return annotations[contract.ProfilesSnapshotAnnotation]
 		}
 	}
 	return ""

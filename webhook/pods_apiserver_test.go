@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Each golden pod goes through the API server as its owner would create it. What
@@ -35,7 +35,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 				golden.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
 			}
 			labels, annotations := map[string]string{}, map[string]string{}
-			if golden.pod.Annotations[v1alpha1.InjectAnnotation] == "" {
+			if golden.pod.Annotations[contract.InjectAnnotation] == "" {
 				labels = enabled
 			}
 			if golden.template.NamespaceUserIDs {
@@ -107,13 +107,13 @@ func brokerOf(pod *corev1.Pod) broker {
 		found.Container = &pod.Spec.InitContainers[found.Place]
 	}
 	for _, volume := range pod.Spec.Volumes {
-		if isReservedVolume(volume.Name) {
+		if contract.IsReservedVolume(volume.Name) {
 			found.Volumes = append(found.Volumes, volume)
 		}
 	}
 	each(pod, func(_ string, container *corev1.Container) {
 		for _, mount := range container.VolumeMounts {
-			if isReservedVolume(mount.Name) {
+			if contract.IsReservedVolume(mount.Name) {
 				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // documented is a row of the table of annotations in docs/pods.md.
@@ -43,12 +43,12 @@ func TestTheDocumentationHasEveryAnnotationThatIsReadAndNoOther(t *testing.T) {
 	var read, documented []string
 	for _, annotation := range annotationsRead {
 		read = append(read, annotation.name)
-		if annotation.name == v1alpha1.AllowedProfilesAnnotation {
-			read = append(read, v1alpha1.ContainerProfilesPrefix+"<container>")
+		if annotation.name == contract.AllowedProfilesAnnotation {
+			read = append(read, contract.ContainerProfilesPrefix+"<container>")
 		}
 	}
 	for _, row := range documentedAnnotations(t) {
-		documented = append(documented, v1alpha1.AnnotationPrefix+row.name)
+		documented = append(documented, contract.AnnotationPrefix+row.name)
 	}
 	if diff := cmp.Diff(read, documented); diff != "" {
 		t.Errorf("docs/pods.md and the code have other annotations (-read +documented):\n%s", diff)
@@ -77,13 +77,13 @@ func TestEveryExampleInTheTableOfAnnotationsIsAcceptedAlone(t *testing.T) {
 
 // annotated sets an annotation of this project.
 func annotated(name, value string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations[v1alpha1.AnnotationPrefix+name] = value }
+	return func(pod *corev1.Pod) { pod.Annotations[contract.AnnotationPrefix+name] = value }
 }
 
 func TestTheDefaultsInTheTableOfAnnotationsAreThoseOfTheCode(t *testing.T) {
 	for _, row := range documentedAnnotations(t) {
-		if row.name == "socket-path" && row.without != "`"+socketDir+"`" {
-			t.Errorf("docs/pods.md has %s for the socket, expected %s", row.without, socketDir)
+		if row.name == "socket-path" && row.without != "`"+contract.SocketDir+"`" {
+			t.Errorf("docs/pods.md has %s for the socket, expected %s", row.without, contract.SocketDir)
 		}
 	}
 	if minMemory.Cmp(resource.MustParse("32Mi")) != 0 {

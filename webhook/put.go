@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // put puts the broker into a pod. If the pod has the operator's stamp, another
@@ -22,7 +22,7 @@ import (
 func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	var problems problems
 	problems.reservedContainers(pod)
-	if _, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]; !stamped {
+	if _, stamped := pod.Annotations[contract.InjectedAnnotation]; !stamped {
 		problems.reservedNames(pod)
 	}
 	at := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
@@ -41,12 +41,12 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	if sameNames(told, r.callers) {
 		r.callers = told // another webhook may have moved containers
 	}
-	if r.formerPort = statusPortOf(found); r.formerPort == r.template.StatusPort {
+	if r.formerPort = int32(contract.StatusPort(found.Args)); r.formerPort == r.template.StatusPort {
 		r.statusPort = !pod.Spec.HostNetwork
 	} else {
 		r.statusPort, warnings = r.statusPortFree(pod)
 	}
-	if !slices.Contains(found.Args, sharedIdentityFlag) {
+	if !slices.Contains(found.Args, contract.Switch(contract.SharedIdentityFlag)) {
 		warnings = append(warnings, sharedProcesses(pod)...)
 	}
 	if at < 0 && isGuaranteed(pod) {
@@ -96,10 +96,10 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 			withdrawSocket(container)
 		case !isBehind && r.wishes.containers != nil:
 			found.add("%s: found the container %s, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
-				place, quoted(container.Name), v1alpha1.ContainersAnnotation, v1alpha1.BrokerContainer)
+				place, quoted(container.Name), contract.ContainersAnnotation, contract.BrokerContainer)
 		case !isBehind:
 			found.add("%s: found the broker's socket in container %s, which ends before the broker starts; expected it behind the container %q",
-				place, quoted(container.Name), v1alpha1.BrokerContainer)
+				place, quoted(container.Name), contract.BrokerContainer)
 		default:
 			found.socketConflicts(readOnly, place, container, r.wishes.socketDir)
 			r.putSocket(container)
@@ -111,7 +111,7 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 // it where that is, unless its owner has set the variable.
 func (r *rendering) putSocket(container *corev1.Container) {
 	mount := r.mount(container.Name)
-	variable := corev1.EnvVar{Name: socketVariable, Value: path.Join(r.wishes.socketDir, socketFile)}
+	variable := corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(r.wishes.socketDir, contract.SocketFile)}
 	at := slices.IndexFunc(container.VolumeMounts, isSocket)
 	if at < 0 {
 		container.VolumeMounts = append(container.VolumeMounts, mount)
@@ -127,9 +127,9 @@ func (r *rendering) putSocket(container *corev1.Container) {
 			first = false
 			return false
 		}
-		return isReservedVolume(mount.Name)
+		return contract.IsReservedVolume(mount.Name)
 	})
-	if !slices.ContainsFunc(container.Env, func(found corev1.EnvVar) bool { return found.Name == socketVariable }) {
+	if !slices.ContainsFunc(container.Env, func(found corev1.EnvVar) bool { return found.Name == contract.SocketVariable }) {
 		container.Env = append(container.Env, variable)
 	}
 }
@@ -142,15 +142,15 @@ func withdrawSocket(container *corev1.Container) {
 			container.Env = slices.DeleteFunc(container.Env, func(variable corev1.EnvVar) bool { return variable == former })
 		}
 	}
-	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return isReservedVolume(mount.Name) })
+	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return contract.IsReservedVolume(mount.Name) })
 }
 
-func isSocket(mount corev1.VolumeMount) bool { return mount.Name == v1alpha1.SocketVolume }
+func isSocket(mount corev1.VolumeMount) bool { return mount.Name == contract.SocketVolume }
 
 // variableFor is the environment variable that the operator adds beside a mount of a
 // socket.
 func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
-	return corev1.EnvVar{Name: socketVariable, Value: path.Join(mount.MountPath, socketFile)}
+	return corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(mount.MountPath, contract.SocketFile)}
 }
 
 // putVolumes makes the broker's volumes what they are to be, each in the place of the
@@ -161,7 +161,7 @@ func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) 
 	for _, volume := range found {
 		if at := slices.IndexFunc(own, func(wanted corev1.Volume) bool { return wanted.Name == volume.Name }); at >= 0 {
 			volumes, own = append(volumes, own[at]), slices.Delete(own, at, at+1)
-		} else if !isReservedVolume(volume.Name) {
+		} else if !contract.IsReservedVolume(volume.Name) {
 			volumes = append(volumes, volume)
 		}
 	}
@@ -170,12 +170,11 @@ func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) 
 
 // callersOf reads back the containers that a broker was made for.
 func callersOf(container *corev1.Container) []string {
-	for _, argument := range container.Args {
-		if names, ok := strings.CutPrefix(argument, callersFlag); ok && names != "" {
-			return strings.Split(names, ",")
-		}
+	names, _ := contract.ArgumentOf(container.Args, contract.CallersFlag)
+	if names == "" {
+		return nil
 	}
-	return nil
+	return strings.Split(names, ",")
 }
 
 // sameNames reports whether both hold the same names. Their order may differ.

@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // podWith is a pod that asks for a broker, with changes.
 func podWith(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{}
 	pod.Name, pod.Namespace = "app", "shop"
-	pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "example.com/app:1"}}
 	for _, change := range changes {
 		change(pod)
@@ -40,7 +40,7 @@ func injectedPodWith(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func asking(value string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations[v1alpha1.InjectAnnotation] = value }
+	return func(pod *corev1.Pod) { pod.Annotations[contract.InjectAnnotation] = value }
 }
 
 func mounting(mounts ...corev1.VolumeMount) func(*corev1.Pod) {
@@ -61,7 +61,7 @@ const reserved = "the name is reserved for the broker that the operator adds: re
 	"keep the annotations (kubectl debug --keep-annotations)"
 
 func TestARefusalTellsTheFirstTenProblemsAndHowManyThereAreMore(t *testing.T) {
-	_, _, err := Inject(podWith(mountsOf(12, corev1.VolumeMount{Name: v1alpha1.SocketVolume})), "shop", nil, testTemplate())
+	_, _, err := Inject(podWith(mountsOf(12, corev1.VolumeMount{Name: contract.SocketVolume})), "shop", nil, testTemplate())
 	var refusal *Refusal
 	if !errors.As(err, &refusal) || len(refusal.Problems) != 11 {
 		t.Fatalf("answered %v, expected ten problems and a sentence about the others", err)

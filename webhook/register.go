@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
@@ -115,11 +114,11 @@ func logOfRequests(base logr.Logger, request *admission.Request) logr.Logger {
 
 func newPodInjector(decoder admission.Decoder, cache, live client.Reader, options Options) *podInjector {
 	return &podInjector{
-		decoder:  decoder,
-		source:   newSource(cache, live),
-		keys:     options.Keys,
-		template: options.Template,
-		excluded: []string{v1alpha1.SystemNamespace, v1alpha1.NodeLeaseNamespace, options.OperatorNamespace},
+		decoder:           decoder,
+		source:            newSource(cache, live),
+		keys:              options.Keys,
+		template:          options.Template,
+		operatorNamespace: options.OperatorNamespace,
 	}
 }
 

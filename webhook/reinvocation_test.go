@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // What the API server and other webhooks do to a pod between two calls.
@@ -193,7 +193,7 @@ func TestASnapshotLeavesRoomForTheOwnersAnnotations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, found := once.Annotations[v1alpha1.ProfilesSnapshotAnnotation]; found != test.want {
+			if _, found := once.Annotations[contract.ProfilesSnapshotAnnotation]; found != test.want {
 				t.Errorf("the pod has a snapshot: %t, expected %t", found, test.want)
 			}
 			twice, _, err := Inject(once, "shop", []byte(profilesOfShop), testTemplate())

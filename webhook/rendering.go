@@ -13,38 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-)
-
-// Where things are inside the containers, and how the broker is told.
-const (
-	// socketDir is where released clients look for the broker's socket.
-	socketDir = "/tmp/open-crypto-broker"
-
-	// brokerSocketDir is where the broker has the directories of all
-	// containers. It is short, because the path of a socket has at most 107
-	// bytes and the name of a container up to 63.
-	brokerSocketDir = "/run/broker"
-
-	// socketFile is the socket's name in its directory.
-	socketFile = "crypto-broker-server.sock"
-
-	profilesDir = "/etc/crypto-broker/profiles"
-
-	// keysDir has a directory for each Secret with keys.
-	keysDir = "/etc/crypto-broker/keys"
-
-	brokerBinary = "/broker"
-
-	// statusPortName is the name of the port in the broker's container.
-	statusPortName = "broker-status"
-
-	readyPath   = "/readyz"
-	metricsPath = "/metrics"
-
-	callersFlag        = "--callers="
-	sharedIdentityFlag = "--shared-identity"
 )
 
 // brokerUserID is the user and group that the broker runs as, if the platform
@@ -54,9 +25,6 @@ const brokerUserID = 65532
 // socketVolumeSize has room for the sockets, and for a copy of the profiles
 // (at most 1 MiB) while the next is being written.
 var socketVolumeSize = resource.MustParse("4Mi")
-
-// socketVariable is the environment variable by which clients find the socket.
-const socketVariable = "CRYPTO_BROKER_SOCKET"
 
 // rendering is what the broker's part of one pod is made from. Two equal
 // renderings make equal parts. Every default of the API server is written out,
@@ -98,18 +66,18 @@ type rendering struct {
 // container is the broker's container.
 func (r rendering) container() corev1.Container {
 	container := corev1.Container{
-		Name:            v1alpha1.BrokerContainer,
+		Name:            contract.BrokerContainer,
 		Image:           r.template.Image,
 		ImagePullPolicy: r.template.PullPolicy,
 		Args: append(append(r.firstArguments(),
-			callersFlag+strings.Join(r.callers, ","),
-			"--socket-group="+strconv.FormatInt(r.template.SocketGroup, 10),
+			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
+			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
 		), r.template.Seal.here()...),
 		Env:           r.template.Traces.environment(),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: v1alpha1.SocketVolume, MountPath: brokerSocketDir},
-			{Name: v1alpha1.ProfilesVolume, MountPath: profilesDir, ReadOnly: true},
+			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},
+			{Name: contract.ProfilesVolume, MountPath: contract.ProfilesDir, ReadOnly: true},
 		},
 		StartupProbe:             r.startupProbe(),
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
@@ -128,32 +96,32 @@ func (r rendering) container() corev1.Container {
 		container.SecurityContext.RunAsGroup = ptr.To[int64](brokerUserID)
 	}
 	if r.statusPort {
-		container.Args = append(container.Args, "--status-address=:"+strconv.Itoa(int(r.template.StatusPort)))
+		container.Args = append(container.Args, contract.Argument(contract.StatusAddressFlag, contract.StatusAddress(r.template.StatusPort)))
 		container.Ports = []corev1.ContainerPort{{
-			Name:          statusPortName,
+			Name:          contract.StatusPortName,
 			ContainerPort: r.template.StatusPort,
 			Protocol:      corev1.ProtocolTCP,
 		}}
 	}
 	if r.template.LogLevel != "" {
-		container.Args = append(container.Args, "--log-level="+r.template.LogLevel)
+		container.Args = append(container.Args, contract.Argument(contract.LogLevelFlag, r.template.LogLevel))
 	}
 	if r.template.RequireFIPS {
-		container.Args = append(container.Args, "--require-fips")
+		container.Args = append(container.Args, contract.Switch(contract.RequireFIPSFlag))
 	}
 	if allowed := r.wishes.allowed(r.callers); allowed != "" {
-		container.Args = append(container.Args, callerProfilesFlag+allowed)
+		container.Args = append(container.Args, contract.Argument(contract.CallerProfilesFlag, allowed))
 	}
 	if len(r.wishes.keys) > 0 {
-		container.Args = append(container.Args, "--keys-dir="+keysDir)
+		container.Args = append(container.Args, contract.Argument(contract.KeysDirFlag, contract.KeysDir))
 		for i, secret := range r.wishes.keys {
 			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
-				Name: keysVolume(i), MountPath: path.Join(keysDir, secret), ReadOnly: true,
+				Name: keysVolume(i), MountPath: path.Join(contract.KeysDir, secret), ReadOnly: true,
 			})
 		}
 	}
 	if r.shared {
-		container.Args = append(container.Args, sharedIdentityFlag)
+		container.Args = append(container.Args, contract.Switch(contract.SharedIdentityFlag))
 	}
 	if !r.podResources {
 		container.Resources = *r.template.Resources.DeepCopy()
@@ -164,8 +132,8 @@ func (r rendering) container() corev1.Container {
 // firstArguments are the same in all pods.
 func (r rendering) firstArguments() []string {
 	return append([]string{
-		"--profiles-dir=" + profilesDir,
-		"--socket-dir=" + brokerSocketDir,
+		contract.Argument(contract.ProfilesDirFlag, contract.ProfilesDir),
+		contract.Argument(contract.SocketDirFlag, contract.BrokerSocketDir),
 	}, r.template.Seal.first()...)
 }
 
@@ -181,7 +149,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 	}
 	if r.statusPort && !r.execProbe {
 		probe.HTTPGet = &corev1.HTTPGetAction{
-			Path:   readyPath,
+			Path:   contract.ReadyPath,
 			Port:   intstr.FromInt32(r.template.StatusPort),
 			Scheme: corev1.URISchemeHTTP,
 		}
@@ -190,7 +158,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 	// To start a process takes longer than to answer a request.
 	probe.TimeoutSeconds = 5
 	probe.Exec = &corev1.ExecAction{Command: []string{
-		brokerBinary, "health", "--socket", path.Join(brokerSocketDir, r.callers[0], socketFile),
+		contract.BrokerBinary, "health", "--socket", path.Join(contract.BrokerSocketDir, r.callers[0], contract.SocketFile),
 	}}
 	return probe
 }
@@ -199,7 +167,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 // It can connect to the socket in there and not replace it.
 func (r rendering) mount(container string) corev1.VolumeMount {
 	return corev1.VolumeMount{
-		Name:      v1alpha1.SocketVolume,
+		Name:      contract.SocketVolume,
 		MountPath: r.wishes.socketDir,
 		SubPath:   container,
 		ReadOnly:  true,
@@ -209,7 +177,7 @@ func (r rendering) mount(container string) corev1.VolumeMount {
 // volumes are the volume of the sockets and the volume of the profiles.
 func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	socket = corev1.Volume{
-		Name: v1alpha1.SocketVolume,
+		Name: contract.SocketVolume,
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium:    corev1.StorageMediumMemory,
 			SizeLimit: ptr.To(socketVolumeSize.DeepCopy()),
@@ -219,9 +187,9 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	// there. Every key of the ConfigMap becomes a file.
 	var sources []corev1.VolumeProjection
 	if r.snapshot {
-		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, v1alpha1.ProfilesSnapshotAnnotation)}
+		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, contract.ProfilesSnapshotAnnotation)}
 		if len(r.template.Seal.Keys) > 0 {
-			files = append(files, fileOf(signed.FileName, v1alpha1.ProfilesSnapshotSignatureAnnotation))
+			files = append(files, fileOf(signed.FileName, contract.ProfilesSnapshotSignatureAnnotation))
 		}
 		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}})
 	}
@@ -230,7 +198,7 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 		Optional:             ptr.To(true),
 	}})
 	profiles = corev1.Volume{
-		Name: v1alpha1.ProfilesVolume,
+		Name: contract.ProfilesVolume,
 		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 			Sources: sources,
 			// The broker owns none of the files, so everyone has to read them.
@@ -266,4 +234,4 @@ func (r rendering) keyVolumes() []corev1.Volume {
 	return volumes
 }
 
-func keysVolume(i int) string { return v1alpha1.KeysVolumePrefix + strconv.Itoa(i+1) }
+func keysVolume(i int) string { return contract.KeysVolumePrefix + strconv.Itoa(i+1) }

@@ -8,19 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
-
-// The names are the broker's. They are written again where they are used, so
-// that the operator need not contain the broker's server.
-func TestTheSocketIsWhereTheBrokerAndItsClientsHaveIt(t *testing.T) {
-	if socketDir != server.DefaultSocketDir {
-		t.Errorf("containers mount their socket at %s, but clients look in %s", socketDir, server.DefaultSocketDir)
-	}
-	if socketFile != server.SocketName {
-		t.Errorf("the probe asks the socket %s, but the broker's is %s", socketFile, server.SocketName)
-	}
-}
 
 func TestEveryNameThatAContainerCanHaveFitsIntoThePathOfASocket(t *testing.T) {
 	longest := strings.Repeat("a", 63)
@@ -31,7 +21,7 @@ func TestEveryNameThatAContainerCanHaveFitsIntoThePathOfASocket(t *testing.T) {
 	container := pod.Spec.InitContainers[0]
 	options := server.SocketOptions{Callers: callersOf(&container), Group: 1}
 	for _, argument := range container.Args {
-		if dir, found := strings.CutPrefix(argument, "--socket-dir="); found {
+		if dir, found := strings.CutPrefix(argument, contract.Argument(contract.SocketDirFlag, "")); found {
 			options.Dir = dir
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // otherTemplate is that of another version of the operator: all that it says of a
@@ -203,7 +203,7 @@ func sortByName(pod *corev1.Pod) {
 }
 
 func TestWithoutTheStampABrokerIsOneThatThePodBrought(t *testing.T) {
-	pod := injectedPodWith(t, func(pod *corev1.Pod) { delete(pod.Annotations, v1alpha1.InjectedAnnotation) })
+	pod := injectedPodWith(t, func(pod *corev1.Pod) { delete(pod.Annotations, contract.InjectedAnnotation) })
 	_, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
@@ -237,7 +237,7 @@ func TestTheStampDoesNotExcuseWhatNoVersionMakes(t *testing.T) {
 		},
 		"an init container in front of the broker with a socket": {
 			func(pod *corev1.Pod) {
-				pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, corev1.Container{Name: "early", VolumeMounts: mounts("crypto-broker-socket", socketDir)})
+				pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, corev1.Container{Name: "early", VolumeMounts: mounts("crypto-broker-socket", contract.SocketDir)})
 			},
 			`spec.initContainers[0]: found the broker's socket in container "early", which ends before the broker starts; expected it behind the container "crypto-broker"`,
 		},

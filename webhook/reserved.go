@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // wayOut ends the last sentence about a reserved name. A copy of a running pod carries
@@ -16,28 +16,24 @@ import (
 const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
 	"keep the annotations (kubectl debug --keep-annotations)"
 
-func isReservedVolume(name string) bool {
-	return name == v1alpha1.SocketVolume || name == v1alpha1.ProfilesVolume || strings.HasPrefix(name, v1alpha1.KeysVolumePrefix)
-}
-
 // reservedNames finds the reserved names in a pod that the operator has not put a
 // broker into. A mount counts without its volume too: adding the volume would make
 // it one of the broker's own.
 func (p *problems) reservedNames(pod *corev1.Pod) {
 	for i := range pod.Spec.InitContainers {
 		if isBroker(pod.Spec.InitContainers[i]) {
-			p.addReserved("spec.initContainers[%d].name: found %q without the annotation %s", i, v1alpha1.BrokerContainer, v1alpha1.InjectedAnnotation)
+			p.addReserved("spec.initContainers[%d].name: found %q without the annotation %s", i, contract.BrokerContainer, contract.InjectedAnnotation)
 		}
 	}
 	for i, volume := range pod.Spec.Volumes {
-		if isReservedVolume(volume.Name) {
-			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, quoted(volume.Name), v1alpha1.InjectedAnnotation)
+		if contract.IsReservedVolume(volume.Name) {
+			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, quoted(volume.Name), contract.InjectedAnnotation)
 		}
 	}
 	each(pod, func(place string, container *corev1.Container) {
 		for i := range container.VolumeMounts {
-			if mount := &container.VolumeMounts[i]; isReservedVolume(mount.Name) {
-				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, quoted(mount.Name), v1alpha1.InjectedAnnotation)
+			if mount := &container.VolumeMounts[i]; contract.IsReservedVolume(mount.Name) {
+				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, quoted(mount.Name), contract.InjectedAnnotation)
 			}
 		}
 	})
@@ -47,8 +43,8 @@ func (p *problems) reservedNames(pod *corev1.Pod) {
 // broker's name, which no version of the operator makes.
 func (p *problems) reservedContainers(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
-		if pod.Spec.Containers[i].Name == v1alpha1.BrokerContainer {
-			p.addReserved("spec.containers[%d].name: found %q, expected another name", i, v1alpha1.BrokerContainer)
+		if pod.Spec.Containers[i].Name == contract.BrokerContainer {
+			p.addReserved("spec.containers[%d].name: found %q, expected another name", i, contract.BrokerContainer)
 		}
 	}
 }
@@ -60,7 +56,7 @@ func (p *problems) reservedContainers(pod *corev1.Pod) {
 func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
 	for i := range container.VolumeMounts {
 		mount := &container.VolumeMounts[i]
-		if isReservedVolume(mount.Name) {
+		if contract.IsReservedVolume(mount.Name) {
 			continue
 		}
 		switch at := inContainer(mount.MountPath); {
@@ -69,7 +65,7 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 				place, i, quoted(mount.MountPath), quoted(container.Name), socketDir)
 		case within(at, socketDir) && mount.MountPropagation != nil && *mount.MountPropagation == corev1.MountPropagationBidirectional:
 			p.add("%s.volumeMounts[%d].mountPropagation: found Bidirectional for the volume %s at %s in container %s, which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; expected None or HostToContainer, or another directory for the socket in the annotation %s",
-				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name), v1alpha1.SocketPathAnnotation)
+				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name), contract.SocketPathAnnotation)
 		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
 			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
 				place, i, quoted(mount.Name), quoted(mount.MountPath), quoted(container.Name))

@@ -12,11 +12,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// minStatusPort is the lowest status port: the broker runs without the right to
-// open a lower one.
-const minStatusPort = 1024
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
 
 // Template is what all brokers that an operator injects have in common.
 type Template struct {
@@ -81,8 +79,8 @@ func (t Template) validate() error {
 	if t.SocketGroup < 1 || t.SocketGroup > 65535 {
 		problems = append(problems, fmt.Errorf("the field SocketGroup is %d, expected a group ID from 1 to 65535", t.SocketGroup))
 	}
-	if t.StatusPort < minStatusPort || t.StatusPort > 65535 {
-		problems = append(problems, fmt.Errorf("the field StatusPort is %d, expected a port from %d to 65535", t.StatusPort, minStatusPort))
+	if t.StatusPort < contract.MinStatusPort || t.StatusPort > 65535 {
+		problems = append(problems, fmt.Errorf("the field StatusPort is %d, expected a port from %d to 65535", t.StatusPort, contract.MinStatusPort))
 	}
 	switch t.PullPolicy {
 	case "", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever:
@@ -127,7 +125,7 @@ var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 // with everything that the template puts into pods, and with nothing else.
 func (t Template) stamp() string {
 	t.NamespaceUserIDs, t.Seal = false, Seal{}
-	typical := rendering{template: t, wishes: wishes{socketDir: socketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
+	typical := rendering{template: t, wishes: wishes{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
 	socket, profiles := typical.volumes()
 	// These types marshal without error, and always to the same bytes.
 	shape, err := json.Marshal([]any{typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup})

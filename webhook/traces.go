@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Traces say where injected brokers export the spans of their calls.
@@ -113,7 +113,7 @@ func (t Traces) environment() []corev1.EnvVar {
 		}})
 		attributes = append(attributes, field.attribute+"=$("+field.variable+")")
 	}
-	attributes = append(attributes, "k8s.container.name="+v1alpha1.BrokerContainer)
+	attributes = append(attributes, "k8s.container.name="+contract.BrokerContainer)
 	for _, variable := range []corev1.EnvVar{
 		{Name: "OTEL_RESOURCE_ATTRIBUTES", Value: strings.Join(attributes, ",")},
 		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: t.Endpoint},

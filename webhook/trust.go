@@ -13,21 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
-)
-
-// stateDir is where a broker keeps the set that it serves. Other containers mount
-// only their own directories of that volume, none of which can have this name.
-const stateDir = brokerSocketDir + "/.served"
-
-// Arguments of brokers that take signed sets only.
-const (
-	trustedKeysFlag    = "--trusted-keys="
-	stateDirFlag       = "--state-dir="
-	audienceFlag       = "--profiles-audience="
-	lowestRevisionFlag = "--lowest-revision="
 )
 
 // Seal is what a broker is told about the signed sets of its namespace. The zero
@@ -60,12 +48,12 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 	if err != nil {
 		return Seal{}, fmt.Errorf("the pod's broker has to be told which signatures of profiles to trust, and the keys could not be read: %w", err)
 	}
-	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: v1alpha1.SystemNamespace})
+	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: contract.SystemNamespace})
 	if err == nil && system == nil {
 		err = errors.New("it does not exist")
 	}
 	if err != nil {
-		return Seal{}, fmt.Errorf("namespace %q, whose UID tells this cluster's profiles from another's, could not be read: %w", v1alpha1.SystemNamespace, err)
+		return Seal{}, fmt.Errorf("namespace %q, whose UID tells this cluster's profiles from another's, could not be read: %w", contract.SystemNamespace, err)
 	}
 	seal := Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
 	// What a retired key has signed counts for the revision, though the broker would
@@ -90,7 +78,10 @@ func (s Seal) first() []string {
 	for _, key := range s.Keys {
 		keys = append(keys, signed.FormatKey(key))
 	}
-	return []string{trustedKeysFlag + strings.Join(keys, ","), stateDirFlag + stateDir}
+	return []string{
+		contract.Argument(contract.TrustedKeysFlag, strings.Join(keys, ",")),
+		contract.Argument(contract.StateDirFlag, contract.StateDir),
+	}
 }
 
 // here are the arguments that tell namespaces and moments apart.
@@ -98,9 +89,9 @@ func (s Seal) here() []string {
 	if s.Audience == "" {
 		return nil
 	}
-	arguments := []string{audienceFlag + s.Audience}
+	arguments := []string{contract.Argument(contract.ProfilesAudienceFlag, s.Audience)}
 	if s.Lowest > 0 {
-		arguments = append(arguments, lowestRevisionFlag+strconv.FormatInt(s.Lowest, 10))
+		arguments = append(arguments, contract.Argument(contract.LowestRevisionFlag, strconv.FormatInt(s.Lowest, 10)))
 	}
 	return arguments
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
@@ -52,7 +52,7 @@ func sealed(t *testing.T, key byte, revision int64) Template {
 func trustOf(pod *corev1.Pod) []string {
 	var found []string
 	for _, argument := range pod.Spec.InitContainers[0].Args {
-		for _, flag := range []string{trustedKeysFlag, stateDirFlag, audienceFlag, lowestRevisionFlag} {
+		for _, flag := range []string{contract.Argument(contract.TrustedKeysFlag, ""), contract.Argument(contract.StateDirFlag, ""), contract.Argument(contract.ProfilesAudienceFlag, ""), contract.Argument(contract.LowestRevisionFlag, "")} {
 			if strings.HasPrefix(argument, flag) {
 				found = append(found, argument)
 			}
@@ -77,10 +77,10 @@ func TestABrokerIsToldWhomToTrustForWhatAndFromWhenOn(t *testing.T) {
 	if diff := cmp.Diff(want, trustOf(pod)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] != profilesOfShop || pod.Annotations[v1alpha1.ProfilesSnapshotSignatureAnnotation] != string(template.Seal.Signature) {
+	if pod.Annotations[contract.ProfilesSnapshotAnnotation] != profilesOfShop || pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] != string(template.Seal.Signature) {
 		t.Errorf("the pod does not carry profiles and signature: %v", pod.Annotations)
 	}
-	volume := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == v1alpha1.ProfilesVolume })]
+	volume := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == contract.ProfilesVolume })]
 	files := map[string]string{}
 	for _, item := range volume.Projected.Sources[0].DownwardAPI.Items {
 		files[item.Path] = item.FieldRef.FieldPath
@@ -91,7 +91,7 @@ func TestABrokerIsToldWhomToTrustForWhatAndFromWhenOn(t *testing.T) {
 	}, files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if pod.Annotations[v1alpha1.InjectedAnnotation] != inject(t, podWith(), testTemplate()).Annotations[v1alpha1.InjectedAnnotation] {
+	if pod.Annotations[contract.InjectedAnnotation] != inject(t, podWith(), testTemplate()).Annotations[contract.InjectedAnnotation] {
 		t.Error("the stamp follows keys and revision, which change while the broker stays the same")
 	}
 }
@@ -113,15 +113,15 @@ func TestASnapshotHasProfilesAndSignatureOrNeither(t *testing.T) {
 			test.change(&template.Seal)
 			// What a copy of another pod brings is never kept.
 			pod := podWith(func(pod *corev1.Pod) {
-				pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation] = "mine"
-				pod.Annotations[v1alpha1.ProfilesSnapshotSignatureAnnotation] = "mine"
+				pod.Annotations[contract.ProfilesSnapshotAnnotation] = "mine"
+				pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] = "mine"
 			})
 			injected, _, err := Inject(pod, "shop", []byte(test.profiles), template)
 			if err != nil {
 				t.Fatal(err)
 			}
-			profiles, has := injected.Annotations[v1alpha1.ProfilesSnapshotAnnotation]
-			signature, signed := injected.Annotations[v1alpha1.ProfilesSnapshotSignatureAnnotation]
+			profiles, has := injected.Annotations[contract.ProfilesSnapshotAnnotation]
+			signature, signed := injected.Annotations[contract.ProfilesSnapshotSignatureAnnotation]
 			if has != test.want || has && profiles != test.profiles {
 				t.Errorf("carries profiles: %t", has)
 			}
@@ -143,13 +143,13 @@ func TestASecondCallBringsTrustUpToDate(t *testing.T) {
 	for sentence, change := range map[string]func(args []string) []string{
 		"a pod that was admitted a moment ago": func(args []string) []string { return args },
 		"a copy that takes older sets": func(args []string) []string {
-			return replaced(args, lowestRevisionFlag, lowestRevisionFlag+"1")
+			return replaced(args, contract.Argument(contract.LowestRevisionFlag, ""), contract.Argument(contract.LowestRevisionFlag, "")+"1")
 		},
 		"a copy that takes sets of another place": func(args []string) []string {
-			return replaced(args, audienceFlag, audienceFlag+"elsewhere")
+			return replaced(args, contract.Argument(contract.ProfilesAudienceFlag, ""), contract.Argument(contract.ProfilesAudienceFlag, "")+"elsewhere")
 		},
 		"a copy that trusts somebody else as well": func(args []string) []string {
-			return append(args, trustedKeysFlag+signed.FormatKey(publicKey(9)))
+			return append(args, contract.Argument(contract.TrustedKeysFlag, "")+signed.FormatKey(publicKey(9)))
 		},
 		"a copy from before sets were signed": func(args []string) []string {
 			return slices.DeleteFunc(args, func(a string) bool { return slices.Contains(trustOf(first), a) })

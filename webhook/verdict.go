@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Refusal says why a pod is not admitted. Every problem is one sentence that
@@ -32,11 +32,11 @@ type verdict struct {
 // decide reads what the pod asks for. byDefault is what its namespace says for
 // pods that ask for nothing.
 func decide(pod *corev1.Pod, byDefault bool) (verdict, error) {
-	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	value, asked := pod.Annotations[contract.InjectAnnotation]
 	switch {
 	case asked && value != "true" && value != "false":
 		var found problems
-		found.add(`metadata.annotations[%s]: found %s, expected "true" to get a broker or "false" to get none`, v1alpha1.InjectAnnotation, quoted(value))
+		found.add(`metadata.annotations[%s]: found %s, expected "true" to get a broker or "false" to get none`, contract.InjectAnnotation, quoted(value))
 		return verdict{}, found.refusal()
 	case value == "false":
 		return verdict{reason: "declined"}, nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -34,9 +35,9 @@ func (w *wishes) unknownProfiles(namespace string, file []byte) []string {
 		known[p.Name] = true
 		lower[strings.ToLower(p.Name)] = p.Name
 	}
-	lists := map[string][]string{v1alpha1.AllowedProfilesAnnotation: w.profiles}
+	lists := map[string][]string{contract.AllowedProfilesAnnotation: w.profiles}
 	for container, profiles := range w.by {
-		lists[v1alpha1.ContainerProfilesPrefix+container] = profiles
+		lists[contract.ContainerProfilesPrefix+container] = profiles
 	}
 	var warnings []string
 	for _, annotation := range slices.Sorted(maps.Keys(lists)) {

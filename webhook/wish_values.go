@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -87,8 +88,8 @@ var notBelow = []string{"/proc", "/sys", "/dev"}
 
 // checkSocketPath judges the directory that containers find their socket in.
 func checkSocketPath(value string) error {
-	const example = "/tmp/open-crypto-broker"
-	longest := maxSocketPath - len("/"+socketFile)
+	const example = contract.SocketDir
+	longest := maxSocketPath - len("/"+contract.SocketFile)
 	switch {
 	case !path.IsAbs(value):
 		return errors.New("an absolute path such as " + example)
@@ -139,8 +140,8 @@ func oneOf(value string, allowed ...string) error {
 
 func statusPort(value string) (int32, error) {
 	port, err := strconv.ParseUint(value, 10, 16)
-	if err != nil || port < minStatusPort {
-		return 0, fmt.Errorf("a port from %d to 65535", minStatusPort)
+	if err != nil || port < contract.MinStatusPort {
+		return 0, fmt.Errorf("a port from %d to 65535", contract.MinStatusPort)
 	}
 	return int32(port), nil
 }

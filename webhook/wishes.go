@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // wishes are what the annotations of one pod ask for. What is zero was not asked
@@ -50,48 +50,48 @@ type annotation struct {
 // those for single containers, whose names are made with ContainerProfilesPrefix.
 // Whether a value fits the pod and the template is for fit to say.
 var annotationsRead = []annotation{
-	{v1alpha1.InjectAnnotation, func(*wishes, string) error { return nil }}, // see decide
-	{v1alpha1.AllowedProfilesAnnotation, func(w *wishes, value string) (err error) {
+	{contract.InjectAnnotation, func(*wishes, string) error { return nil }}, // see decide
+	{contract.AllowedProfilesAnnotation, func(w *wishes, value string) (err error) {
 		w.profiles, err = profileNames(value)
 		return err
 	}},
-	{v1alpha1.ContainersAnnotation, func(w *wishes, value string) (err error) {
+	{contract.ContainersAnnotation, func(w *wishes, value string) (err error) {
 		w.containers, err = containerNames(value)
 		return err
 	}},
-	{v1alpha1.SocketPathAnnotation, func(w *wishes, value string) error {
+	{contract.SocketPathAnnotation, func(w *wishes, value string) error {
 		w.socketDir = value
 		return checkSocketPath(value)
 	}},
-	{v1alpha1.CPURequestAnnotation, func(w *wishes, value string) error {
+	{contract.CPURequestAnnotation, func(w *wishes, value string) error {
 		return cpu(w.requests, value)
 	}},
-	{v1alpha1.CPULimitAnnotation, func(w *wishes, value string) error {
+	{contract.CPULimitAnnotation, func(w *wishes, value string) error {
 		return cpu(w.limits, value)
 	}},
-	{v1alpha1.MemoryRequestAnnotation, func(w *wishes, value string) error {
+	{contract.MemoryRequestAnnotation, func(w *wishes, value string) error {
 		return memory(w.requests, value)
 	}},
-	{v1alpha1.MemoryLimitAnnotation, func(w *wishes, value string) error {
+	{contract.MemoryLimitAnnotation, func(w *wishes, value string) error {
 		return memory(w.limits, value)
 	}},
-	{v1alpha1.LogLevelAnnotation, func(w *wishes, value string) error {
+	{contract.LogLevelAnnotation, func(w *wishes, value string) error {
 		w.logLevel = value
 		return oneOf(value, "debug", "info", "warn", "error")
 	}},
-	{v1alpha1.MetricsPortAnnotation, func(w *wishes, value string) (err error) {
+	{contract.MetricsPortAnnotation, func(w *wishes, value string) (err error) {
 		w.statusPort, err = statusPort(value)
 		return err
 	}},
-	{v1alpha1.KeysAnnotation, func(w *wishes, value string) (err error) {
+	{contract.KeysAnnotation, func(w *wishes, value string) (err error) {
 		w.keys, err = secretNames(value)
 		return err
 	}},
-	{v1alpha1.ImageAnnotation, func(w *wishes, value string) error {
+	{contract.ImageAnnotation, func(w *wishes, value string) error {
 		w.image = value
 		return nil // see fit
 	}},
-	{v1alpha1.ImagePullSecretAnnotation, func(w *wishes, value string) error {
+	{contract.ImagePullSecretAnnotation, func(w *wishes, value string) error {
 		w.pullSecret = value
 		return secretName(value)
 	}},
@@ -100,17 +100,17 @@ var annotationsRead = []annotation{
 // annotationsWritten are those of this project that a pod may have without
 // asking for anything: what a copy of an injected pod brings.
 var annotationsWritten = []string{
-	v1alpha1.InjectedAnnotation,
-	v1alpha1.ProfilesSnapshotAnnotation,
-	v1alpha1.ProfilesSnapshotSignatureAnnotation,
-	v1alpha1.ProfilesDigestAnnotation,
+	contract.InjectedAnnotation,
+	contract.ProfilesSnapshotAnnotation,
+	contract.ProfilesSnapshotSignatureAnnotation,
+	contract.ProfilesDigestAnnotation,
 }
 
 // wishesOf reads the annotations of a pod that gets a broker. A problem is a
 // sentence with the annotation, its value and what was expected.
 func wishesOf(pod *corev1.Pod, template Template) (w wishes, found problems) {
 	w = wishes{
-		socketDir: socketDir,
+		socketDir: contract.SocketDir,
 		by:        map[string][]string{},
 		requests:  corev1.ResourceList{},
 		limits:    corev1.ResourceList{},
@@ -122,9 +122,9 @@ func wishesOf(pod *corev1.Pod, template Template) (w wishes, found problems) {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		value := pod.Annotations[name]
 		known, exists := readers[name]
-		container, single := strings.CutPrefix(name, v1alpha1.ContainerProfilesPrefix)
+		container, single := strings.CutPrefix(name, contract.ContainerProfilesPrefix)
 		switch {
-		case !strings.HasPrefix(name, v1alpha1.AnnotationPrefix) || slices.Contains(annotationsWritten, name):
+		case !strings.HasPrefix(name, contract.AnnotationPrefix) || slices.Contains(annotationsWritten, name):
 		case single:
 			profiles, err := profileNames(value)
 			if err != nil {
@@ -170,40 +170,40 @@ func (w *wishes) fit(pod *corev1.Pod, template Template, found *problems) {
 	for _, name := range w.containers {
 		switch {
 		case has[name]:
-		case name == v1alpha1.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
-			problem(v1alpha1.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %s", all, quoted(name))
+		case name == contract.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
+			problem(contract.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %s", all, quoted(name))
 		default:
 			w.awaited = append(w.awaited, name)
 		}
 	}
 	listed := setOf(w.profiles)
 	for _, name := range slices.Sorted(maps.Keys(w.by)) {
-		key := v1alpha1.ContainerProfilesPrefix + name
+		key := contract.ContainerProfilesPrefix + name
 		switch {
 		case !has[name] && !slices.Contains(w.awaited, name):
 			problem(key, "no such annotation: the pod has no container %s, its containers are %s; one that another injector adds later is named in %s, too",
-				quoted(name), all, v1alpha1.ContainersAnnotation)
+				quoted(name), all, contract.ContainersAnnotation)
 			continue
 		case !w.wants(name):
-			problem(key, "no such annotation: %s does not list the container %s, which so gets no socket", v1alpha1.ContainersAnnotation, quoted(name))
+			problem(key, "no such annotation: %s does not list the container %s, which so gets no socket", contract.ContainersAnnotation, quoted(name))
 		case sharesProcesses(pod) != "":
 			problem(key, "no such annotation: %s lets the pod's containers act for each other, so that they can't be told apart; %s holds for all of them",
-				sharesProcesses(pod), v1alpha1.AllowedProfilesAnnotation)
+				sharesProcesses(pod), contract.AllowedProfilesAnnotation)
 		}
 		for _, profile := range w.by[name] {
 			if w.profiles != nil && !listed[profile] {
-				problem(key, "some of the profiles in %s, which are %s; %s is not among them", v1alpha1.AllowedProfilesAnnotation, names(w.profiles), quoted(profile))
+				problem(key, "some of the profiles in %s, which are %s; %s is not among them", contract.AllowedProfilesAnnotation, names(w.profiles), quoted(profile))
 			}
 		}
 	}
-	if _, asked := pod.Annotations[v1alpha1.ImageAnnotation]; asked && w.image != template.Image && !slices.Contains(template.AllowedImages, w.image) {
-		problem(v1alpha1.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", names(append([]string{template.Image}, template.AllowedImages...)))
+	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && w.image != template.Image && !slices.Contains(template.AllowedImages, w.image) {
+		problem(contract.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", names(append([]string{template.Image}, template.AllowedImages...)))
 	}
 	if w.statusPort != 0 {
 		if pod.Spec.HostNetwork {
-			problem(v1alpha1.MetricsPortAnnotation, "no such annotation: the pod uses the host's network, where its broker opens no port")
+			problem(contract.MetricsPortAnnotation, "no such annotation: the pod uses the host's network, where its broker opens no port")
 		} else if declares := declares(pod, w.statusPort); declares != "" {
-			problem(v1alpha1.MetricsPortAnnotation, "a port that no other container declares, as %s does", declares)
+			problem(contract.MetricsPortAnnotation, "a port that no other container declares, as %s does", declares)
 		}
 	}
 	w.fitResources(pod, template, found)
@@ -223,8 +223,8 @@ var resourceAnnotations = []struct {
 	resource       corev1.ResourceName
 	request, limit string
 }{
-	{corev1.ResourceCPU, v1alpha1.CPURequestAnnotation, v1alpha1.CPULimitAnnotation},
-	{corev1.ResourceMemory, v1alpha1.MemoryRequestAnnotation, v1alpha1.MemoryLimitAnnotation},
+	{corev1.ResourceCPU, contract.CPURequestAnnotation, contract.CPULimitAnnotation},
+	{corev1.ResourceMemory, contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation},
 }
 
 // fitResources compares requests with limits: of the pod's where it says so, of

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -116,7 +117,7 @@ func (b *broker) use(t testing.TB, profiles string) {
 }
 
 func (b *broker) socket(caller string) string {
-	return filepath.Join(b.dir, caller, server.SocketName)
+	return filepath.Join(b.dir, caller, contract.SocketFile)
 }
 
 // connect makes a client of a socket.

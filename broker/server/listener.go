@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
@@ -66,7 +67,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // bind makes the socket in a directory.
 func (o *SocketOptions) bind(dir *ownedir.Dir, caller string) (*listener, error) {
-	path := filepath.Join(dir.Path, SocketName)
+	path := filepath.Join(dir.Path, contract.SocketFile)
 	if err := removeStale(dir, path); err != nil {
 		return nil, err
 	}
@@ -83,9 +84,9 @@ func (o *SocketOptions) bind(dir *ownedir.Dir, caller string) (*listener, error)
 	}
 	err = o.grant(path, 0o600, 0o660,
 		func(group int) error {
-			return unix.Fchownat(dir.FD(), SocketName, -1, group, unix.AT_SYMLINK_NOFOLLOW)
+			return unix.Fchownat(dir.FD(), contract.SocketFile, -1, group, unix.AT_SYMLINK_NOFOLLOW)
 		},
-		func(mode uint32) error { return unix.Fchmodat(dir.FD(), SocketName, mode, 0) })
+		func(mode uint32) error { return unix.Fchmodat(dir.FD(), contract.SocketFile, mode, 0) })
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path), socket.Close())
 	}
@@ -100,7 +101,7 @@ func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 		return nil, fmt.Errorf("make the socket: %w", err)
 	}
 	var found unix.Stat_t
-	if err := unix.Fstatat(dir.FD(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(dir.FD(), contract.SocketFile, &found, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, fmt.Errorf("make the socket %s: the directory was replaced meanwhile: %w", path, err)
 	}
 	if stat, ok := made.Sys().(*syscall.Stat_t); !ok || stat.Ino != found.Ino || stat.Dev != found.Dev || made.Mode().Type() != os.ModeSocket {
@@ -112,7 +113,7 @@ func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 // removeStale removes a socket that nobody listens on any more.
 func removeStale(dir *ownedir.Dir, path string) error {
 	var found unix.Stat_t
-	err := unix.Fstatat(dir.FD(), SocketName, &found, unix.AT_SYMLINK_NOFOLLOW)
+	err := unix.Fstatat(dir.FD(), contract.SocketFile, &found, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -134,7 +135,7 @@ func removeStale(dir *ownedir.Dir, path string) error {
 	default:
 		return fmt.Errorf("cannot tell whether another process listens on %s: %w", path, err)
 	}
-	if err := unix.Unlinkat(dir.FD(), SocketName, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unix.Unlinkat(dir.FD(), contract.SocketFile, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an earlier broker: %w", err)
 	}
 	return nil

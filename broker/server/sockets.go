@@ -9,15 +9,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-)
-
-const (
-	// SocketName is the file name of every socket; clients have it built in.
-	SocketName = "crypto-broker-server.sock"
-	// DefaultSocketDir is where clients look for the socket.
-	DefaultSocketDir = "/tmp/open-crypto-broker"
 )
 
 // maxSocketPath is the longest path in bytes that a socket can have: sun_path of
@@ -61,7 +55,7 @@ func (o *SocketOptions) Validate() error {
 		return err
 	}
 	for _, at := range o.locations() {
-		if path := filepath.Join(at.path, SocketName); len(path) > maxSocketPath {
+		if path := filepath.Join(at.path, contract.SocketFile); len(path) > maxSocketPath {
 			return fmt.Errorf("the path of the socket %s has %d bytes, and the system allows at most %d: choose a shorter socket directory or caller name", path, len(path), maxSocketPath)
 		}
 	}

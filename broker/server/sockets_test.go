@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -77,8 +78,8 @@ func TestOnlyTheBrokersUserMayConnectWithoutAGroup(t *testing.T) {
 	listen(t, options(dir, "app", "side"))
 	want := []string{
 		"drwx------ .", "-rw------- .lock",
-		"drwx------ app", "Srw------- app/" + server.SocketName,
-		"drwx------ side", "Srw------- side/" + server.SocketName,
+		"drwx------ app", "Srw------- app/" + contract.SocketFile,
+		"drwx------ side", "Srw------- side/" + contract.SocketFile,
 	}
 	if diff := cmp.Diff(want, modes(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -95,11 +96,11 @@ func TestTheGroupMayConnectWhereThereIsOne(t *testing.T) {
 	o := options(dir, "app")
 	o.Group = group
 	listen(t, o)
-	want := []string{"drwxr-x--- .", "-rw------- .lock", "drwxr-x--- app", "Srw-rw---- app/" + server.SocketName}
+	want := []string{"drwxr-x--- .", "-rw------- .lock", "drwxr-x--- app", "Srw-rw---- app/" + contract.SocketFile}
 	if diff := cmp.Diff(want, modes(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	for _, path := range []string{dir, filepath.Join(dir, "app"), filepath.Join(dir, "app", server.SocketName)} {
+	for _, path := range []string{dir, filepath.Join(dir, "app"), filepath.Join(dir, "app", contract.SocketFile)} {
 		info, err := os.Lstat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +114,7 @@ func TestTheGroupMayConnectWhereThereIsOne(t *testing.T) {
 func TestWithoutCallersTheSocketIsInTheDirectoryItself(t *testing.T) {
 	dir := socketDir(t)
 	sockets := listen(t, options(dir))
-	if diff := cmp.Diff([]string{filepath.Join(dir, server.SocketName)}, sockets.Paths()); diff != "" {
+	if diff := cmp.Diff([]string{filepath.Join(dir, contract.SocketFile)}, sockets.Paths()); diff != "" {
 		t.Errorf("sockets (-want +got):\n%s", diff)
 	}
 }
@@ -132,12 +133,12 @@ func TestADirectoryIsKeptAndOnlyTheSocketInItIsReplaced(t *testing.T) {
 	if diff := cmp.Diff([]string{"drwx------ .", "-rw------- .lock", "drwx------ app"}, modes(t, dir)); diff != "" {
 		t.Errorf("after the end (-want +got):\n%s", diff)
 	}
-	leaveBehind(t, filepath.Join(app, server.SocketName))
+	leaveBehind(t, filepath.Join(app, contract.SocketFile))
 	listen(t, options(dir, "app"))
 	if inode(t, app) != kept {
 		t.Error("the directory was replaced; a container that has it mounted sees no socket any more")
 	}
-	if err := dial(t, filepath.Join(app, server.SocketName)); err != nil {
+	if err := dial(t, filepath.Join(app, contract.SocketFile)); err != nil {
 		t.Errorf("the socket that was left behind was not replaced: %v", err)
 	}
 }
@@ -163,7 +164,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 	}{
 		"a socket that somebody listens on": {
 			func(t *testing.T, dir string) {
-				other, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, server.SocketName)})
+				other, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, contract.SocketFile)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -177,7 +178,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 		},
 		"a file of the socket's name": {
 			func(t *testing.T, dir string) {
-				if err := os.WriteFile(filepath.Join(dir, server.SocketName), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, contract.SocketFile), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}, nil,
@@ -185,7 +186,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 		},
 		"a link of the socket's name": {
 			func(t *testing.T, dir string) {
-				if err := os.Symlink("/nowhere", filepath.Join(dir, server.SocketName)); err != nil {
+				if err := os.Symlink("/nowhere", filepath.Join(dir, contract.SocketFile)); err != nil {
 					t.Fatal(err)
 				}
 			}, nil,
@@ -297,7 +298,7 @@ func TestOptionsThatCannotWorkAreRefusedBeforeAnythingIsMade(t *testing.T) {
 func TestAPathAtTheLimitWorks(t *testing.T) {
 	base := socketDir(t)
 	const longest = 107
-	dir := filepath.Join(base, strings.Repeat("d", longest-len(base)-2-len(server.SocketName)))
+	dir := filepath.Join(base, strings.Repeat("d", longest-len(base)-2-len(contract.SocketFile)))
 	sockets := listen(t, options(dir))
 	path := sockets.Paths()[0]
 	if len(path) != longest {
@@ -310,7 +311,7 @@ func TestAPathAtTheLimitWorks(t *testing.T) {
 
 func TestASocketThatIsNotOursAnyMoreIsLeftAtTheEnd(t *testing.T) {
 	dir := socketDir(t)
-	path := filepath.Join(dir, server.SocketName)
+	path := filepath.Join(dir, contract.SocketFile)
 	sockets, err := server.Listen(options(dir))
 	if err != nil {
 		t.Fatal(err)

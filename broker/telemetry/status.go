@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
@@ -63,19 +64,19 @@ const maxWithdrawn = 8
 // few paths need: few connections, small headers, no bodies, short times.
 func (s *Status) Server() *Port {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+contract.HealthPath, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok")
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+contract.ReadyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if missing := s.Ready(); missing != "" {
 			answer(w, http.StatusServiceUnavailable, "not ready: "+missing)
 			return
 		}
 		answer(w, http.StatusOK, "ready")
 	})
-	mux.HandleFunc("GET /profiles", s.profiles)
+	mux.HandleFunc("GET "+contract.ProfilesPath, s.profiles)
 	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(inTurn(s.Metrics.registry), promhttp.HandlerOpts{
+	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(inTurn(s.Metrics.registry), promhttp.HandlerOpts{
 		ErrorLog: errorLog,
 		// A few scrapers at once are plenty; more would only hold memory.
 		MaxRequestsInFlight: 4,

@@ -7,21 +7,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // callerSettings say who the callers are and what they may use.
 func (c *config) callerSettings() []setting {
 	return []setting{
 		{
-			name: "callers", env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
+			name: contract.CallersFlag, env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
 			usage: "names separated by commas: each gets a directory of its name in the socket directory with a socket of its own, by which profiles know it",
 		},
 		{
-			name: "caller-profiles", env: "CRYPTO_BROKER_CALLER_PROFILES", kind: "lists", set: lists(&c.callerProfiles),
+			name: contract.CallerProfilesFlag, env: "CRYPTO_BROKER_CALLER_PROFILES", kind: "lists", set: lists(&c.callerProfiles),
 			usage: "profiles that callers may use, such as app=Default,Signing;worker=Default; a caller that is not in here may use all",
 		},
 		{
-			name: "shared-identity", env: "CRYPTO_BROKER_SHARED_IDENTITY", kind: "bool", set: boolean(&c.sharedIdentity),
+			name: contract.SharedIdentityFlag, env: "CRYPTO_BROKER_SHARED_IDENTITY", kind: "bool", set: boolean(&c.sharedIdentity),
 			usage: "callers see the processes of each other and so can call by the sockets of each other: refuse profiles that name containers",
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -46,7 +47,7 @@ func (c *config) settings() []setting {
 	c.socketGroup = -1
 	settings := []setting{
 		{
-			name: "profiles-dir", env: "CRYPTO_BROKER_PROFILES_DIR", kind: "path", set: absolutePath(&c.profilesDir),
+			name: contract.ProfilesDirFlag, env: "CRYPTO_BROKER_PROFILES_DIR", kind: "path", set: absolutePath(&c.profilesDir),
 			usage: "directory with the file Profiles.yaml; it may appear later and is followed; required",
 		},
 		{
@@ -57,22 +58,22 @@ func (c *config) settings() []setting {
 	settings = append(settings, c.trustSettings()...)
 	settings = append(settings, []setting{
 		{
-			name: "keys-dir", env: "CRYPTO_BROKER_KEYS_DIR", kind: "path", set: absolutePath(&c.keysDir),
+			name: contract.KeysDirFlag, env: "CRYPTO_BROKER_KEYS_DIR", kind: "path", set: absolutePath(&c.keysDir),
 			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; it is followed; without it there are none",
 		},
 		{
-			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),
-			usage: "directory of the socket " + server.SocketName,
+			name: contract.SocketDirFlag, env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: contract.SocketDir, set: absolutePath(&c.socketDir),
+			usage: "directory of the socket " + contract.SocketFile,
 		},
 	}...)
 	settings = append(settings, c.callerSettings()...)
 	return append(append(settings, []setting{
 		{
-			name: "socket-group", env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
+			name: contract.SocketGroupFlag, env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
 			usage: "id of the group that may connect; without it only the broker's own user may",
 		},
 		{
-			name: "status-address", env: "CRYPTO_BROKER_STATUS_ADDRESS", kind: "address", set: address(&c.statusAddress),
+			name: contract.StatusAddressFlag, env: "CRYPTO_BROKER_STATUS_ADDRESS", kind: "address", set: address(&c.statusAddress),
 			usage: "address of the HTTP port with /healthz, /readyz, /metrics and /profiles, such as :9470; without it there is none",
 		},
 		{
@@ -84,7 +85,7 @@ func (c *config) settings() []setting {
 			usage: "memory in bytes that the broker may take, such as 128Mi; a quarter of it is for requests in flight, of which each caller has an equal share: calls and streams beyond that fail with RESOURCE_EXHAUSTED, large messages wait; without it, the limit of the control group, else GOMEMLIMIT. GOMEMLIMIT is set to seven eighths of it unless it is in the environment",
 		},
 		{
-			name: "require-fips", env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
+			name: contract.RequireFIPSFlag, env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
 			usage: "start only where cryptography is that of the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
 		},
 		{
@@ -100,7 +101,7 @@ func (c *config) settings() []setting {
 			usage: "how many calls and streams a connection may have at one time; those beyond wait at the client",
 		},
 		{
-			name: "log-level", env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
+			name: contract.LogLevelFlag, env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
 			usage: "least important lines to log: debug, info, warn or error",
 		},
 		{

@@ -14,7 +14,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 type healthConfig struct {
@@ -31,11 +31,11 @@ func (c *healthConfig) settings() []setting {
 			usage: "path of the socket to ask; by default each that a broker with these settings has",
 		},
 		{
-			name: "socket-dir", env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: server.DefaultSocketDir, set: absolutePath(&c.socketDir),
+			name: contract.SocketDirFlag, env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: contract.SocketDir, set: absolutePath(&c.socketDir),
 			usage: "directory of the socket",
 		},
 		{
-			name: "callers", env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
+			name: contract.CallersFlag, env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
 			usage: "names of the callers that have a socket each",
 		},
 		{
@@ -82,11 +82,11 @@ func (c *healthConfig) sockets() []string {
 		return []string{c.socket}
 	}
 	if len(c.callers) == 0 {
-		return []string{filepath.Join(c.socketDir, server.SocketName)}
+		return []string{filepath.Join(c.socketDir, contract.SocketFile)}
 	}
 	paths := make([]string, len(c.callers))
 	for i, caller := range c.callers {
-		paths[i] = filepath.Join(c.socketDir, caller, server.SocketName)
+		paths[i] = filepath.Join(c.socketDir, caller, contract.SocketFile)
 	}
 	return paths
 }

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 // waitLimit is far above what anything here takes; only a failure reaches it.
@@ -257,7 +257,7 @@ func (p *place) args(more ...string) []string {
 }
 
 func (p *place) socket(caller string) string {
-	return filepath.Join(p.sockets, caller, server.SocketName)
+	return filepath.Join(p.sockets, caller, contract.SocketFile)
 }
 
 // connect makes a client that connects again by itself, as all clients do.

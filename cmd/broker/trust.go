@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -14,19 +15,19 @@ import (
 func (c *config) trustSettings() []setting {
 	return []setting{
 		{
-			name: "trusted-keys", env: "CRYPTO_BROKER_TRUSTED_KEYS", kind: "keys", set: someText(&c.trustedKeys),
+			name: contract.TrustedKeysFlag, env: "CRYPTO_BROKER_TRUSTED_KEYS", kind: "keys", set: someText(&c.trustedKeys),
 			usage: "public keys separated by commas, each ed25519: and base64; with them only a set is served that lies beside a signature file " + signed.FileName + " by one of them; without them sets need no signature",
 		},
 		{
-			name: "profiles-audience", env: "CRYPTO_BROKER_PROFILES_AUDIENCE", kind: "text", set: someText(&c.trust.Audience),
+			name: contract.ProfilesAudienceFlag, env: "CRYPTO_BROKER_PROFILES_AUDIENCE", kind: "text", set: someText(&c.trust.Audience),
 			usage: "what signed sets must be made for; required with --trusted-keys",
 		},
 		{
-			name: "lowest-revision", env: "CRYPTO_BROKER_LOWEST_REVISION", kind: "number", initial: "0", set: revision(&c.trust.Lowest),
+			name: contract.LowestRevisionFlag, env: "CRYPTO_BROKER_LOWEST_REVISION", kind: "number", initial: "0", set: revision(&c.trust.Lowest),
 			usage: "lowest revision of a signed set that is served",
 		},
 		{
-			name: "state-dir", env: "CRYPTO_BROKER_STATE_DIR", kind: "path", set: absolutePath(&c.stateDir),
+			name: contract.StateDirFlag, env: "CRYPTO_BROKER_STATE_DIR", kind: "path", set: absolutePath(&c.stateDir),
 			usage: "directory that keeps the signed set that is served, so that no older one is after a restart; made if missing, and nobody else should write there",
 		},
 	}

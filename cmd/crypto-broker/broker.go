@@ -22,13 +22,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 const (
-	// socketVariable is the environment variable that names another socket, as
-	// clients know it.
-	socketVariable = "CRYPTO_BROKER_SOCKET"
 	// defaultTimeout is how long clients have always waited for a broker to start.
 	defaultTimeout = 60 * time.Second
 	// quietTime is how long a call may take before somebody is told what it waits for.
@@ -62,8 +59,8 @@ type broker struct {
 // brokerFlags gives a command the flags that say which broker it calls.
 func brokerFlags(cmd *cobra.Command) *broker {
 	b := &broker{}
-	socket := cmp.Or(os.Getenv(socketVariable), filepath.Join(server.DefaultSocketDir, server.SocketName))
-	cmd.Flags().StringVar(&b.socket, "socket", socket, "path of the broker's socket (environment variable "+socketVariable+")")
+	socket := cmp.Or(os.Getenv(contract.SocketVariable), filepath.Join(contract.SocketDir, contract.SocketFile))
+	cmd.Flags().StringVar(&b.socket, "socket", socket, "path of the broker's socket (environment variable "+contract.SocketVariable+")")
 	cmd.Flags().DurationVar(&b.timeout, "timeout", defaultTimeout, "how long a call may take, and the wait for the socket before it")
 	return b
 }

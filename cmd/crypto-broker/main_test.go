@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -185,7 +186,7 @@ func serve(t *testing.T, profiles string) string {
 			t.Error(err)
 		}
 	})
-	return filepath.Join(dir, server.SocketName)
+	return filepath.Join(dir, contract.SocketFile)
 }
 
 func TestABrokerTellsTheSameAsItsFile(t *testing.T) {

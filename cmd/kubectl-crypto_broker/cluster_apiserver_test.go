@@ -29,7 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -172,7 +173,7 @@ func makePod(t *testing.T, namespace, name, annotation string, owner metav1.Obje
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	}
 	if annotation != "" {
-		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: annotation}
+		pod.Annotations = map[string]string{contract.InjectAnnotation: annotation}
 	}
 	if set, ok := owner.(*appsv1.ReplicaSet); ok {
 		pod.Labels = set.Spec.Template.Labels
@@ -197,7 +198,7 @@ func label(t *testing.T, namespace string) {
 	if _, err := apiServer.CoreV1().Namespaces().Patch(t.Context(), namespace, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	admitted(t, namespace, "it has a broker", func(pod *corev1.Pod, err error) bool { return err == nil && brokerOf(pod) != nil })
+	admitted(t, namespace, "it has a broker", func(pod *corev1.Pod, err error) bool { return err == nil && injected.Broker(pod) != nil })
 }
 
 // makeDeployment creates one with a ReplicaSet, as its controller would.

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -104,24 +105,24 @@ type outcome struct {
 func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error {
 	var e explanation
 	labels, labelsKnown := explainNamespace(ctx, t.client, pod.Namespace, &e)
-	decision, refusal := explainPod(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, labelsKnown, &e)
+	decision, refusal := explainPod(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled, labelsKnown, &e)
 	calls := explainInjection(ctx, t.client, pod.Namespace, labels, &e)
 	owner, err := newOwners(t.client).of(ctx, pod)
 	if err != nil {
 		return err
 	}
-	_, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	_, asked := pod.Annotations[contract.InjectAnnotation]
 	result := conclude(pod, decision, refusal, calls, owner)
-	switch broker := brokerOf(pod); {
+	switch broker := injected.Broker(pod); {
 	case !asked && !labelsKnown && !decision.Inject && refusal == nil:
 		result = outcome{verdict: "has no broker, and whether it should have one is not known."}
 		if broker != nil {
 			result.verdict = "has a broker, and whether a new one would get one is not known."
 		}
 	case broker == nil && refusal == nil:
-		t.explainOrigin(ctx, pod, owner, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, decision, calls, &result, &e)
+		t.explainOrigin(ctx, pod, owner, labels[contract.InjectionLabel] == contract.InjectionEnabled, decision, calls, &result, &e)
 	}
-	if brokerOf(pod) != nil {
+	if injected.Broker(pod) != nil {
 		so, advice := explainBroker(ctx, t.client, pod, labels, renewal(owner), &e)
 		if so != "" {
 			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+", "+so+".", false
@@ -165,11 +166,11 @@ func explainNamespace(ctx context.Context, client kubernetes.Interface, name str
 	case excluded(name):
 		e.add("namespace", "%s is never injected into", name)
 	case err != nil:
-		e.add("namespace", "whether %s has the label %s=%s is not known: %s", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled, oneLine(plain(err)))
+		e.add("namespace", "whether %s has the label %s=%s is not known: %s", name, contract.InjectionLabel, contract.InjectionEnabled, oneLine(plain(err)))
 	case isLabelled(namespace):
-		e.add("namespace", "%s has the label %s=%s: its pods get a broker unless they decline", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled)
+		e.add("namespace", "%s has the label %s=%s: its pods get a broker unless they decline", name, contract.InjectionLabel, contract.InjectionEnabled)
 	default:
-		e.add("namespace", "%s has no label %s=%s: a pod gets a broker only if it asks", name, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled)
+		e.add("namespace", "%s has no label %s=%s: a pod gets a broker only if it asks", name, contract.InjectionLabel, contract.InjectionEnabled)
 	}
 	if err != nil {
 		return map[string]string{corev1.LabelMetadataName: name}, excluded(name)
@@ -196,11 +197,11 @@ func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (webhook
 
 // explainAnnotation tells by which annotation a pod asks or declines.
 func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
-	value, asked := pod.Annotations[v1alpha1.InjectAnnotation]
+	value, asked := pod.Annotations[contract.InjectAnnotation]
 	if asked {
-		e.add("annotation", "%s is %q", v1alpha1.InjectAnnotation, value)
+		e.add("annotation", "%s is %q", contract.InjectAnnotation, value)
 	} else {
-		e.add("annotation", "there is no %s", v1alpha1.InjectAnnotation)
+		e.add("annotation", "there is no %s", contract.InjectAnnotation)
 	}
 	return asked
 }
@@ -224,7 +225,7 @@ func renewal(owner owner) string {
 
 // conclude says what is so and what to do.
 func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls calling, owner owner) outcome {
-	has, restart := brokerOf(pod) != nil, renewal(owner)
+	has, restart := injected.Broker(pod) != nil, renewal(owner)
 	created := "It was created at " + pod.CreationTimestamp.UTC().Format(timeFormat)
 	switch {
 	case has && refusal == nil && decision.Inject:
@@ -250,7 +251,7 @@ func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls c
 func wish(reason string) string {
 	switch reason {
 	case "declined", "not asked":
-		return fmt.Sprintf("To get one, it needs the annotation %s: \"true\" when it is created (in a Deployment: on its template).", v1alpha1.InjectAnnotation)
+		return fmt.Sprintf("To get one, it needs the annotation %s: \"true\" when it is created (in a Deployment: on its template).", contract.InjectAnnotation)
 	default:
 		return ""
 	}

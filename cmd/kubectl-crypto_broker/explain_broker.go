@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
@@ -17,7 +18,7 @@ import (
 // serve what it should; so is empty where it does, or where that is not known.
 // restart makes a new pod.
 func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
-	e.add("broker", "image %s, injected by %s", brokerOf(pod).Image, orNone(pod.Annotations[v1alpha1.InjectedAnnotation], "nobody who left a stamp"))
+	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, orNone(pod.Annotations[contract.InjectedAnnotation], "nobody who left a stamp"))
 	switch {
 	case ended(pod):
 		return "", ""
@@ -26,7 +27,7 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 	}
 	var r row
 	served(ctx, client, pod, &r, newSets(client))
-	log := fmt.Sprintf("Its log says why: kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, v1alpha1.BrokerContainer)
+	log := fmt.Sprintf("Its log says why: kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, contract.BrokerContainer)
 	switch {
 	case r.Set == setUnknown:
 		e.add("profiles", "what it serves is not known: %s", r.Note)

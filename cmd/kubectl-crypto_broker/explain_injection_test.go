@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // answers is an API server of a few answers: objects by their path. What is not
@@ -183,7 +184,7 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "orders", CreationTimestamp: metav1.NewTime(test.created), Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"},
+				Namespace: "shop", Name: "orders", CreationTimestamp: metav1.NewTime(test.created), Annotations: map[string]string{contract.InjectAnnotation: "true"},
 			}}
 			var out strings.Builder
 			if err := explain(t.Context(), trialOf(answers(t, test.objects)), pod, &out); !errors.Is(err, errFound) {
@@ -208,7 +209,7 @@ func TestWhatANamespaceThatMayNotBeReadSaysIsNotGuessed(t *testing.T) {
 	for says, change := range map[string]func(){
 		"Pod orders in namespace shop has no broker, and whether it should have one is not known.": func() {},
 		"Pod orders in namespace shop has a broker, and whether a new one would get one is not known.": func() {
-			pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer}}
+			pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 			pod.Status.Phase = corev1.PodSucceeded
 		},
 	} {

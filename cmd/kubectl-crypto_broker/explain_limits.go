@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -29,8 +29,8 @@ var (
 // resourceAnnotations are those by which a pod chooses what its broker takes, by
 // the names that quotas have for it.
 var resourceAnnotations = map[string]string{
-	"requests.cpu": v1alpha1.CPURequestAnnotation, "limits.cpu": v1alpha1.CPULimitAnnotation,
-	"requests.memory": v1alpha1.MemoryRequestAnnotation, "limits.memory": v1alpha1.MemoryLimitAnnotation,
+	"requests.cpu": contract.CPURequestAnnotation, "limits.cpu": contract.CPULimitAnnotation,
+	"requests.memory": contract.MemoryRequestAnnotation, "limits.memory": contract.MemoryLimitAnnotation,
 }
 
 // explainLimits says of a pod that a LimitRange or a ResourceQuota refuses whether
@@ -46,7 +46,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 	if declines == nil {
 		declines = map[string]string{}
 	}
-	declines[v1alpha1.InjectAnnotation] = "false"
+	declines[contract.InjectAnnotation] = "false"
 	without, err := t.create(ctx, p, declines)
 	t.warnings.take() // about a pod that nobody asked for
 	if lacking := unspecified.FindStringSubmatch(refusal); lacking != nil {
@@ -60,13 +60,13 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 		return "Whether the broker is what does not fit could not be tried: " + oneLine(plain(err)) + "." + allowed, true
 	}
 	takes, change := brokerTakes(refusal, without)
-	e.add("broker", "the container %s is what does not fit: without it, the pod is admitted", v1alpha1.BrokerContainer)
+	e.add("broker", "the container %s is what does not fit: without it, the pod is admitted", contract.BrokerContainer)
 	if takes == "" {
 		takes = "what the chart's broker.resources say: by default it requests 32Mi of memory and 10m of CPU, and is limited to 128Mi"
 	}
 	e.add("broker", "takes %s", takes)
 	return fmt.Sprintf("The broker does not fit. The annotations %s and %s of the template choose its memory, from 32Mi on%s%s",
-		v1alpha1.MemoryRequestAnnotation, v1alpha1.MemoryLimitAnnotation, w.suchAs(change), allowed), true
+		contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation, w.suchAs(change), allowed), true
 }
 
 // brokerTakes reads out of a refusal what the broker takes, and which annotations
@@ -115,7 +115,7 @@ func sum(pod *corev1.Pod, kind string, name corev1.ResourceName) (all resource.Q
 func sayUnspecified(w workload, what, containers string) string {
 	names := strings.Split(containers, ",")
 	annotation := resourceAnnotations[what]
-	i := slices.Index(names, v1alpha1.BrokerContainer)
+	i := slices.Index(names, contract.BrokerContainer)
 	if i < 0 || annotation == "" {
 		return fmt.Sprintf("A quota of the namespace demands %s of %s: say it in the template.", what, containers)
 	}

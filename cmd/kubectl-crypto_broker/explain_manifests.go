@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -36,8 +36,8 @@ func (o *offline) explain(cmd *cobra.Command) error {
 			}
 			if misplaced := item.misplaced(); misplaced != "" {
 				said += " Its " + misplaced + "."
-				_, says := p.pod.Annotations[v1alpha1.InjectAnnotation]
-				bad = bad || !says && item.text("metadata", "annotations", v1alpha1.InjectAnnotation) == "true"
+				_, says := p.pod.Annotations[contract.InjectAnnotation]
+				bad = bad || !says && item.text("metadata", "annotations", contract.InjectAnnotation) == "true"
 			}
 			wrong = wrong || bad
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
@@ -54,11 +54,11 @@ func (o *offline) explain(cmd *cobra.Command) error {
 
 // misplaced says of an annotation that it is in the wrong place, empty if none is.
 func (d document) misplaced() string {
-	value := d.text("metadata", "annotations", v1alpha1.InjectAnnotation)
+	value := d.text("metadata", "annotations", contract.InjectAnnotation)
 	if value == "" || d.text("kind") == "Pod" {
 		return ""
 	}
-	return fmt.Sprintf("own annotation %s: %q has no effect: it belongs to the template", v1alpha1.InjectAnnotation, value)
+	return fmt.Sprintf("own annotation %s: %q has no effect: it belongs to the template", contract.InjectAnnotation, value)
 }
 
 // verdict says what would become of a pod; bad if it would be refused.

@@ -14,7 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -54,7 +55,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 		result.advice = fmt.Sprintf("A restart would not bring it now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
 	case err != nil:
 		e.add("new pod", "whether one gets a broker could not be tried: %s", oneLine(plain(err)))
-	case brokerOf(admitted) == nil:
+	case injected.Broker(admitted) == nil:
 		reason := t.whyNot(ctx, template)
 		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring it now: %s gets no broker: %s. %s", made, reason, wish(reason)))
 		if calls.ignores {
@@ -88,7 +89,7 @@ func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *
 func (m made) explainMisplaced(w workload, e *explanation) (move string) {
 	own, misplaced := m.own.GetAnnotations(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		if !strings.HasPrefix(key, v1alpha1.AnnotationPrefix) || own[key] == m.template.Annotations[key] {
+		if !strings.HasPrefix(key, contract.AnnotationPrefix) || own[key] == m.template.Annotations[key] {
 			continue
 		}
 		e.add("annotation", "%s: %q of the %s itself has no effect: it belongs to the template", key, own[key], w.kind)
@@ -96,7 +97,7 @@ func (m made) explainMisplaced(w workload, e *explanation) (move string) {
 			misplaced[key] = own[key]
 		}
 	}
-	if misplaced[v1alpha1.InjectAnnotation] != "true" {
+	if misplaced[contract.InjectAnnotation] != "true" {
 		return ""
 	}
 	if command := w.annotate(misplaced); command != "" {

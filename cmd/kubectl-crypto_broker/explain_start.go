@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -30,14 +32,14 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 		return adviseMount(pod, warning)
 	}
 	e.add("broker", "%s%s", about, waiting(ctx, pod, sets))
-	status := brokerStatus(pod)
+	status := injected.BrokerStatus(pod)
 	switch {
 	case pod.Spec.NodeName == "":
 		return ""
 	case status != nil && status.State.Waiting != nil && slices.Contains([]string{"ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"}, status.State.Waiting.Reason):
-		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", v1alpha1.ImageAnnotation, v1alpha1.ImagePullSecretAnnotation)
+		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", contract.ImageAnnotation, contract.ImagePullSecretAnnotation)
 	case status != nil && status.LastTerminationState.Terminated != nil && status.LastTerminationState.Terminated.Reason == "OOMKilled":
-		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", v1alpha1.MemoryLimitAnnotation)
+		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", contract.MemoryLimitAnnotation)
 	case sets.none(ctx, pod.Namespace):
 		return explainNoProfile(ctx, client, pod.Namespace, namespaceLabels, e)
 	}
@@ -67,11 +69,11 @@ func adviseMount(pod *corev1.Pod, warning string) string {
 		return fmt.Sprintf("The pod waits until the volume can be mounted: kubectl describe pod %s -n %s says more.", pod.Name, pod.Namespace)
 	}
 	secret := found[1]
-	for name := range strings.SplitSeq(pod.Annotations[v1alpha1.KeysAnnotation], ",") {
+	for name := range strings.SplitSeq(pod.Annotations[contract.KeysAnnotation], ",") {
 		if strings.TrimSpace(name) == secret {
 			return fmt.Sprintf("The annotation %s names the Secret %s, which is not there. Create it, and the pod goes on by itself:\n  kubectl create secret generic %s -n %s --from-file=KEY_ID.key\n"+
 				"Or correct the annotation where the pod comes from. What such a Secret has in it: docs/keys.md",
-				v1alpha1.KeysAnnotation, secret, secret, pod.Namespace)
+				contract.KeysAnnotation, secret, secret, pod.Namespace)
 		}
 	}
 	return fmt.Sprintf("The pod waits for the Secret %s, which its own volumes name. Create it in namespace %s, and the pod goes on by itself.", secret, pod.Namespace)

@@ -14,7 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -41,7 +42,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	labels, labelsKnown := explainNamespace(ctx, t.client, w.namespace, &e)
 	move := found.explainMisplaced(w, &e)
 	asked := explainAnnotation(pod, &e)
-	decision, _ := decide(pod, labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled) // that it is refused is what the trial tells
+	decision, _ := decide(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled) // that it is refused is what the trial tells
 	calls := explainInjection(ctx, t.client, w.namespace, labels, &e)
 	admitted, tried := t.create(ctx, template, pod.Annotations)
 	for _, warning := range t.warnings.take() {
@@ -53,7 +54,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	switch {
 	case guessed && admitted == nil && !errors.As(tried, new(*webhook.Refusal)):
 		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + oneLine(plain(tried))}
-	case guessed && admitted != nil && brokerOf(admitted) == nil:
+	case guessed && admitted != nil && injected.Broker(admitted) == nil:
 		result.verdict = "a new pod of it gets no broker."
 	}
 	if move != "" && !decision.Inject {
@@ -69,7 +70,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 			}
 			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
-	} else if admitted != nil && brokerOf(admitted) != nil && newSets(t.client).none(ctx, w.namespace) {
+	} else if admitted != nil && injected.Broker(admitted) != nil && newSets(t.client).none(ctx, w.namespace) {
 		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.namespace, labels, &e))
 		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that this could serve.", false
 	}
@@ -93,9 +94,9 @@ func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTe
 		return outcome{"a new pod of it " + refusal.Error(), t.wayOut(ctx, w, template, refusal, calls, e), false}
 	case tried != nil && decision.Inject:
 		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + oneLine(plain(tried)), "", false}
-	case tried == nil && brokerOf(admitted) != nil && lacking > 0:
+	case tried == nil && injected.Broker(admitted) != nil && lacking > 0:
 		return outcome{"a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is. " + w.renewal(), false}
-	case tried == nil && brokerOf(admitted) != nil:
+	case tried == nil && injected.Broker(admitted) != nil:
 		return outcome{"a new pod of it gets a broker.", "", true}
 	case decision.Inject && calls.known && !calls.covers:
 		return outcome{"a new pod of it gets no broker, though it asks for one.", calls.hindrance(), false}
@@ -144,7 +145,7 @@ func (m made) explainPods(ctx context.Context, client kubernetes.Interface, name
 		if pod := &pods.Items[i]; !ended(pod) {
 			all++
 			switch {
-			case brokerOf(pod) == nil:
+			case injected.Broker(pod) == nil:
 				without = append(without, pod.Name)
 			case of.first == nil || worseOff(pod, of.first):
 				of.first = pod

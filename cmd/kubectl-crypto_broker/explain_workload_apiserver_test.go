@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // annotated gives the template of a Deployment annotations.
@@ -22,14 +22,14 @@ func annotated(annotations map[string]string) func(*appsv1.Deployment) {
 }
 
 func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
-	asks := map[string]string{v1alpha1.InjectAnnotation: "true"}
+	asks := map[string]string{contract.InjectAnnotation: "true"}
 	ns, left := provided(t, uncovered(t)), uncovered(t)
 	early := makeDeployment(t, ns, "early", annotated(asks))
 	makePod(t, ns, "early-1-a", "true", early)
 	label(t, ns)
 	makePod(t, ns, "early-1-b", "true", early)
 	makePod(t, ns, "fine-1-a", "true", makeDeployment(t, ns, "fine", annotated(asks)))
-	makeDeployment(t, ns, "refused", annotated(map[string]string{v1alpha1.InjectAnnotation: "true", v1alpha1.MemoryLimitAnnotation: "lots"}))
+	makeDeployment(t, ns, "refused", annotated(map[string]string{contract.InjectAnnotation: "true", contract.MemoryLimitAnnotation: "lots"}))
 	makeDeployment(t, ns, "misplaced", func(d *appsv1.Deployment) { d.Annotations = asks })
 	makeDeployment(t, left, "left-out", annotated(asks))
 	nightly := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nightly"}, Spec: batchv1.CronJobSpec{Schedule: "0 3 * * *"}}

@@ -23,12 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // asks is what a template has that asks for a broker, and more.
 func asks(more ...string) func(*appsv1.Deployment) {
-	annotations := map[string]string{v1alpha1.InjectAnnotation: "true"}
+	annotations := map[string]string{contract.InjectAnnotation: "true"}
 	for i := 0; i < len(more); i += 2 {
 		annotations[more[i]] = more[i+1]
 	}
@@ -61,7 +62,7 @@ func onNode(t *testing.T, pod *corev1.Pod) {
 		t.Fatal(err)
 	}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: v1alpha1.BrokerContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}},
+		Name: contract.BrokerContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}},
 	}}
 	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)

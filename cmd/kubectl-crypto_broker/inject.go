@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -58,7 +59,7 @@ func defaultTemplate() webhook.Template {
 	return webhook.Template{
 		Image:       "ghcr.io/crypto-broker/broker:" + imageTag(),
 		PullPolicy:  corev1.PullIfNotPresent,
-		StatusPort:  9470,
+		StatusPort:  contract.DefaultStatusPort,
 		SocketGroup: 60471,
 		LogLevel:    "info",
 		Version:     programVersion(),
@@ -148,7 +149,7 @@ const (
 
 // inject prints documents with what is put into their pods, and nothing where one
 // is refused.
-func inject(cmd *cobra.Command, documents []document, namespace, comment string, into func(*podTemplate) (said []string, injected bool, err error)) error {
+func inject(cmd *cobra.Command, documents []document, namespace, comment string, into func(*podTemplate) (said []string, added bool, err error)) error {
 	var out bytes.Buffer
 	refused, any := false, false
 	for i, d := range documents {
@@ -204,7 +205,7 @@ const noProfiles = "namespace "
 
 // inject puts a broker into the pod if it would get one, and returns what there
 // is to say.
-func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []string, injected bool, err error) {
+func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []string, added bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err != nil {
 		return nil, false, err

@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -23,7 +24,7 @@ func probe(namespace string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			GenerateName: "crypto-broker-dry-run-",
 			Namespace:    namespace,
-			Annotations:  map[string]string{v1alpha1.InjectAnnotation: "true"},
+			Annotations:  map[string]string{contract.InjectAnnotation: "true"},
 		},
 		Spec: corev1.PodSpec{
 			SecurityContext: &corev1.PodSecurityContext{
@@ -52,7 +53,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 	case err != nil:
 		return nil, fmt.Errorf("a pod that was created as a dry run in namespace %q was not admitted: %w", namespace, err)
 	}
-	if brokerOf(pod) == nil {
+	if injected.Broker(pod) == nil {
 		return nil, errNotInjected
 	}
 	return pod, nil
@@ -63,10 +64,10 @@ var errNotInjected = errors.New("a pod that asks for a broker, created as a dry 
 
 // isOutdated tells whether a pod's broker is another than the new pod's.
 func isOutdated(pod, now *corev1.Pod) bool {
-	_, asked := pod.Annotations[v1alpha1.ImageAnnotation]
-	if !asked && brokerOf(pod).Image != brokerOf(now).Image {
+	_, asked := pod.Annotations[contract.ImageAnnotation]
+	if !asked && injected.Broker(pod).Image != injected.Broker(now).Image {
 		return true
 	}
-	stamp, stamped := pod.Annotations[v1alpha1.InjectedAnnotation]
-	return stamped && !webhook.SameTemplate(stamp, now.Annotations[v1alpha1.InjectedAnnotation])
+	stamp, stamped := pod.Annotations[contract.InjectedAnnotation]
+	return stamped && !webhook.SameTemplate(stamp, now.Annotations[contract.InjectedAnnotation])
 }

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // listed runs a command that lists pods and returns name, broker and set of each.
@@ -190,7 +190,7 @@ func restarted(t *testing.T, namespace string) (names []string) {
 func TestWorkloadsAreRestartedOneAtATime(t *testing.T) {
 	ns := uncovered(t)
 	for _, name := range []string{"a", "b", "fine"} {
-		set := makeDeployment(t, ns, name, annotated(map[string]string{v1alpha1.InjectAnnotation: "true"}))
+		set := makeDeployment(t, ns, name, annotated(map[string]string{contract.InjectAnnotation: "true"}))
 		if name != "fine" {
 			makePod(t, ns, name, "true", set)
 		}

@@ -20,7 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // injectByPolicy installs a policy that injects as that of the chart does, less
@@ -85,7 +87,7 @@ func admitted(t *testing.T, namespace, what string, so func(*corev1.Pod, error) 
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		pod, err := apiServer.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}},
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Annotations: map[string]string{contract.InjectAnnotation: "true"}},
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		last = err
@@ -221,8 +223,8 @@ spec: {containers: [{name: app, image: app}]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := brokerOf(p.pod)
-	if broker == nil || broker.Image != operatorImage.Load() || p.pod.Spec.InitContainers[0].Name != v1alpha1.BrokerContainer || len(p.pod.Spec.InitContainers) != 2 {
+	broker := injected.Broker(p.pod)
+	if broker == nil || broker.Image != operatorImage.Load() || p.pod.Spec.InitContainers[0].Name != contract.BrokerContainer || len(p.pod.Spec.InitContainers) != 2 {
 		t.Fatalf("found the init containers %+v\n%s", p.pod.Spec.InitContainers, stdout)
 	}
 	for _, says := range []string{"# stays\n", "unknownField: stays", "replicas: 3", "# kubectl crypto-broker inject: with what admission of the cluster makes of its pods", "cryptobroker.io/injected:", "mountPath: /tmp/open-crypto-broker"} {

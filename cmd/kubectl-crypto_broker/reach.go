@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // excludedNamespace is the reason why a pod of one gets no broker.
@@ -21,7 +21,7 @@ const excludedNamespace = "excluded namespace"
 // excluded tells the namespaces that are never injected into, whatever is
 // installed.
 func excluded(namespace string) bool {
-	return namespace == v1alpha1.SystemNamespace || namespace == v1alpha1.NodeLeaseNamespace
+	return contract.IsExcluded(namespace)
 }
 
 // reach tells into which namespaces brokers are injected: those that a webhook or

@@ -18,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // operatorWebhook selects all namespaces but some, by their names, as that of the
@@ -78,7 +79,7 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 			objects := []runtime.Object{test.installed}
 			for _, name := range []string{"kube-system", "legacy", "operator", "shop"} {
 				objects = append(objects, namespaceNamed(name),
-					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}}})
+					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app", Annotations: map[string]string{contract.InjectAnnotation: "true"}}})
 			}
 			client := fake.NewClientset(objects...)
 			if test.lacks != "" {
@@ -105,7 +106,7 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 }
 
 func TestANewPodThatGetsABrokerShowsThatItsNamespaceIsNotLeftOut(t *testing.T) {
-	asks := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asks", Annotations: map[string]string{v1alpha1.InjectAnnotation: "true"}}}
+	asks := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asks", Annotations: map[string]string{contract.InjectAnnotation: "true"}}}
 	for judge, want := range map[bool]bool{false: true, true: false} {
 		client := fake.NewClientset(namespaceNamed("shop"), asks, injectedPod("shop", "broker:1"))
 		lacks(client, "mutatingwebhookconfigurations")

@@ -21,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
@@ -42,7 +43,7 @@ func (s said) Stream(context.Context) (io.ReadCloser, error) {
 func ofDeployment(name string) *corev1.Pod {
 	return brokerPod(func(p *corev1.Pod) {
 		p.Name, p.Labels = name, map[string]string{"app": name}
-		p.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		p.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: types.UID(name), Controller: new(true)}}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -251,7 +252,7 @@ func (r restarter) try(ctx context.Context, w workload) error {
 		return fmt.Errorf("a new pod of it %w", refusal)
 	case err != nil:
 		return fmt.Errorf("a new pod of it could not be tried: %w", err)
-	case r.forBroker && brokerOf(admitted) == nil:
+	case r.forBroker && injected.Broker(admitted) == nil:
 		return fmt.Errorf("a new pod of it gets no broker: %s", t.whyNot(ctx, template))
 	}
 	return nil

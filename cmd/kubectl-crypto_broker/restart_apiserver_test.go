@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // makeMissed creates a Deployment with a pod from before the operator was called,
 // which asks by an annotation that the template has as well.
 func makeMissed(t *testing.T, namespace, name, asks string, change ...func(*appsv1.Deployment)) {
 	t.Helper()
-	change = append([]func(*appsv1.Deployment){annotated(map[string]string{v1alpha1.InjectAnnotation: asks})}, change...)
+	change = append([]func(*appsv1.Deployment){annotated(map[string]string{contract.InjectAnnotation: asks})}, change...)
 	makePod(t, namespace, name+"-1-a", asks, makeDeployment(t, namespace, name, change...))
 }
 
@@ -28,7 +28,7 @@ func TestNothingIsRestartedWhoseNewPodsWouldBeRefused(t *testing.T) {
 	ns := uncovered(t)
 	makeMissed(t, ns, "fine", "true")
 	makeMissed(t, ns, "perhaps", "perhaps")
-	makeMissed(t, ns, "lots", "true", annotated(map[string]string{v1alpha1.InjectAnnotation: "true", v1alpha1.MemoryLimitAnnotation: "lots"}))
+	makeMissed(t, ns, "lots", "true", annotated(map[string]string{contract.InjectAnnotation: "true", contract.MemoryLimitAnnotation: "lots"}))
 	label(t, ns)
 	for sentence, args := range map[string][]string{
 		"found":               {"--missing"},

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -108,7 +109,7 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 			continue
 		}
 		leftOut, unknown := reach.leavesOut(pod.Namespace)
-		r := describe(pod, namespaces[pod.Namespace][v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, leftOut)
+		r := describe(pod, namespaces[pod.Namespace][contract.InjectionLabel] == contract.InjectionEnabled, leftOut)
 		if unknown != nil {
 			r.doubt = oneLine(plain(unknown))
 		}
@@ -168,7 +169,7 @@ func (s survey) namespaces(ctx context.Context, namespace string) (map[string]la
 }
 
 func isLabelled(ns *corev1.Namespace) bool {
-	return ns.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled
+	return ns.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
 // tries is in how many namespaces a new pod is asked for, of which the user may
@@ -219,9 +220,9 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
 	if leftOut {
 		r.Note = excludedNamespace
 	}
-	if broker := brokerOf(pod); broker != nil {
+	if broker := injected.Broker(pod); broker != nil {
 		r.Broker, r.Image = brokerPresent, broker.Image
-		stamp := pod.Annotations[v1alpha1.InjectedAnnotation]
+		stamp := pod.Annotations[contract.InjectedAnnotation]
 		r.Version = stamp[:max(0, strings.LastIndex(stamp, "/"))]
 		return r
 	}
@@ -238,16 +239,6 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
 		r.Note = decision.Reason
 	}
 	return r
-}
-
-// brokerOf is the broker's container, nil if there is none.
-func brokerOf(pod *corev1.Pod) *corev1.Container {
-	for i := range pod.Spec.InitContainers {
-		if pod.Spec.InitContainers[i].Name == v1alpha1.BrokerContainer {
-			return &pod.Spec.InitContainers[i]
-		}
-	}
-	return nil
 }
 
 func ended(pod *corev1.Pod) bool {

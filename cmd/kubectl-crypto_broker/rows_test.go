@@ -14,14 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // injectedPod is one with a broker of an image.
 func injectedPod(namespace, image string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"},
-		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: image}}},
+		Spec:       corev1.PodSpec{InitContainers: []corev1.Container{{Name: contract.BrokerContainer, Image: image, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}},
 	}
 }
 

@@ -19,7 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -37,18 +39,19 @@ var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 // and takes it into the row.
 func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *row, sets *sets) {
 	r.Set = setUnknown
-	port := statusPort(pod)
 	switch {
 	case !started(pod):
 		r.Set, r.Note = setStarting, waiting(ctx, pod, sets)
 		return
-	case pod.Spec.HostNetwork || port == "":
+	}
+	port := contract.StatusPort(injected.Broker(pod).Args)
+	if pod.Spec.HostNetwork || port == 0 {
 		r.Note = "the broker has no status port"
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	body, err := client.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, port, confirm.Path, nil).DoRaw(ctx)
+	body, err := client.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, strconv.Itoa(int(port)), contract.ProfilesPath, nil).DoRaw(ctx)
 	if apierrors.IsForbidden(err) {
 		r.Note = "asking the broker needs the right to get pods/proxy"
 		return
@@ -83,23 +86,9 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	}
 }
 
-// statusPort is the broker's port as its arguments have it, empty for none.
-func statusPort(pod *corev1.Pod) string {
-	port := ""
-	for _, argument := range brokerOf(pod).Args {
-		if value, is := strings.CutPrefix(argument, "--status-address="); is {
-			_, port, _ = strings.Cut(value, ":")
-		}
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return ""
-	}
-	return port
-}
-
 // started tells whether the kubelet calls the broker started.
 func started(pod *corev1.Pod) bool {
-	status := brokerStatus(pod)
+	status := injected.BrokerStatus(pod)
 	return status != nil && status.Started != nil && *status.Started
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -59,9 +60,9 @@ func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
 		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{
-			Name: v1alpha1.BrokerContainer, Args: []string{"--socket-group=1", "--status-address=:9470"},
+			Name: contract.BrokerContainer, RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{"--socket-group=1", "--status-address=:9470"},
 		}}},
-		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: v1alpha1.BrokerContainer, Started: new(true)}}},
+		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: contract.BrokerContainer, Started: new(true)}}},
 	}
 	for _, change := range change {
 		change(pod)
@@ -73,7 +74,7 @@ func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
 func waits(reason string, last *corev1.ContainerStateTerminated) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-			Name:                 v1alpha1.BrokerContainer,
+			Name:                 contract.BrokerContainer,
 			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "for a reason"}},
 			LastTerminationState: corev1.ContainerState{Terminated: last},
 		}}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
@@ -43,7 +44,7 @@ func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
 
 func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t *testing.T) {
 	ns := provided(t, covered(t))
-	misplaced := map[string]string{v1alpha1.InjectAnnotation: "true", v1alpha1.AllowedProfilesAnnotation: "Bob's"}
+	misplaced := map[string]string{contract.InjectAnnotation: "true", contract.AllowedProfilesAnnotation: "Bob's"}
 	makePod(t, ns, "orders-1-a", "", makeDeployment(t, ns, "orders", func(d *appsv1.Deployment) { d.Annotations = misplaced }))
 	fix := []string{
 		`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`,
@@ -52,7 +53,7 @@ func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t
 	explained(t, ns, "deployment/orders", exitFailed, append(fix, "a new pod of it gets no broker: the annotation is not on its template.")...)
 	explained(t, ns, "orders-1-a", exitFailed, append(fix, "has no broker, since deployment/orders asks for one and its template does not.")...)
 
-	set := makeDeployment(t, ns, "plain", func(d *appsv1.Deployment) { d.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"} })
+	set := makeDeployment(t, ns, "plain", func(d *appsv1.Deployment) { d.Annotations = map[string]string{contract.InjectAnnotation: "true"} })
 	makePod(t, ns, "plain-1-a", "", set)
 	follow(t, ns, explained(t, ns, "plain-1-a", exitFailed))
 	explained(t, ns, "plain-1-a", exitFailed, "has no broker, and the template of deployment/plain asks for one by now.", "kubectl crypto-broker restart deployment/plain -n "+ns)
@@ -81,7 +82,7 @@ func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t
 
 func TestASecretOfTheAnnotationKeysThatIsNotThereIsNamed(t *testing.T) {
 	ns := provided(t, covered(t))
-	set := makeDeployment(t, ns, "orders", asks(v1alpha1.KeysAnnotation, "issuing-ca, broker-keys"))
+	set := makeDeployment(t, ns, "orders", asks(contract.KeysAnnotation, "issuing-ca, broker-keys"))
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orders-1-a", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations}, Spec: set.Spec.Template.Spec}
 	if err := controllerutil.SetControllerReference(set, pod, scheme.Scheme); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -165,7 +165,7 @@ func labelledNamespaces(documents []document) map[string]bool {
 	for _, d := range documents {
 		for _, item := range d.items() {
 			if item.text("apiVersion") == "v1" && item.text("kind") == "Namespace" {
-				labelled[item.text("metadata", "name")] = item.text("metadata", "labels", v1alpha1.InjectionLabel) == v1alpha1.InjectionEnabled
+				labelled[item.text("metadata", "name")] = item.text("metadata", "labels", contract.InjectionLabel) == contract.InjectionEnabled
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -55,20 +56,20 @@ func (c *collected) take() []string {
 // broker: what a dry run makes of the pod, less what one makes of the same pod
 // that declines. Defaults of the API server and what others put in are in both,
 // and so not in the manifest.
-func (t trial) inject(ctx context.Context, p *podTemplate) (said []string, injected bool, err error) {
+func (t trial) inject(ctx context.Context, p *podTemplate) (said []string, added bool, err error) {
 	admitted, err := t.create(ctx, p, p.pod.Annotations)
 	said = t.warnings.take()
 	if err != nil {
 		return said, false, err
 	}
-	if brokerOf(admitted) == nil {
+	if injected.Broker(admitted) == nil {
 		return append(said, "gets no broker: "+t.whyNot(ctx, p)), false, nil
 	}
 	declines := map[string]string{}
 	for key, value := range p.pod.Annotations {
 		declines[key] = value
 	}
-	declines[v1alpha1.InjectAnnotation] = "false"
+	declines[contract.InjectAnnotation] = "false"
 	without, err := t.create(ctx, p, declines)
 	t.warnings.take() // about a pod that nobody asked for
 	var refusal *webhook.Refusal
@@ -166,7 +167,7 @@ func (p *podTemplate) essence(pod *corev1.Pod) ([]byte, error) {
 	for key, value := range pod.Annotations {
 		bare.Annotations[key] = value
 	}
-	delete(bare.Annotations, v1alpha1.InjectAnnotation) // by which they differ, and which is written already
+	delete(bare.Annotations, contract.InjectAnnotation) // by which they differ, and which is written already
 	own := func(volume string) bool {
 		return strings.HasPrefix(volume, tokenVolume) &&
 			!slices.ContainsFunc(p.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -41,14 +42,14 @@ func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p == nil || p.pod.Annotations[v1alpha1.InjectAnnotation] == "false" {
+			if p == nil || p.pod.Annotations[contract.InjectAnnotation] == "false" {
 				continue
 			}
 			want, _, err := webhook.Inject(p.pod, "shop", []byte{}, defaultTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if brokerOf(want) == nil {
+			if injected.Broker(want) == nil {
 				continue
 			}
 			tried++
@@ -56,7 +57,7 @@ func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
 			if declines.Annotations == nil {
 				declines.Annotations = map[string]string{}
 			}
-			declines.Annotations[v1alpha1.InjectAnnotation] = "false"
+			declines.Annotations[contract.InjectAnnotation] = "false"
 			if err := p.patch(asStored(declines, "abcde"), asStored(want, "fghij")); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +65,7 @@ func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			broker, wanted := brokerOf(after.pod), brokerOf(want)
+			broker, wanted := injected.Broker(after.pod), injected.Broker(want)
 			if broker == nil {
 				t.Fatalf("%s has no broker", item.name())
 			}

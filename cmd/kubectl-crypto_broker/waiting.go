@@ -9,7 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // errNoSet is that the ConfigMap of a namespace has no set of profiles.
@@ -27,12 +28,12 @@ func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
 		}
 		return "the pod has no node yet"
 	}
-	status := brokerStatus(pod)
+	status := injected.BrokerStatus(pod)
 	if status != nil && status.State.Waiting != nil && status.State.Waiting.Reason != "PodInitializing" && status.State.Waiting.Reason != "ContainerCreating" {
 		text := "its container waits with " + status.State.Waiting.Reason
 		if last := status.LastTerminationState.Terminated; last != nil {
 			return fmt.Sprintf("%s, after it ended with %s and exit code %d: see kubectl logs %s -n %s -c %s --previous",
-				text, last.Reason, last.ExitCode, pod.Name, pod.Namespace, v1alpha1.BrokerContainer)
+				text, last.Reason, last.ExitCode, pod.Name, pod.Namespace, contract.BrokerContainer)
 		}
 		if message := oneLine(status.State.Waiting.Message); message != "" {
 			text += ": " + message
@@ -43,15 +44,4 @@ func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
 		return fmt.Sprintf("namespace %s has no profile that is accepted, and the broker waits for the first: see kubectl get cprof,ccprof -n %s", pod.Namespace, pod.Namespace)
 	}
 	return fmt.Sprintf("the broker has read no set yet; where that lasts, see kubectl describe pod %s -n %s", pod.Name, pod.Namespace)
-}
-
-// brokerStatus is what the kubelet says of the broker's container, nil while it
-// says nothing.
-func brokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
-	for i := range pod.Status.InitContainerStatuses {
-		if pod.Status.InitContainerStatuses[i].Name == v1alpha1.BrokerContainer {
-			return &pod.Status.InitContainerStatuses[i]
-		}
-	}
-	return nil
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -101,7 +102,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of the brokers that are injected; required with --enable-webhooks")
 	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas and each with its tag or digest; a pod has to name one letter by letter")
 	f.StringVar(&c.brokerPullPolicy, "broker-image-pull-policy", string(corev1.PullIfNotPresent), "`policy` for pulling it: Always, IfNotPresent or Never")
-	f.Int32Var(&c.brokerStatusPort, "broker-status-port", 9470, "`port` that brokers serve probes, metrics and the digest of their profiles on, 1024 to 65535")
+	f.Int32Var(&c.brokerStatusPort, "broker-status-port", contract.DefaultStatusPort, "`port` that brokers serve probes, metrics and the digest of their profiles on, 1024 to 65535")
 	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU that a broker requests, as a `quantity`; 0 leaves it out")
 	f.StringVar(&c.brokerMemoryRequest, "broker-memory-request", "32Mi", "memory that a broker requests, as a `quantity`; 0 leaves it out")
 	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory that a broker may use, as a `quantity`; 0 leaves it out")
@@ -166,7 +167,7 @@ func (c *config) check() error {
 	c.signing.check(problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "json", "text")
-	if c.brokerStatusPort < 1024 || c.brokerStatusPort > 65535 {
+	if c.brokerStatusPort < contract.MinStatusPort || c.brokerStatusPort > 65535 {
 		problem("broker-status-port", strconv.Itoa(int(c.brokerStatusPort)), "a port from 1024 to 65535")
 	}
 	if !slices.Contains([]int{0, 112, 128, 192, 256}, c.minimumStrength) {

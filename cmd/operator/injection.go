@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/template"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
@@ -28,8 +29,8 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("brokers have to be told which signatures of profiles to trust: %w", err)
 		}
 		var system corev1.Namespace
-		if err := mgr.GetClient().Get(ctx, client.ObjectKey{Name: v1alpha1.SystemNamespace}, &system); err != nil {
-			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("the namespace %s, whose UID tells this cluster from others: %w", v1alpha1.SystemNamespace, err)
+		if err := mgr.GetClient().Get(ctx, client.ObjectKey{Name: contract.SystemNamespace}, &system); err != nil {
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("the namespace %s, whose UID tells this cluster from others: %w", contract.SystemNamespace, err)
 		}
 		common := c.template()
 		common.Seal.Keys = []ed25519.PublicKey{ring.Current()}

@@ -20,6 +20,8 @@ import (
 	"net/netip"
 	"regexp"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 const (
@@ -28,13 +30,6 @@ const (
 
 	// MaxBody is the size in bytes up to which an answer is read.
 	MaxBody = 4 << 10
-
-	// MinPort is the lowest port that is asked. The well-known ports below
-	// belong to other services of whatever has the address.
-	MinPort = 1024
-
-	// Path is what is asked for.
-	Path = "/profiles"
 )
 
 // Answer is what a broker says about the set that it serves.
@@ -116,10 +111,10 @@ func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error
 	if !address.IsValid() || !c.allowed(address.Addr().Unmap()) {
 		return Answer{}, fmt.Errorf("%s is no address of a pod", address)
 	}
-	if address.Port() < MinPort {
-		return Answer{}, fmt.Errorf("port %d of the broker's status is below %d", address.Port(), MinPort)
+	if address.Port() < contract.MinStatusPort {
+		return Answer{}, fmt.Errorf("port %d of the broker's status is below %d", address.Port(), contract.MinStatusPort)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+Path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+contract.ProfilesPath, nil)
 	if err != nil {
 		return Answer{}, err
 	}

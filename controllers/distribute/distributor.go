@@ -5,7 +5,6 @@ package distribute
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
 )
@@ -158,7 +158,7 @@ var podChanged = predicate.Funcs{
 		return matters(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 	},
 	DeleteFunc: func(e event.DeleteEvent) bool {
-		return slices.ContainsFunc(e.Object.(*corev1.Pod).Spec.InitContainers, isBroker)
+		return injected.Broker(e.Object.(*corev1.Pod)) != nil
 	},
 }
 

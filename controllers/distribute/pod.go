@@ -4,23 +4,16 @@ package distribute
 
 import (
 	"context"
-	"net"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
-
-// statusAddressArgument is the argument of the broker's container that opens
-// the status port.
-const statusAddressArgument = "--status-address"
 
 // pod is what counts of a pod with a broker.
 type pod struct {
@@ -43,33 +36,26 @@ type pod struct {
 	annotation string
 }
 
-// trustedKeysArgument is the argument with the keys that signed sets need.
-const trustedKeysArgument = "--trusted-keys="
-
 // view reads a pod; false when it has no broker that could be behind: none at
 // all, or one that ended or is being ended.
 func view(p *corev1.Pod) (pod, bool) {
-	i := slices.IndexFunc(p.Spec.InitContainers, isBroker)
 	if !hasBroker(p) || p.DeletionTimestamp != nil {
 		return pod{}, false
 	}
+	arguments := injected.Broker(p).Args
+	_, sealed := contract.ArgumentOf(arguments, contract.TrustedKeysFlag)
 	out := pod{
 		name:       types.NamespacedName{Namespace: p.Namespace, Name: p.Name},
 		uid:        p.UID,
-		annotation: p.Annotations[v1alpha1.ProfilesDigestAnnotation],
-		sealed: slices.ContainsFunc(p.Spec.InitContainers[i].Args, func(argument string) bool {
-			return strings.HasPrefix(argument, trustedKeysArgument)
-		}),
+		annotation: p.Annotations[contract.ProfilesDigestAnnotation],
+		sealed:     sealed,
 	}
-	for _, status := range p.Status.InitContainerStatuses {
-		if status.Name != v1alpha1.BrokerContainer || status.State.Running == nil {
-			continue
-		}
+	if status := injected.BrokerStatus(p); status != nil && status.State.Running != nil {
 		out.running = status.State.Running.StartedAt.Time
 		out.started = status.Started != nil && *status.Started
 		out.instance = status.ContainerID
 	}
-	if port := statusPort(p.Spec.InitContainers[i].Args); port >= confirm.MinPort && !p.Spec.HostNetwork && p.Status.PodIP != p.Status.HostIP {
+	if port := contract.StatusPort(arguments); port != 0 && !p.Spec.HostNetwork && p.Status.PodIP != p.Status.HostIP {
 		if ip, err := netip.ParseAddr(p.Status.PodIP); err == nil {
 			out.address = netip.AddrPortFrom(ip, port)
 		}
@@ -77,33 +63,10 @@ func view(p *corev1.Pod) (pod, bool) {
 	return out, true
 }
 
-// hasBroker tells whether a pod has a broker that has not ended, though it may be
+// hasBroker reports whether a pod has a broker that has not ended, though it may be
 // being ended: a kubelet no longer brings anything new into it then.
 func hasBroker(p *corev1.Pod) bool {
-	return slices.ContainsFunc(p.Spec.InitContainers, isBroker) && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-}
-
-// statusPort is the port in the broker's arguments, 0 where it is off or can't
-// be read. Like the broker, it takes the last one.
-func statusPort(args []string) uint16 {
-	address := ""
-	for i, arg := range args {
-		switch {
-		case strings.HasPrefix(arg, statusAddressArgument+"="):
-			address = strings.TrimPrefix(arg, statusAddressArgument+"=")
-		case arg == statusAddressArgument && i+1 < len(args):
-			address = args[i+1]
-		}
-	}
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || host != "" { // bound to one address: not for us
-		return 0
-	}
-	parsed, err := netip.ParseAddrPort("0.0.0.0:" + port)
-	if err != nil {
-		return 0
-	}
-	return parsed.Port()
+	return injected.Broker(p) != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // Brokers tells how many pods of a namespace have a broker, those that are being

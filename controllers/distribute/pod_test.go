@@ -11,23 +11,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
 // injected is a running pod with a broker, as the API server has it.
-func injected(change ...func(*corev1.Pod)) *corev1.Pod {
+func injectedPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	always, started := corev1.ContainerRestartPolicyAlways, true
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "app", Namespace: "shop", UID: "1", ResourceVersion: "7",
 			Labels: map[string]string{"app": "app"},
 			Annotations: map[string]string{
-				v1alpha1.InjectAnnotation:           "true",
-				v1alpha1.InjectedAnnotation:         "v1/0123",
-				v1alpha1.ProfilesDigestAnnotation:   "sha256:00.1",
-				v1alpha1.ProfilesSnapshotAnnotation: strings.Repeat("x", 16<<10),
+				contract.InjectAnnotation:           "true",
+				contract.InjectedAnnotation:         "v1/0123",
+				contract.ProfilesDigestAnnotation:   "sha256:00.1",
+				contract.ProfilesSnapshotAnnotation: strings.Repeat("x", 16<<10),
 				"example.com/other":                 "x",
 			},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "app"}},
@@ -37,7 +37,7 @@ func injected(change ...func(*corev1.Pod)) *corev1.Pod {
 			NodeName:   "node",
 			Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "SECRET", Value: "x"}}}},
 			InitContainers: []corev1.Container{
-				{Name: v1alpha1.BrokerContainer, Image: "broker", RestartPolicy: &always, Args: []string{"--socket-dir=/s", "--status-address=:9470"}, Env: []corev1.EnvVar{{Name: "X"}}},
+				{Name: contract.BrokerContainer, Image: "broker", RestartPolicy: &always, Args: []string{"--socket-dir=/s", "--status-address=:9470"}, Env: []corev1.EnvVar{{Name: "X"}}},
 				{Name: "init"},
 			},
 		},
@@ -46,7 +46,7 @@ func injected(change ...func(*corev1.Pod)) *corev1.Pod {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady}},
 			InitContainerStatuses: []corev1.ContainerStatus{
 				{Name: "init"},
-				{Name: v1alpha1.BrokerContainer, ContainerID: "c://1", Started: &started, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(epoch)}}},
+				{Name: contract.BrokerContainer, ContainerID: "c://1", Started: &started, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(epoch)}}},
 			},
 		},
 	}
@@ -57,7 +57,7 @@ func injected(change ...func(*corev1.Pod)) *corev1.Pod {
 }
 
 func TestStrippingKeepsWhatIsReadAndNothingElse(t *testing.T) {
-	full := injected()
+	full := injectedPod()
 	before, _ := view(full)
 	out, err := StripPod(full)
 	if err != nil {
@@ -72,12 +72,12 @@ func TestStrippingKeepsWhatIsReadAndNothingElse(t *testing.T) {
 		t.Errorf("found %+v", stripped)
 	}
 	text := stripped.String()
-	for _, dropped := range []string{"SECRET", "example.com/other", v1alpha1.ProfilesSnapshotAnnotation, "ManagedFieldsEntry", "PodReady", "\"init\""} {
+	for _, dropped := range []string{"SECRET", "example.com/other", contract.ProfilesSnapshotAnnotation, "ManagedFieldsEntry", "PodReady", "\"init\""} {
 		if strings.Contains(text, dropped) {
 			t.Errorf("%s was kept: %s", dropped, text)
 		}
 	}
-	if full.Annotations[v1alpha1.ProfilesSnapshotAnnotation] == "" || len(full.Spec.Containers) != 1 {
+	if full.Annotations[contract.ProfilesSnapshotAnnotation] == "" || len(full.Spec.Containers) != 1 {
 		t.Error("the original was changed")
 	}
 	again, err := StripPod(stripped)
@@ -88,11 +88,11 @@ func TestStrippingKeepsWhatIsReadAndNothingElse(t *testing.T) {
 
 func TestOfAPodWithoutABrokerIsKeptWhetherItShouldHaveOne(t *testing.T) {
 	set := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app-1", UID: "5", Controller: new(true)}
-	out, err := StripPod(injected(func(p *corev1.Pod) {
+	out, err := StripPod(injectedPod(func(p *corev1.Pod) {
 		p.Spec.InitContainers = p.Spec.InitContainers[1:]
 		p.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
 		p.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux", "disk": "fast"}
-		p.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true", "example.com/other": "x"}
+		p.Annotations = map[string]string{contract.InjectAnnotation: "true", "example.com/other": "x"}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Other"}, set}
 	}))
 	if err != nil {
@@ -101,7 +101,7 @@ func TestOfAPodWithoutABrokerIsKeptWhetherItShouldHaveOne(t *testing.T) {
 	want := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "app", Namespace: "shop", UID: "1", ResourceVersion: "7",
-			Annotations:     map[string]string{v1alpha1.InjectAnnotation: "true"},
+			Annotations:     map[string]string{contract.InjectAnnotation: "true"},
 			OwnerReferences: []metav1.OwnerReference{set},
 		},
 		Spec:   corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}, NodeSelector: map[string]string{corev1.LabelOSStable: "linux"}},
@@ -153,7 +153,7 @@ func TestTheViewOfAPod(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			found, has := view(injected(test.change))
+			found, has := view(injectedPod(test.change))
 			if has == test.absent {
 				t.Fatalf("has a broker: %t", has)
 			}
@@ -176,7 +176,7 @@ func TestEventsThatMeanNothingToBrokersAreLeftOut(t *testing.T) {
 		change func(*corev1.Pod)
 		passes bool
 	}{
-		"our own annotation":      {func(p *corev1.Pod) { p.Annotations[v1alpha1.ProfilesDigestAnnotation] = "sha256:00.2" }, false},
+		"our own annotation":      {func(p *corev1.Pod) { p.Annotations[contract.ProfilesDigestAnnotation] = "sha256:00.2" }, false},
 		"a condition":             {func(p *corev1.Pod) { p.Status.Conditions = nil }, false},
 		"a label":                 {func(p *corev1.Pod) { p.Labels = nil }, false},
 		"a restart of the broker": {func(p *corev1.Pod) { p.Status.InitContainerStatuses[1].ContainerID = "c://2" }, true},
@@ -185,7 +185,7 @@ func TestEventsThatMeanNothingToBrokersAreLeftOut(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			if passes := matters(injected(), injected(test.change)); passes != test.passes {
+			if passes := matters(injectedPod(), injectedPod(test.change)); passes != test.passes {
 				t.Errorf("passes: %t", passes)
 			}
 		})

@@ -92,7 +92,7 @@ func TestAChangeThatIsTakenBackNeedsNoDetourWhereSetsHaveRevisions(t *testing.T)
 
 func TestAPodWithTrustedKeysTakesSignedSetsOnly(t *testing.T) {
 	for argument, want := range map[string]bool{"--trusted-keys=ed25519:AA": true, "--trusted-keysx": false, "--callers=--trusted-keys=": false} {
-		found, has := view(injected(func(p *corev1.Pod) {
+		found, has := view(injectedPod(func(p *corev1.Pod) {
 			p.Spec.InitContainers[0].Args = append(p.Spec.InitContainers[0].Args, argument)
 		}))
 		if !has || found.sealed != want {

@@ -3,13 +3,13 @@
 package distribute
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // annotationPrefix begins all annotations of this project.
@@ -39,22 +39,21 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 			ResourceVersion: pod.ResourceVersion,
 		},
 	}
-	i := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
-	if i < 0 {
+	container := injected.Broker(pod)
+	if container == nil {
 		stripWithout(pod, stripped)
 		return stripped
 	}
 	stripped.OwnerReferences = pod.OwnerReferences
 	stripped.DeletionTimestamp = pod.DeletionTimestamp
 	for key, value := range pod.Annotations {
-		if strings.HasPrefix(key, annotationPrefix) && key != v1alpha1.ProfilesSnapshotAnnotation && key != v1alpha1.ProfilesSnapshotSignatureAnnotation {
+		if strings.HasPrefix(key, annotationPrefix) && key != contract.ProfilesSnapshotAnnotation && key != contract.ProfilesSnapshotSignatureAnnotation {
 			if stripped.Annotations == nil {
 				stripped.Annotations = map[string]string{}
 			}
 			stripped.Annotations[key] = value
 		}
 	}
-	container := pod.Spec.InitContainers[i]
 	stripped.Spec = corev1.PodSpec{
 		NodeName:    pod.Spec.NodeName,
 		HostNetwork: pod.Spec.HostNetwork,
@@ -83,11 +82,4 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 		}
 	}
 	return stripped
-}
-
-// isBroker tells the container that the webhook makes: it has the reserved
-// name and keeps running beside the application.
-func isBroker(c corev1.Container) bool {
-	return c.Name == v1alpha1.BrokerContainer &&
-		c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // stripWithout keeps of a pod without a broker what tells whether it should have
 // one, and by whom it was made. Most pods of a cluster are such, so it is little.
 func stripWithout(pod, stripped *corev1.Pod) {
-	for _, key := range []string{v1alpha1.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
+	for _, key := range []string{contract.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, is := pod.Annotations[key]; is {
 			if stripped.Annotations == nil {
 				stripped.Annotations = map[string]string{}

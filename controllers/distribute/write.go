@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // write annotates a pod if that is what is to be done next; everything else it
@@ -68,7 +69,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 func annotate(ctx context.Context, c client.Client, name types.NamespacedName, uid types.UID, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         uid,
-		"annotations": map[string]string{v1alpha1.ProfilesDigestAnnotation: value},
+		"annotations": map[string]string{contract.ProfilesDigestAnnotation: value},
 	}})
 	if err != nil {
 		return err

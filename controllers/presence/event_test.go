@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
@@ -59,7 +59,7 @@ func told(t *testing.T, kind string, asks ...string) string {
 	var pods []corev1.Pod
 	for _, value := range asks {
 		var pod corev1.Pod
-		annotated(v1alpha1.InjectAnnotation, value)(&pod)
+		annotated(contract.InjectAnnotation, value)(&pod)
 		pods = append(pods, pod)
 	}
 	for _, f := range r.count(pods, false, nil) {

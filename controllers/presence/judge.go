@@ -3,11 +3,10 @@
 package presence
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // state is what there is to say of a pod.
@@ -27,7 +26,7 @@ func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
 	switch {
 	case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return fine
-	case slices.ContainsFunc(pod.Spec.InitContainers, isBroker):
+	case injected.Broker(pod) != nil:
 		if o.Outdated != nil && o.Outdated(pod) {
 			return outdated
 		}
@@ -46,9 +45,7 @@ func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
 	}
 }
 
-func isBroker(c corev1.Container) bool { return c.Name == v1alpha1.BrokerContainer }
-
-// excluded tells whether pods of a namespace never get a broker.
+// excluded reports whether pods of a namespace never get a broker.
 func (o Options) excluded(namespace string) bool {
-	return namespace == v1alpha1.SystemNamespace || namespace == v1alpha1.NodeLeaseNamespace || slices.Contains(o.Excluded, namespace)
+	return contract.IsExcluded(namespace, o.Excluded...)
 }

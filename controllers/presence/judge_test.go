@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -29,9 +29,12 @@ func testOptions() Options {
 
 func withBroker(image string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: image}}
+		p.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, Image: image, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 	}
 }
+
+// ending makes the init container end before the application starts.
+func ending(p *corev1.Pod) { p.Spec.InitContainers[0].RestartPolicy = nil }
 
 func annotated(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
@@ -41,29 +44,30 @@ func annotated(key, value string) func(*corev1.Pod) {
 func running(since time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-			Name:  v1alpha1.BrokerContainer,
+			Name:  contract.BrokerContainer,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(since)}},
 		}}
 	}
 }
 
 func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
-	asked := annotated(v1alpha1.InjectAnnotation, "true")
+	asked := annotated(contract.InjectAnnotation, "true")
 	tests := map[string]struct {
 		pod      []func(*corev1.Pod)
 		labelled bool
 		state    state
 	}{
-		"asked and has none":                          {pod: []func(*corev1.Pod){asked}, state: missing},
-		"asked and has one":                           {pod: []func(*corev1.Pod){asked, withBroker("broker:1")}, state: fine},
-		"asked and has an old one":                    {pod: []func(*corev1.Pod){asked, withBroker("broker:0")}, state: outdated},
-		"has one that runs and has not started":       {pod: []func(*corev1.Pod){asked, withBroker("broker:1"), running(time.Now())}, state: waiting},
-		"has an old one that has not started":         {pod: []func(*corev1.Pod){asked, withBroker("broker:0"), running(time.Now())}, state: outdated},
-		"asked for nothing":                           {state: fine},
-		"asked for nothing where the namespace does":  {labelled: true, state: missing},
-		"declined where the namespace asks":           {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "false")}, labelled: true, state: fine},
-		"asked in a way that would have been refused": {pod: []func(*corev1.Pod){annotated(v1alpha1.InjectAnnotation, "yes")}, state: refused},
-		"a static pod":                                {pod: []func(*corev1.Pod){annotated(corev1.MirrorPodAnnotationKey, "x")}, labelled: true, state: fine},
+		"asked and has none":                           {pod: []func(*corev1.Pod){asked}, state: missing},
+		"asked and has one":                            {pod: []func(*corev1.Pod){asked, withBroker("broker:1")}, state: fine},
+		"asked and has an old one":                     {pod: []func(*corev1.Pod){asked, withBroker("broker:0")}, state: outdated},
+		"has an init container of that name that ends": {pod: []func(*corev1.Pod){asked, withBroker("broker:1"), ending}, state: missing},
+		"has one that runs and has not started":        {pod: []func(*corev1.Pod){asked, withBroker("broker:1"), running(time.Now())}, state: waiting},
+		"has an old one that has not started":          {pod: []func(*corev1.Pod){asked, withBroker("broker:0"), running(time.Now())}, state: outdated},
+		"asked for nothing":                            {state: fine},
+		"asked for nothing where the namespace does":   {labelled: true, state: missing},
+		"declined where the namespace asks":            {pod: []func(*corev1.Pod){annotated(contract.InjectAnnotation, "false")}, labelled: true, state: fine},
+		"asked in a way that would have been refused":  {pod: []func(*corev1.Pod){annotated(contract.InjectAnnotation, "yes")}, state: refused},
+		"a static pod":                                 {pod: []func(*corev1.Pod){annotated(corev1.MirrorPodAnnotationKey, "x")}, labelled: true, state: fine},
 		"a Windows pod": {pod: []func(*corev1.Pod){asked, func(p *corev1.Pod) {
 			p.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
 		}}, state: fine},

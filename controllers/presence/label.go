@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // eventLabel is the reason of the event on a namespace whose label has no effect.
@@ -15,8 +15,8 @@ const eventLabel = "InjectionLabelWithoutEffect"
 // withoutEffect returns the value of a namespace's label that asks for brokers, and
 // reports whether it is there and is none that has an effect.
 func withoutEffect(namespace client.Object) (value string, is bool) {
-	value, labelled := namespace.GetLabels()[v1alpha1.InjectionLabel]
-	return value, labelled && value != v1alpha1.InjectionEnabled
+	value, labelled := namespace.GetLabels()[contract.InjectionLabel]
+	return value, labelled && value != contract.InjectionEnabled
 }
 
 // tellOfLabel makes an event on a namespace whose label has no effect, once for each
@@ -34,6 +34,6 @@ func (r *reconciler) tellOfLabel(namespace *corev1.Namespace) {
 	if is && (!told || before != value) {
 		r.recorder.Eventf(namespace, nil, corev1.EventTypeWarning, eventLabel, actionInject,
 			"The label %s of the namespace is %q and has no effect, expected %q or no such label. Pods of the namespace get a broker only if they ask for one by the annotation %s.",
-			v1alpha1.InjectionLabel, value, v1alpha1.InjectionEnabled, v1alpha1.InjectAnnotation)
+			contract.InjectionLabel, value, contract.InjectionEnabled, contract.InjectAnnotation)
 	}
 }

@@ -37,6 +37,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
@@ -272,7 +273,7 @@ func expectNumbers(t *testing.T, registry *prometheus.Registry, namespace string
 func TestPodsWithoutTheirBrokerAreCountedAndTheirOwnersTold(t *testing.T) {
 	registry := start(t)
 	ns := namespace(t, nil)
-	asked := annotated(v1alpha1.InjectAnnotation, "true")
+	asked := annotated(contract.InjectAnnotation, "true")
 	d, set := deployment(t, ns, "orders")
 	first := pod(t, ns, set, asked)
 	pod(t, ns, set, asked, withBroker("broker:1"))
@@ -302,7 +303,7 @@ func TestPodsWithAnOutdatedBrokerAreCountedAndTheirOwnersTold(t *testing.T) {
 			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "app", Image: "app"}},
 		}}},
 	})
-	pod(t, ns, job, annotated(v1alpha1.InjectAnnotation, "true"), withBroker("broker:0"))
+	pod(t, ns, job, annotated(contract.InjectAnnotation, "true"), withBroker("broker:0"))
 	expectNumbers(t, registry, ns, 0, 1)
 	expectEvent(t, job, "BrokerOutdated", "It goes on working. It has to be created anew.")
 }
@@ -312,15 +313,15 @@ func TestTheLabelOfANamespaceMakesItsPodsMissTheirBroker(t *testing.T) {
 	ns := namespace(t, nil)
 	d, set := deployment(t, ns, "orders")
 	pod(t, ns, set)
-	pod(t, ns, set, annotated(v1alpha1.InjectAnnotation, "false"))
+	pod(t, ns, set, annotated(contract.InjectAnnotation, "false"))
 	label := func(value string) {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.InjectionLabel, value)
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, contract.InjectionLabel, value)
 		if err := apiServer.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	label(v1alpha1.InjectionEnabled)
+	label(contract.InjectionEnabled)
 	expectNumbers(t, registry, ns, 1, 0)
 	expectEvent(t, d, "BrokerMissing", "1 of 2 pods is without a broker")
 	label("off")
@@ -329,7 +330,7 @@ func TestTheLabelOfANamespaceMakesItsPodsMissTheirBroker(t *testing.T) {
 
 func TestOwnersAreToldOfBrokersThatWaitForAFirstProfile(t *testing.T) {
 	start(t)
-	asked, broker := annotated(v1alpha1.InjectAnnotation, "true"), withBroker("broker:1")
+	asked, broker := annotated(contract.InjectAnnotation, "true"), withBroker("broker:1")
 	served, emptied, bare := namespace(t, nil), namespace(t, nil), namespace(t, nil)
 	for ns, file := range map[string]string{served: "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n", emptied: "[]\n"} {
 		create(t, &corev1.ConfigMap{
@@ -359,7 +360,7 @@ func TestManyOwnersAreToldLittleByLittleAndAllOfThem(t *testing.T) {
 	const many = tellBurst + 5
 	var pods []*corev1.Pod
 	for range many {
-		pods = append(pods, pod(t, ns, nil, annotated(v1alpha1.InjectAnnotation, "true")))
+		pods = append(pods, pod(t, ns, nil, annotated(contract.InjectAnnotation, "true")))
 	}
 	expectNumbers(t, registry, ns, many, 0)
 	for _, p := range pods {
@@ -368,7 +369,7 @@ func TestManyOwnersAreToldLittleByLittleAndAllOfThem(t *testing.T) {
 }
 
 func TestALabelWithoutEffectIsToldOnItsNamespace(t *testing.T) {
-	early := namespace(t, map[string]string{v1alpha1.InjectionLabel: "true"})
+	early := namespace(t, map[string]string{contract.InjectionLabel: "true"})
 	start(t)
 	object := func(name string) *corev1.Namespace {
 		ns := &corev1.Namespace{}
@@ -378,8 +379,8 @@ func TestALabelWithoutEffectIsToldOnItsNamespace(t *testing.T) {
 		return ns
 	}
 	expectEvent(t, object(early), "InjectionLabelWithoutEffect", `is "true" and has no effect, expected "enabled"`)
-	late := object(namespace(t, map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}))
-	patch := []byte(`{"metadata":{"labels":{"` + v1alpha1.InjectionLabel + `":"Enabled"}}}`)
+	late := object(namespace(t, map[string]string{contract.InjectionLabel: contract.InjectionEnabled}))
+	patch := []byte(`{"metadata":{"labels":{"` + contract.InjectionLabel + `":"Enabled"}}}`)
 	if err := apiServer.Patch(t.Context(), late, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // reconciler counts the pods of a namespace and tells their owners. Requests name
@@ -77,7 +77,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	all := r.count(pods.Items, namespace.Labels[v1alpha1.InjectionLabel] == v1alpha1.InjectionEnabled, unset)
+	all := r.count(pods.Items, namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled, unset)
 	r.remember(request.Name, all)
 	result, err := r.tell(ctx, request.Name, all)
 	if soon > 0 && (result.RequeueAfter == 0 || soon < result.RequeueAfter) {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
 )
 
@@ -125,7 +126,7 @@ var labelChanged = predicate.Funcs{
 		return without
 	},
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetLabels()[v1alpha1.InjectionLabel] != e.ObjectNew.GetLabels()[v1alpha1.InjectionLabel] ||
+		return e.ObjectOld.GetLabels()[contract.InjectionLabel] != e.ObjectNew.GetLabels()[contract.InjectionLabel] ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	},
 }

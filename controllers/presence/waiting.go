@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
@@ -22,14 +23,11 @@ const waitGrace = 15 * time.Second
 // runsUnstarted returns since when a pod's broker runs without being started,
 // which it is once it has a set of profiles.
 func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
-	for i := range pod.Status.InitContainerStatuses {
-		status := &pod.Status.InitContainerStatuses[i]
-		if status.Name != v1alpha1.BrokerContainer || status.State.Running == nil {
-			continue
-		}
-		return status.State.Running.StartedAt.Time, status.Started == nil || !*status.Started
+	status := injected.BrokerStatus(pod)
+	if status == nil || status.State.Running == nil {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	return status.State.Running.StartedAt.Time, status.Started == nil || !*status.Started
 }
 
 // hasSet tells whether a namespace has a set of profiles that a broker starts with.

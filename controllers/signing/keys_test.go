@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -87,7 +87,7 @@ func podThatTrusts(ring Ring) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "bank", Name: "app"},
 		Spec: corev1.PodSpec{InitContainers: []corev1.Container{{
-			Name: v1alpha1.BrokerContainer, Args: []string{trustedKeysArgument + signed.FormatKey(ring.Current())},
+			Name: contract.BrokerContainer, RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{contract.Argument(contract.TrustedKeysFlag, "") + signed.FormatKey(ring.Current())},
 		}}},
 	}
 }

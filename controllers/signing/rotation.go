@@ -10,7 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/api/injected"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -80,31 +81,21 @@ func (r Ring) reaches(ids []string) bool {
 		slices.ContainsFunc(r.retired, func(k key) bool { return slices.Contains(ids, k.id) })
 }
 
-// trustedKeysArgument is the argument of a broker's container that lists the
-// keys that it trusts.
-const trustedKeysArgument = "--trusted-keys="
-
 // trustedBy are the ids of the keys that a running pod's broker trusts.
 func trustedBy(pod *corev1.Pod) []string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
+	broker := injected.Broker(pod)
+	if broker == nil {
+		return nil
+	}
+	list, _ := contract.ArgumentOf(broker.Args, contract.TrustedKeysFlag)
 	var ids []string
-	for _, container := range pod.Spec.InitContainers {
-		if container.Name != v1alpha1.BrokerContainer {
-			continue
-		}
-		for _, argument := range container.Args {
-			list, ok := strings.CutPrefix(argument, trustedKeysArgument)
-			if !ok {
-				continue
-			}
-			for text := range strings.SplitSeq(list, ",") {
-				// What is no key is trusted by no broker: it would not start.
-				if public, err := signed.ParseKey(text); err == nil {
-					ids = append(ids, signed.KeyID(public))
-				}
-			}
+	for text := range strings.SplitSeq(list, ",") {
+		// What is no key is trusted by no broker: it would not start.
+		if public, err := signed.ParseKey(text); err == nil {
+			ids = append(ids, signed.KeyID(public))
 		}
 	}
 	return ids

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
@@ -142,22 +142,22 @@ func TestTheKeysThatAPodTrustsAreReadFromItsBroker(t *testing.T) {
 	r := rotated(t, 1)
 	pod := func(phase corev1.PodPhase, container string, args ...string) *corev1.Pod {
 		return &corev1.Pod{
-			Spec:   corev1.PodSpec{InitContainers: []corev1.Container{{Name: container, Args: args}}},
+			Spec:   corev1.PodSpec{InitContainers: []corev1.Container{{Name: container, RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: args}}},
 			Status: corev1.PodStatus{Phase: phase},
 		}
 	}
-	keys := trustedKeysArgument + signed.FormatKey(r.Known()[0]) + "," + signed.FormatKey(r.Known()[1])
+	keys := contract.Argument(contract.TrustedKeysFlag, "") + signed.FormatKey(r.Known()[0]) + "," + signed.FormatKey(r.Known()[1])
 	for sentence, test := range map[string]struct {
 		pod  *corev1.Pod
 		want int
 	}{
-		"a running pod":          {pod(corev1.PodRunning, v1alpha1.BrokerContainer, "--callers=a", keys), 2},
-		"a pending pod":          {pod(corev1.PodPending, v1alpha1.BrokerContainer, keys), 2},
-		"a pod that is done":     {pod(corev1.PodSucceeded, v1alpha1.BrokerContainer, keys), 0},
-		"a pod that failed":      {pod(corev1.PodFailed, v1alpha1.BrokerContainer, keys), 0},
+		"a running pod":          {pod(corev1.PodRunning, contract.BrokerContainer, "--callers=a", keys), 2},
+		"a pending pod":          {pod(corev1.PodPending, contract.BrokerContainer, keys), 2},
+		"a pod that is done":     {pod(corev1.PodSucceeded, contract.BrokerContainer, keys), 0},
+		"a pod that failed":      {pod(corev1.PodFailed, contract.BrokerContainer, keys), 0},
 		"another container":      {pod(corev1.PodRunning, "app", keys), 0},
-		"keys that are no keys":  {pod(corev1.PodRunning, v1alpha1.BrokerContainer, trustedKeysArgument+"x,y"), 0},
-		"a broker without trust": {pod(corev1.PodRunning, v1alpha1.BrokerContainer), 0},
+		"keys that are no keys":  {pod(corev1.PodRunning, contract.BrokerContainer, contract.Argument(contract.TrustedKeysFlag, "")+"x,y"), 0},
+		"a broker without trust": {pod(corev1.PodRunning, contract.BrokerContainer), 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if got := trustedBy(test.pod); len(got) != test.want {

@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Entries of the Secret: the current key, and each retired one by its id.
@@ -31,11 +31,11 @@ const (
 const (
 	// RotateAnnotation asks for a new key; its value does not matter. It is removed
 	// once there is one.
-	RotateAnnotation = v1alpha1.AnnotationPrefix + "rotate-signing-key"
+	RotateAnnotation = contract.AnnotationPrefix + "rotate-signing-key"
 
-	currentSinceAnnotation = v1alpha1.AnnotationPrefix + "signing-key-current-since"
+	currentSinceAnnotation = contract.AnnotationPrefix + "signing-key-current-since"
 	// retiredSincePrefix and the id of a key.
-	retiredSincePrefix = v1alpha1.AnnotationPrefix + "signing-key-retired-since-"
+	retiredSincePrefix = contract.AnnotationPrefix + "signing-key-retired-since-"
 )
 
 // pemType is the type of a PKCS #8 private key in PEM.

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // warnings collects what the API server warns of.
@@ -79,7 +79,7 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 		spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		return spec
 	}
-	asked := map[string]string{v1alpha1.InjectAnnotation: "true"}
+	asked := map[string]string{contract.InjectAnnotation: "true"}
 	misspelt := map[string]string{"cryptobroker.io/injct": "true"}
 	tests := map[string]struct {
 		object   func(namespace string) client.Object
@@ -87,7 +87,7 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 		want     string
 	}{
 		"a pod that declines": {object: func(n string) client.Object {
-			return pod(n, map[string]string{v1alpha1.InjectAnnotation: "false", v1alpha1.AllowedProfilesAnnotation: "Default"})
+			return pod(n, map[string]string{contract.InjectAnnotation: "false", contract.AllowedProfilesAnnotation: "Default"})
 		}},
 		"a pod without annotations of ours": {object: func(n string) client.Object { return pod(n, map[string]string{"a": "b"}) }},
 		"a pod whose annotation is misspelt": {
@@ -96,7 +96,7 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 		},
 		"a Deployment that only names profiles, in a labelled namespace": {
 			object: func(n string) client.Object {
-				return deployment(n, nil, map[string]string{v1alpha1.AllowedProfilesAnnotation: "Default"})
+				return deployment(n, nil, map[string]string{contract.AllowedProfilesAnnotation: "Default"})
 			},
 			labelled: true,
 		},
@@ -133,7 +133,7 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 			want:     "metadata.annotations: " + windows,
 		},
 		"a pod for Windows that declines": {object: func(n string) client.Object {
-			object := pod(n, map[string]string{v1alpha1.InjectAnnotation: "false"})
+			object := pod(n, map[string]string{contract.InjectAnnotation: "false"})
 			object.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
 			return object
 		}},
@@ -165,7 +165,7 @@ func TestAnnotationsThatNobodyWouldReadAreWarnedOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			labels := map[string]string{}
 			if test.labelled {
-				labels[v1alpha1.InjectionLabel] = v1alpha1.InjectionEnabled
+				labels[contract.InjectionLabel] = contract.InjectionEnabled
 			}
 			namespace := namespaceFor(t, labels)
 			eventually(t, "the hint", func(ctx context.Context) error {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -80,12 +81,12 @@ func startPolicyServer(t *testing.T) client.Client {
 	create(t, admin, &v1alpha1.InjectionTemplate{ObjectMeta: metav1.ObjectMeta{Name: release}, Spec: parameters})
 	eventually(t, "the policies", func(ctx context.Context) error {
 		refused := plainPod("default", "await")
-		refused.Annotations = map[string]string{v1alpha1.InjectAnnotation: "perhaps"}
+		refused.Annotations = map[string]string{contract.InjectAnnotation: "perhaps"}
 		if err := admin.Create(ctx, refused, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `found "perhaps"`) {
 			return fmt.Errorf("found %w, expected a refusal", err)
 		}
 		pod := plainPod("default", "await")
-		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
@@ -114,9 +115,9 @@ func readGoldenPod(t *testing.T, file string) *corev1.Pod {
 // to take a snapshot of it. docs/pods.md lists this difference, and no other.
 func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
-	delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
 	for i := range pod.Spec.Volumes {
-		if volume := &pod.Spec.Volumes[i]; volume.Name == v1alpha1.ProfilesVolume && volume.Projected != nil {
+		if volume := &pod.Spec.Volumes[i]; volume.Name == contract.ProfilesVolume && volume.Projected != nil {
 			volume.Projected.Sources = slices.DeleteFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
 				return source.DownwardAPI != nil
 			})
@@ -144,23 +145,23 @@ func injectionOf(pod *corev1.Pod) injection {
 		PullSecrets: pod.Spec.ImagePullSecrets,
 		Annotations: pod.Annotations,
 	}
-	found.Place = slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == v1alpha1.BrokerContainer })
+	found.Place = slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == contract.BrokerContainer })
 	if found.Place >= 0 {
 		found.Broker = pod.Spec.InitContainers[found.Place].DeepCopy()
 		// A default, and what the API server mounts into every container.
 		found.Broker.ResizePolicy = nil
 		found.Broker.VolumeMounts = slices.DeleteFunc(found.Broker.VolumeMounts, func(mount corev1.VolumeMount) bool {
-			return !strings.HasPrefix(mount.Name, v1alpha1.BrokerContainer)
+			return !strings.HasPrefix(mount.Name, contract.BrokerContainer)
 		})
 	}
 	for _, volume := range pod.Spec.Volumes {
-		if strings.HasPrefix(volume.Name, v1alpha1.BrokerContainer) {
+		if strings.HasPrefix(volume.Name, contract.BrokerContainer) {
 			found.Volumes = append(found.Volumes, volume)
 		}
 	}
 	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		for _, mount := range container.VolumeMounts {
-			if strings.HasPrefix(mount.Name, v1alpha1.BrokerContainer) {
+			if strings.HasPrefix(mount.Name, contract.BrokerContainer) {
 				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
 			}
 		}
@@ -168,7 +169,7 @@ func injectionOf(pod *corev1.Pod) injection {
 			found.Variables[container.Name] = container.Env
 		}
 	}
-	delete(found.Mounts, v1alpha1.BrokerContainer)
+	delete(found.Mounts, contract.BrokerContainer)
 	if pod.Spec.SecurityContext != nil {
 		found.Groups = pod.Spec.SecurityContext.SupplementalGroups
 	}
@@ -196,8 +197,8 @@ func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 	t.Helper()
 	pod, want := withoutSnapshot(readGoldenPod(t, sentence+".yaml")), withoutSnapshot(readGoldenPod(t, sentence+".golden.yaml"))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Annotations: map[string]string{}}}
-	if pod.Annotations[v1alpha1.InjectAnnotation] == "" {
-		namespace.Labels = map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
+	if pod.Annotations[contract.InjectAnnotation] == "" {
+		namespace.Labels = map[string]string{contract.InjectionLabel: contract.InjectionEnabled}
 	}
 	if strings.HasSuffix(sentence, "pod-of-a-namespace-that-assigns-user-ids") {
 		namespace.Annotations["openshift.io/sa.scc.uid-range"] = "1000700000/10000"
@@ -249,7 +250,7 @@ func TestThePolicyTellsBrokersWhomToTrustAndWhere(t *testing.T) {
 	}
 	eventually(t, "the policy with the new template", func(ctx context.Context) error {
 		pod := plainPod(namespace.Name, "pod")
-		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}

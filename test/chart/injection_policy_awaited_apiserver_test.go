@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // mutateLater applies a patch to each pod of the namespace that has a broker already
@@ -59,7 +59,7 @@ func addAgentsLater(t *testing.T, admin client.Client, namespace, path string) {
 		`[JSONPatch{op: 'add', path: '`+path+`', value: Object.spec.`+list+`{name: 'agent', image: 'example.com/agent:1'} }]`)
 	eventually(t, "the other policy", func(ctx context.Context) error {
 		pod := plainPod(namespace, "await")
-		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func addAgentsLater(t *testing.T, admin client.Client, namespace, path string) {
 
 func naming(namespace string, annotations ...string) *corev1.Pod {
 	pod := plainPod(namespace, "pod")
-	pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	for i := 0; i < len(annotations); i += 2 {
 		pod.Annotations[annotations[i]] = annotations[i+1]
 	}
@@ -86,13 +86,13 @@ func TestThePolicyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T) {
 	addAgentsLater(t, admin, namespace.Name, "/spec/containers/0")
 
 	t.Run("named", func(t *testing.T) {
-		pod := naming(namespace.Name, v1alpha1.ContainersAnnotation, "app, agent", v1alpha1.ContainerProfilesPrefix+"agent", "Default")
+		pod := naming(namespace.Name, contract.ContainersAnnotation, "app, agent", contract.ContainerProfilesPrefix+"agent", "Default")
 		if err := admin.Create(t.Context(), pod, client.DryRunAll); err != nil {
 			t.Fatal(err)
 		}
 		found := injectionOf(pod)
 		for _, name := range []string{"app", "agent"} {
-			want := []corev1.VolumeMount{{Name: v1alpha1.SocketVolume, MountPath: "/tmp/open-crypto-broker", SubPath: name, ReadOnly: true}}
+			want := []corev1.VolumeMount{{Name: contract.SocketVolume, MountPath: "/tmp/open-crypto-broker", SubPath: name, ReadOnly: true}}
 			if diff := cmp.Diff(want, found.Mounts[name]); diff != "" {
 				t.Errorf("the container %s has other mounts (-want +found):\n%s", name, diff)
 			}
@@ -119,9 +119,9 @@ func TestThePolicyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"misspelt": {naming(namespace.Name, v1alpha1.ContainersAnnotation, "app,agnet"),
+		"misspelt": {naming(namespace.Name, contract.ContainersAnnotation, "app,agnet"),
 			`metadata.annotations[cryptobroker.io/containers]: found "app,agnet", expected names of containers of the pod`},
-		"with profiles and not named": {naming(namespace.Name, v1alpha1.ContainerProfilesPrefix+"agent", "Default"),
+		"with profiles and not named": {naming(namespace.Name, contract.ContainerProfilesPrefix+"agent", "Default"),
 			`metadata.annotations[cryptobroker.io/profiles.agent]: found "Default", expected one only for containers of the pod that get a socket, which are app`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestThePolicyRefusesANamedContainerThatComesInFrontOfTheBroker(t *testing.T
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	addAgentsLater(t, admin, namespace.Name, "/spec/initContainers/0")
-	err := admin.Create(t.Context(), naming(namespace.Name, v1alpha1.ContainersAnnotation, "app,agent"), client.DryRunAll)
+	err := admin.Create(t.Context(), naming(namespace.Name, contract.ContainersAnnotation, "app,agent"), client.DryRunAll)
 	if err == nil || !strings.Contains(err.Error(), "found no socket in one of the containers app, agent") {
 		t.Errorf("found %v, expected a refusal", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // A copy of an injected pod is fine as it is, and refused with anything in its
@@ -23,7 +24,7 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	injected := plainPod(namespace.Name, "pod")
-	injected.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true", v1alpha1.KeysAnnotation: "signing"}
+	injected.Annotations = map[string]string{contract.InjectAnnotation: "true", contract.KeysAnnotation: "signing"}
 	if err := admin.Create(t.Context(), injected, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
@@ -94,27 +95,27 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 		"other profiles, by a path with two slashes":      {mounting(corev1.VolumeMount{Name: "mine", MountPath: "/etc//crypto-broker/profiles"}), covered},
 		"other sockets, by a path with dots":              {mounting(corev1.VolumeMount{Name: "mine", MountPath: "/run/./broker"}), covered},
 		"other sockets, by a path that goes up":           {mounting(corev1.VolumeMount{Name: "mine", MountPath: "/var/../run/broker"}), covered},
-		"its sockets once more, over its program":         {mounting(corev1.VolumeMount{Name: v1alpha1.SocketVolume, MountPath: "/broker", SubPath: "app"}), covered},
-		"its profiles once more, over its sockets":        {mounting(corev1.VolumeMount{Name: v1alpha1.ProfilesVolume, MountPath: "/run/broker/app"}), covered},
+		"its sockets once more, over its program":         {mounting(corev1.VolumeMount{Name: contract.SocketVolume, MountPath: "/broker", SubPath: "app"}), covered},
+		"its profiles once more, over its sockets":        {mounting(corev1.VolumeMount{Name: contract.ProfilesVolume, MountPath: "/run/broker/app"}), covered},
 		"a key as its program": {func(_ *corev1.Pod, broker *corev1.Container) {
 			for i := range broker.VolumeMounts {
-				if mount := &broker.VolumeMounts[i]; strings.HasPrefix(mount.Name, v1alpha1.KeysVolumePrefix) {
+				if mount := &broker.VolumeMounts[i]; strings.HasPrefix(mount.Name, contract.KeysVolumePrefix) {
 					mount.MountPath, mount.SubPath = "/broker", "broker"
 				}
 			}
 		}, covered},
 		"its sockets without its own directory": {func(_ *corev1.Pod, broker *corev1.Container) {
 			for i := range broker.VolumeMounts {
-				if mount := &broker.VolumeMounts[i]; mount.Name == v1alpha1.SocketVolume {
+				if mount := &broker.VolumeMounts[i]; mount.Name == contract.SocketVolume {
 					mount.SubPath = "app"
 				}
 			}
 		}, covered},
 		"the annotation that names what its broker serves": {func(pod *corev1.Pod, _ *corev1.Container) {
-			pod.Annotations[v1alpha1.ContainersAnnotation] = "app"
+			pod.Annotations[contract.ContainersAnnotation] = "app"
 		}, ""},
 		"the annotation that names a container which its broker does not serve": {func(pod *corev1.Pod, _ *corev1.Container) {
-			pod.Annotations[v1alpha1.ContainersAnnotation] = "app,web"
+			pod.Annotations[contract.ContainersAnnotation] = "app,web"
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "web", Image: "example.com/web:1"})
 		}, callers},
 		"a container that the broker does not serve, and no annotation": {func(pod *corev1.Pod, _ *corev1.Container) {
@@ -122,7 +123,7 @@ func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
 		}, ""},
 		"profiles under other names": {func(pod *corev1.Pod, _ *corev1.Container) {
 			for i := range pod.Spec.Volumes {
-				if pod.Spec.Volumes[i].Name == v1alpha1.ProfilesVolume {
+				if pod.Spec.Volumes[i].Name == contract.ProfilesVolume {
 					pod.Spec.Volumes[i].Projected.Sources[0].ConfigMap = &corev1.ConfigMapProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap}, Optional: ptr.To(true),
 						Items: []corev1.KeyToPath{{Key: "Other.yaml", Path: "Profiles.yaml"}},

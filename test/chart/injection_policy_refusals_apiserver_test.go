@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // refusedAnnotations is the table of annotations that the webhook refuses.
@@ -38,9 +38,9 @@ func expectRefusal(t *testing.T, admin client.Client, pod *corev1.Pod, want stri
 // podThatAsks is a pod with annotations of ours, by name and value.
 func podThatAsks(namespace string, annotations ...string) *corev1.Pod {
 	pod := plainPod(namespace, "pod")
-	pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	for i := 0; i < len(annotations); i += 2 {
-		pod.Annotations[v1alpha1.AnnotationPrefix+annotations[i]] = annotations[i+1]
+		pod.Annotations[contract.AnnotationPrefix+annotations[i]] = annotations[i+1]
 	}
 	return pod
 }
@@ -93,9 +93,9 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 		"a list of keys that is as long as annotations may be": {
 			pod: asks("keys", long), want: fmt.Sprintf("found %q… (%d bytes), expected names of Secrets", long[:100], len(long)),
 		},
-		"an app with the broker's name": {pod: asks(), change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer }, want: `found the name "crypto-broker", expected another name`},
+		"an app with the broker's name": {pod: asks(), change: func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = contract.BrokerContainer }, want: `found the name "crypto-broker", expected another name`},
 		"a broker that it brings itself": {pod: asks(), change: func(pod *corev1.Pod) {
-			pod.Spec.InitContainers = []corev1.Container{{Name: v1alpha1.BrokerContainer, Image: "example.com/evil:1"}}
+			pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, Image: "example.com/evil:1"}}
 		}, want: `found arguments of the container "crypto-broker" that are not the ones that are added`},
 		"a volume of the broker's that it brings itself": {pod: asks(), change: func(pod *corev1.Pod) {
 			pod.Spec.Volumes = []corev1.Volume{{Name: "crypto-broker-keys-1", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -106,7 +106,7 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/tmp", MountPropagation: ptr.To(corev1.MountPropagationBidirectional)}}
 		}, want: "found a mount with mountPropagation Bidirectional above the broker's socket"},
 		"a mount of the broker's profiles": {pod: asks(), change: func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.ProfilesVolume, MountPath: "/profiles"}}
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: contract.ProfilesVolume, MountPath: "/profiles"}}
 		}, want: "found a mount of a volume of the broker"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 	for name, pod := range map[string]*corev1.Pod{
 		"a pod that did not ask may have what names it likes": func() *corev1.Pod {
 			pod := plainPod(namespace.Name, "pod")
-			pod.Spec.Containers[0].Name = v1alpha1.BrokerContainer
+			pod.Spec.Containers[0].Name = contract.BrokerContainer
 			return pod
 		}(),
 		"each of twenty containers may list a hundred profiles": func() *corev1.Pod {
@@ -129,7 +129,7 @@ func TestThePolicyRefusesWithASentence(t *testing.T) {
 			for i := range 20 {
 				name := fmt.Sprintf("app-%d", i)
 				pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Image: "example.com/app:1"})
-				pod.Annotations[v1alpha1.ContainerProfilesPrefix+name] = numberedProfiles(100)
+				pod.Annotations[contract.ContainerProfilesPrefix+name] = numberedProfiles(100)
 			}
 			return pod
 		}(),

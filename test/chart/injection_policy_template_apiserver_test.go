@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -49,7 +50,7 @@ func exportSpans(t *testing.T, admin client.Client) {
 	setTemplate(t, admin, template, "")
 	eventually(t, "the policy with the new template", func(ctx context.Context) error {
 		pod := plainPod("default", "await")
-		pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+		pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func TestThePolicyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	injected := plainPod(namespace.Name, "pod")
-	injected.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	injected.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	if err := admin.Create(t.Context(), injected, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // profilesConfigMap is the ConfigMap of a namespace that brokers read.
@@ -35,23 +36,23 @@ func plainPod(namespace, name string) *corev1.Pod {
 func brokerPod(namespace, name string) *corev1.Pod {
 	pod := plainPod(namespace, name)
 	pod.Annotations = map[string]string{
-		v1alpha1.InjectedAnnotation:         "0.1.0/0123456789abcdef",
-		v1alpha1.ProfilesSnapshotAnnotation: "- Name: Default\n",
+		contract.InjectedAnnotation:         "0.1.0/0123456789abcdef",
+		contract.ProfilesSnapshotAnnotation: "- Name: Default\n",
 	}
 	always := corev1.ContainerRestartPolicyAlways
 	pod.Spec.InitContainers = []corev1.Container{{
-		Name: v1alpha1.BrokerContainer, Image: "example.com/broker:1", RestartPolicy: &always,
+		Name: contract.BrokerContainer, Image: "example.com/broker:1", RestartPolicy: &always,
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: v1alpha1.SocketVolume, MountPath: "/tmp/open-crypto-broker"},
-			{Name: v1alpha1.ProfilesVolume, MountPath: "/etc/crypto-broker/profiles", ReadOnly: true},
+			{Name: contract.SocketVolume, MountPath: "/tmp/open-crypto-broker"},
+			{Name: contract.ProfilesVolume, MountPath: "/etc/crypto-broker/profiles", ReadOnly: true},
 		},
 	}, {
 		Name: "migrate", Image: "example.com/migrate:1",
 	}}
 	optional := true
 	pod.Spec.Volumes = []corev1.Volume{
-		{Name: v1alpha1.SocketVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
-		{Name: v1alpha1.ProfilesVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		{Name: contract.SocketVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: contract.ProfilesVolume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap}, Optional: &optional,
 		}}},
 	}

@@ -13,7 +13,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // connect asks to run a program in a container, or to attach to it, as a user;
@@ -46,8 +46,8 @@ func TestNobodyRunsAProgramInABroker(t *testing.T) {
 		container string
 		refusal   string
 	}{
-		"a program in the broker's container":        {how: "exec", container: v1alpha1.BrokerContainer, refusal: refusal},
-		"to attach to the broker's container":        {how: "attach", container: v1alpha1.BrokerContainer, refusal: refusal},
+		"a program in the broker's container":        {how: "exec", container: contract.BrokerContainer, refusal: refusal},
+		"to attach to the broker's container":        {how: "attach", container: contract.BrokerContainer, refusal: refusal},
 		"a program in the app's container":           {how: "exec", container: "app"},
 		"to attach to the app's container":           {how: "attach", container: "app"},
 		"a program in the container that is default": {how: "exec"},

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 func TestTheOperatorChangesOneAnnotationOfAPodAndNothingElse(t *testing.T) {
@@ -241,7 +241,7 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		"a snapshot where there was none": {
 			newPod: func(namespace, name string) *corev1.Pod {
 				pod := brokerPod(namespace, name)
-				delete(pod.Annotations, v1alpha1.ProfilesSnapshotAnnotation)
+				delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
 				return pod
 			},
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
@@ -277,15 +277,15 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 			call: debug(mount("work")),
 		},
 		"its debug container, beside the broker's processes": {
-			call:    debug(target(v1alpha1.BrokerContainer)),
+			call:    debug(target(contract.BrokerContainer)),
 			refusal: "an ephemeral container may not share the processes of the container crypto-broker",
 		},
 		"its debug container, which mounts the sockets": {
-			call:    debug(mount(v1alpha1.SocketVolume)),
+			call:    debug(mount(contract.SocketVolume)),
 			refusal: "an ephemeral container may not mount the volumes that begin with crypto-broker-",
 		},
 		"its debug container, which mounts the profiles": {
-			call:    debug(mount(v1alpha1.ProfilesVolume)),
+			call:    debug(mount(contract.ProfilesVolume)),
 			refusal: "an ephemeral container may not mount the volumes that begin with crypto-broker-",
 		},
 		"its debug container, which mounts another volume of the broker's": {

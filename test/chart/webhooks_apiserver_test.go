@@ -17,13 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // The operator does not run here, so a pod that is sent to the webhook is
 // refused, and one that is created was not sent.
 func TestOnlyPodsThatMayGetABrokerNeedTheOperator(t *testing.T) {
-	inject := func(value string) map[string]string { return map[string]string{v1alpha1.InjectAnnotation: value} }
-	labelled := map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled}
+	inject := func(value string) map[string]string { return map[string]string{contract.InjectAnnotation: value} }
+	labelled := map[string]string{contract.InjectionLabel: contract.InjectionEnabled}
 	const annotatedEntry, labelledEntry = "annotated.inject.cryptobroker.io", "labelled.inject.cryptobroker.io"
 	tests := map[string]struct {
 		namespace   map[string]string
@@ -45,9 +46,9 @@ func TestOnlyPodsThatMayGetABrokerNeedTheOperator(t *testing.T) {
 		"a labelled namespace, an annotation that asks":     {namespace: labelled, annotations: inject("true"), sentTo: labelledEntry},
 		"a labelled namespace, an annotation that declines": {namespace: labelled, annotations: inject("false")},
 		"a labelled namespace, no":                          {namespace: labelled, annotations: inject("no"), sentTo: labelledEntry},
-		"a namespace with another value of the label":       {namespace: map[string]string{v1alpha1.InjectionLabel: "disabled"}},
+		"a namespace with another value of the label":       {namespace: map[string]string{contract.InjectionLabel: "disabled"}},
 		"another value of the label and an annotation that asks": {
-			namespace: map[string]string{v1alpha1.InjectionLabel: "disabled"}, annotations: inject("true"), sentTo: annotatedEntry,
+			namespace: map[string]string{contract.InjectionLabel: "disabled"}, annotations: inject("true"), sentTo: annotatedEntry,
 		},
 		"a Windows pod that asks": {annotations: inject("true"), change: func(pod *corev1.Pod) {
 			pod.Spec.OS = &corev1.PodOS{Name: corev1.Windows}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -27,7 +27,7 @@ var fieldsOfPod = map[string]string{
 func environmentOf(t *testing.T, traces webhook.Traces) (environment []string) {
 	t.Helper()
 	pod := &corev1.Pod{}
-	pod.Annotations = map[string]string{v1alpha1.InjectAnnotation: "true"}
+	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
 	injected, _, err := webhook.Inject(pod, "shop", nil, webhook.Template{
 		Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1", Traces: traces,

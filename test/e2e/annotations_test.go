@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 )
 
@@ -40,7 +41,7 @@ func side(environment map[string]string) corev1.Container {
 func asked(pairs ...string) map[string]string {
 	annotations := inject("true")
 	for i := 0; i < len(pairs); i += 2 {
-		annotations[v1alpha1.AnnotationPrefix+pairs[i]] = pairs[i+1]
+		annotations[contract.AnnotationPrefix+pairs[i]] = pairs[i+1]
 	}
 	return annotations
 }
@@ -111,7 +112,7 @@ func mustKeepMounts(t testing.TB, pod *corev1.Pod) {
 	t.Helper()
 	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 		for _, mount := range container.VolumeMounts {
-			if strings.HasPrefix(mount.Name, v1alpha1.KeysVolumePrefix) && container.Name != v1alpha1.BrokerContainer {
+			if strings.HasPrefix(mount.Name, contract.KeysVolumePrefix) && container.Name != contract.BrokerContainer {
 				t.Errorf("the container %s mounts %s", container.Name, mount.Name)
 			}
 		}
@@ -149,9 +150,9 @@ func TestAContainerGetsTheVerdictOfItsOwnIdentity(t *testing.T) {
 	t.Run("where it mounts what it can", func(t *testing.T) {
 		pod := appPod(namespace, asked(), nil)
 		spy := side(nil)
-		spy.VolumeMounts = []corev1.VolumeMount{{Name: v1alpha1.SocketVolume, MountPath: "/all"}}
+		spy.VolumeMounts = []corev1.VolumeMount{{Name: contract.SocketVolume, MountPath: "/all"}}
 		pod.Spec.Containers = append(pod.Spec.Containers, spy)
-		expectRefused(t, shared.client.Create(t.Context(), pod), v1alpha1.SocketVolume, "reserved")
+		expectRefused(t, shared.client.Create(t.Context(), pod), contract.SocketVolume, "reserved")
 	})
 	t.Run("where the pod narrows it", func(t *testing.T) {
 		pod := appPod(namespace, asked("profiles.side", "Default"), map[string]string{"PROFILE": "Other"})

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // kubectl debug leaves the annotations out of a copy, and lets its containers see the processes of each other.
@@ -27,7 +28,7 @@ func TestACopyOfAnInjectedPodForDebuggingHasABroker(t *testing.T) {
 	}{
 		"in a namespace without the label": {},
 		"in a namespace with the label": {
-			labels:  map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled},
+			labels:  map[string]string{contract.InjectionLabel: contract.InjectionEnabled},
 			refused: "in a copy of an injected pod, keep the annotations (kubectl debug --keep-annotations)",
 		},
 	} {

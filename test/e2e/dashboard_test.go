@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
@@ -103,7 +104,7 @@ func missABroker(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	must(t, shared.client.Create(t.Context(), appPod(namespace, nil, nil)))
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled))))
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, contract.InjectionLabel, contract.InjectionEnabled))))
 }
 
 // withholdAProfile takes a profile of the cluster from a namespace, so that a weaker one of the namespace would count.

@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
@@ -21,7 +21,7 @@ func TestAPodThatWaitsForASecretOfItsKeysIsExplained(t *testing.T) {
 	namespace := newNamespace(t, nil)
 	createProfile(t, namespace, "sha-256")
 	app := appDeployment(namespace, "app", 1, nil)
-	app.Spec.Template.Annotations[v1alpha1.KeysAnnotation] = "broker-keys"
+	app.Spec.Template.Annotations[contract.KeysAnnotation] = "broker-keys"
 	must(t, shared.client.Create(t.Context(), app))
 	run := pluginThatEndsWith(t)
 	eventually(t, 2*time.Minute, "the Secret that is missing is named", func() error {

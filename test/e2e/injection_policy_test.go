@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
@@ -84,7 +85,7 @@ func awaitInjection(t testing.TB, namespace, mode string) {
 	eventually(t, time.Minute, "pods are injected by "+mode, func() error {
 		pod := appPod(namespace, inject("true"), nil)
 		err := shared.client.Create(t.Context(), pod, client.DryRunAll)
-		if _, bySnapshot := pod.Annotations[v1alpha1.ProfilesSnapshotAnnotation]; err == nil && bySnapshot != (mode == "webhook") {
+		if _, bySnapshot := pod.Annotations[contract.ProfilesSnapshotAnnotation]; err == nil && bySnapshot != (mode == "webhook") {
 			err = errors.New("they are injected in the other way")
 		}
 		return err

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 )
 
@@ -35,7 +35,7 @@ func TestADeploymentsPodsHashThroughTheirOwnBrokers(t *testing.T) {
 			t.Errorf("%s: found the algorithm %q, expected sha3-512", pod.Name, found.Algorithm)
 		}
 		broker := pod.Spec.InitContainers[0]
-		if broker.Name != v1alpha1.BrokerContainer || ptr.Deref(broker.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
+		if broker.Name != contract.BrokerContainer || ptr.Deref(broker.RestartPolicy, "") != corev1.ContainerRestartPolicyAlways {
 			t.Errorf("%s: found the first init container %s with the restart policy %v, expected the broker as a sidecar",
 				pod.Name, broker.Name, ptr.Deref(broker.RestartPolicy, ""))
 		}
@@ -117,7 +117,7 @@ func TestABarePodUnderPodSecurityRestrictedHashesAsAnotherUserThanTheBroker(t *t
 
 func TestInALabelledNamespacePodsGetABrokerUnlessTheyOptOut(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t, map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled})
+	namespace := newNamespace(t, map[string]string{contract.InjectionLabel: contract.InjectionEnabled})
 	createProfile(t, namespace, "sha-512")
 	pod := createPod(t, appPod(namespace, nil, nil))
 	expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, nil, 20))
@@ -127,7 +127,7 @@ func TestInALabelledNamespacePodsGetABrokerUnlessTheyOptOut(t *testing.T) {
 	if hasBroker(out) {
 		t.Errorf("a pod that opted out got a broker: %+v", out.Spec.InitContainers)
 	}
-	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("no"), nil)), v1alpha1.InjectAnnotation, `"no"`, "true", "false")
+	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("no"), nil)), contract.InjectAnnotation, `"no"`, "true", "false")
 }
 
 func TestAnAnnotationThatIsNeitherTrueNorFalseIsRefusedWithASentence(t *testing.T) {
@@ -135,7 +135,7 @@ func TestAnAnnotationThatIsNeitherTrueNorFalseIsRefusedWithASentence(t *testing.
 	namespace := newNamespace(t, nil)
 	for _, value := range []string{"True", "yes", "1", ""} {
 		err := shared.client.Create(t.Context(), appPod(namespace, inject(value), nil))
-		expectRefused(t, err, v1alpha1.InjectAnnotation, fmt.Sprintf("%q", value), `"true"`, `"false"`)
+		expectRefused(t, err, contract.InjectAnnotation, fmt.Sprintf("%q", value), `"true"`, `"false"`)
 	}
 	plain := appPod(namespace, inject("false"), nil)
 	must(t, shared.client.Create(t.Context(), plain))

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
@@ -115,7 +115,7 @@ func TestWithoutTheOperatorOnlyPodsThatAskedForABrokerAreRefused(t *testing.T) {
 				"annotated.inject.cryptobroker.io")
 		})
 	}
-	labelled := newNamespace(t, map[string]string{v1alpha1.InjectionLabel: v1alpha1.InjectionEnabled})
+	labelled := newNamespace(t, map[string]string{contract.InjectionLabel: contract.InjectionEnabled})
 	t.Run("in a labelled namespace a pod that does not decline is refused", func(t *testing.T) {
 		expectRefused(t, shared.client.Create(t.Context(), appPod(labelled, nil, nil)), "labelled.inject.cryptobroker.io")
 		must(t, shared.client.Create(t.Context(), appPod(labelled, inject("false"), nil)))

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // plugin is kubectl crypto-broker, called with arguments, as the cluster's administrator.
@@ -77,7 +78,7 @@ func TestAPodThatMissesItsBrokerIsFoundToldAndRestarted(t *testing.T) {
 
 	// The namespace asks for brokers only after its pods are there.
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.InjectionLabel, v1alpha1.InjectionEnabled))))
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, contract.InjectionLabel, contract.InjectionEnabled))))
 	eventually(t, 30*time.Second, "the Deployment is told that its pods have no broker", func() error {
 		events, err := shared.clientset.EventsV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {

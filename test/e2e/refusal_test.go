@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
@@ -91,6 +91,6 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 // wake has the kubelet look at a pod's ConfigMap now, in the way the operator does.
 func wake(t testing.TB, operator client.Client, pod *corev1.Pod) {
 	t.Helper()
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"e2e.%d"}}}`, v1alpha1.ProfilesDigestAnnotation, time.Now().UnixNano())
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"e2e.%d"}}}`, contract.ProfilesDigestAnnotation, time.Now().UnixNano())
 	must(t, operator.Status().Patch(t.Context(), pod.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))))
 }

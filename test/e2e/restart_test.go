@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 )
 
@@ -92,7 +92,7 @@ func runningTasks(t testing.TB) map[string]string {
 func brokerStatus(t testing.TB, pod *corev1.Pod) corev1.ContainerStatus {
 	t.Helper()
 	for _, each := range pod.Status.InitContainerStatuses {
-		if each.Name == v1alpha1.BrokerContainer {
+		if each.Name == contract.BrokerContainer {
 			return each
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 const (
@@ -36,10 +37,10 @@ func TestAPodWithAUserNamespaceOfItsOwnHasABrokerThatIsNoUserOfTheNode(t *testin
 
 	t.Run("and the node runs it as a user of the pod's range", func(t *testing.T) {
 		// What is looked at tells the two kinds of pods apart.
-		if found := processOf(t, ordinary, v1alpha1.BrokerContainer); found.user != brokerUser || found.firstUser != 0 {
+		if found := processOf(t, ordinary, contract.BrokerContainer); found.user != brokerUser || found.firstUser != 0 {
 			t.Errorf("without a user namespace of its own: found %+v, expected the user %d of the node", found, brokerUser)
 		}
-		for container, user := range map[string]int64{v1alpha1.BrokerContainer: brokerUser, "app": appUser, "side": appUser} {
+		for container, user := range map[string]int64{contract.BrokerContainer: brokerUser, "app": appUser, "side": appUser} {
 			found := processOf(t, pod, container)
 			if found.firstUser < userNamespace || found.firstUser%userNamespace != 0 {
 				t.Errorf("%s: found that its users begin with %d of the node, expected a range beyond the node's own",

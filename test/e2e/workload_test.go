@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 )
 
@@ -60,7 +60,7 @@ func appPod(namespace string, annotations, environment map[string]string) *corev
 
 // inject is the annotation that asks for a broker.
 func inject(value string) map[string]string {
-	return map[string]string{v1alpha1.InjectAnnotation: value}
+	return map[string]string{contract.InjectAnnotation: value}
 }
 
 // appDeployment is a Deployment of such pods.
@@ -150,7 +150,7 @@ func describeContainers(pod *corev1.Pod) string {
 // hasBroker is true if a broker was put into the pod.
 func hasBroker(pod *corev1.Pod) bool {
 	for _, each := range pod.Spec.InitContainers {
-		if each.Name == v1alpha1.BrokerContainer {
+		if each.Name == contract.BrokerContainer {
 			return true
 		}
 	}

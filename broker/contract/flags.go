@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import "strings"
+
+// Flags of the broker's program that the operator sets, without the dashes.
+const (
+	ProfilesDirFlag      = "profiles-dir"
+	SocketDirFlag        = "socket-dir"
+	SocketGroupFlag      = "socket-group"
+	CallersFlag          = "callers"
+	CallerProfilesFlag   = "caller-profiles"
+	SharedIdentityFlag   = "shared-identity"
+	StatusAddressFlag    = "status-address"
+	LogLevelFlag         = "log-level"
+	RequireFIPSFlag      = "require-fips"
+	KeysDirFlag          = "keys-dir"
+	TrustedKeysFlag      = "trusted-keys"
+	ProfilesAudienceFlag = "profiles-audience"
+	LowestRevisionFlag   = "lowest-revision"
+	StateDirFlag         = "state-dir"
+)
+
+// Argument is the argument that gives a flag a value.
+func Argument(flag, value string) string { return "--" + flag + "=" + value }
+
+// Switch is the argument that turns a flag on that needs no value.
+func Switch(flag string) string { return "--" + flag }
+
+// ArgumentOf returns the value of a flag in a broker's arguments, and reports
+// whether it is there. Of several the last counts, as it does for the broker.
+func ArgumentOf(arguments []string, flag string) (value string, found bool) {
+	for i, argument := range arguments {
+		if text, ok := strings.CutPrefix(argument, Switch(flag)+"="); ok {
+			value, found = text, true
+		} else if argument == Switch(flag) && i+1 < len(arguments) {
+			value, found = arguments[i+1], true
+		}
+	}
+	return value, found
+}
