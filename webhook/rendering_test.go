@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
 func TestEveryNameThatAContainerCanHaveFitsIntoThePathOfASocket(t *testing.T) {
@@ -19,7 +19,7 @@ func TestEveryNameThatAContainerCanHaveFitsIntoThePathOfASocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	container := pod.Spec.InitContainers[0]
-	options := server.SocketOptions{Callers: callersOf(&container), Group: 1}
+	options := unixsocket.Options{Callers: callersOf(&container), Group: 1}
 	for _, argument := range container.Args {
 		if dir, found := strings.CutPrefix(argument, contract.Argument(contract.SocketDirFlag, "")); found {
 			options.Dir = dir

@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -34,7 +35,7 @@ const waitLimit = time.Minute
 type broker struct {
 	*server.Server
 	dir     string
-	sockets *server.Sockets
+	sockets *unixsocket.Sockets
 	metrics *telemetry.Metrics
 	served  chan error
 }
@@ -54,17 +55,17 @@ func startWith(t testing.TB, profiles string, callers []string, options ...serve
 // startLogged does the same with a log.
 func startLogged(t testing.TB, profiles string, callers []string, logger *slog.Logger, options ...server.Option) *broker {
 	t.Helper()
-	return startBoth(t, profiles, server.SocketOptions{Callers: callers}, logger, options...)
+	return startBoth(t, profiles, unixsocket.Options{Callers: callers}, logger, options...)
 }
 
 // startOn does the same on sockets of which more is said.
-func startOn(t testing.TB, profiles string, sockets server.SocketOptions, options ...server.Option) *broker {
+func startOn(t testing.TB, profiles string, sockets unixsocket.Options, options ...server.Option) *broker {
 	t.Helper()
 	return startBoth(t, profiles, sockets, slog.New(slog.DiscardHandler), options...)
 }
 
 // startBoth does the same with a log, on sockets of which more is said.
-func startBoth(t testing.TB, profiles string, sockets server.SocketOptions, logger *slog.Logger, options ...server.Option) *broker {
+func startBoth(t testing.TB, profiles string, sockets unixsocket.Options, logger *slog.Logger, options ...server.Option) *broker {
 	t.Helper()
 	b := &broker{dir: socketDir(t), metrics: telemetry.NewMetrics("test"), served: make(chan error, 1)}
 	b.Server = server.New(logger, b.metrics, options...)
@@ -73,7 +74,7 @@ func startBoth(t testing.TB, profiles string, sockets server.SocketOptions, logg
 	}
 	var err error
 	sockets.Dir, sockets.Group = b.dir, -1
-	b.sockets, err = server.Listen(sockets)
+	b.sockets, err = unixsocket.Listen(sockets)
 	if err != nil {
 		t.Fatal(err)
 	}

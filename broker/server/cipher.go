@@ -7,12 +7,13 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // encryptData serves EncryptData for every generation; it names the algorithm.
 func (s *Server) encryptData(c *call, name string, source keySource, nonce, plaintext, aad []byte) (sealed engine.Sealed, algorithm string, err error) {
 	defer source.forget()
-	if err := checkSize(c.op, "plaintext", len(plaintext), maxInputSize); err != nil {
+	if err := checkSize(c.op, "plaintext", len(plaintext), flow.MaxInputSize); err != nil {
 		return engine.Sealed{}, "", err
 	}
 	if err := checkCipherMetadata(c.op, "encryptMetadata", nonce, aad, nil); err != nil {
@@ -31,7 +32,7 @@ func (s *Server) encryptData(c *call, name string, source keySource, nonce, plai
 // decryptData serves DecryptData for every generation.
 func (s *Server) decryptData(c *call, name string, source keySource, sealed engine.Sealed, aad []byte) (plaintext []byte, err error) {
 	defer source.forget()
-	if err := checkSize(c.op, "ciphertext", len(sealed.Ciphertext), maxInputSize); err != nil {
+	if err := checkSize(c.op, "ciphertext", len(sealed.Ciphertext), flow.MaxInputSize); err != nil {
 		return nil, err
 	}
 	if err := checkCipherMetadata(c.op, "decryptMetadata", sealed.Nonce, aad, sealed.Tag); err != nil {

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
 // maxWaitingCalls is how many calls of a stream may wait for workers, or for their
@@ -38,10 +41,10 @@ type exchange struct {
 	server *Server
 	stream grpc.ServerStream
 	ctx    context.Context // of the stream, shutdown apart
-	jobs   jobs
+	jobs   work.Queue
 	in     *openedStream
-	from   *caller
-	// open counts who is not done with the place of the stream: its reader, and the
+	from   *flow.Caller
+	// open counts who is not done with the slot of the stream: its reader, and the
 	// goroutine of gRPC.
 	open atomic.Int32
 
@@ -73,7 +76,7 @@ type exchange struct {
 	local  replies
 	quick  call
 	broken error
-	turn   turn
+	turn   flow.Turn
 	// served is when the last message was served, left how many were since replies
 	// were last sent by the reader, and made how many replies there are to the one
 	// that it is busy with. All are its own.
@@ -84,15 +87,15 @@ type exchange struct {
 
 // exchange serves Exchange.
 func (s *Server) exchange(_ any, stream grpc.ServerStream) error {
-	in, err := s.openStream(stream, method("Exchange"), maxMessageSize)
+	in, err := s.openStream(stream, method("Exchange"), flow.MaxMessageSize)
 	if err != nil {
 		return err
 	}
 	x := &exchange{
-		server: s, stream: stream, ctx: stream.Context(), in: in, from: in.place.conn.caller,
+		server: s, stream: stream, ctx: stream.Context(), in: in, from: in.Slot.Caller(),
 		ids: map[uint64]*job{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	x.jobs.caller, x.turn.caller = &x.from.turns, x.from
+	x.jobs, x.turn = x.from.Turns.NewQueue(), x.from.NewTurn()
 	x.open.Store(2)
 	x.changed.L = &x.mu
 	defer context.AfterFunc(x.ctx, func() {
@@ -135,7 +138,7 @@ func (x *exchange) read() {
 		}
 	}()
 	for {
-		wire, err := x.in.next(x.ctx)
+		wire, err := x.in.Next(x.ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			x.end(nil)
@@ -144,7 +147,7 @@ func (x *exchange) read() {
 			x.end(err)
 			return
 		}
-		message := newExchangeMessage(x.in.place, wire)
+		message := newExchangeMessage(x.in.Slot, wire)
 		if !x.begin() {
 			message.free()
 			return
@@ -242,9 +245,9 @@ func (x *exchange) finish() error {
 }
 
 // goAway is the last message of a broker that shuts down.
-func goAway(text string) wireMessage {
+func goAway(text string) flow.EncodedMessage {
 	inner := protowire.AppendString(protowire.AppendTag(nil, goAwayMessage, protowire.BytesType), text)
-	return wireMessage{mem.SliceBuffer(protowire.AppendBytes(protowire.AppendTag(nil, exchangeGoAway, protowire.BytesType), inner))}
+	return flow.EncodedMessage{mem.SliceBuffer(protowire.AppendBytes(protowire.AppendTag(nil, exchangeGoAway, protowire.BytesType), inner))}
 }
 
 // stuck tells whether the client does not read.
@@ -254,7 +257,7 @@ func (x *exchange) stuck() bool {
 	return x.unsent.sending && time.Since(x.unsent.since) >= x.server.idleTime
 }
 
-// leaveStream gives the place of the stream back, once nobody needs it any more.
+// leaveStream gives the slot of the stream back, once nobody needs it any more.
 func (x *exchange) leaveStream() {
 	if x.open.Add(-1) == 0 {
 		x.in.close()
@@ -269,7 +272,7 @@ func (x *exchange) close() {
 	x.unsent.closed = true
 	x.ended = true
 	for _, r := range x.unsent.waiting {
-		buffers.Put(r.buffer)
+		flow.Buffers.Put(r.buffer)
 		x.release(r.held)
 	}
 	for sent := range x.unsent.unwritten { // which gRPC may or may not let go of

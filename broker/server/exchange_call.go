@@ -66,13 +66,13 @@ const fieldsPerTurn = 256
 // serve serves the calls of one message, in turns of the caller's. An error ends the
 // stream: what cannot be read has no id to reply to.
 func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
-	defer x.turn.pass()
+	defer x.turn.End()
 	wire := *message.wire
 	for served := 0; len(wire) > 0; served++ {
 		if served%fieldsPerTurn == 0 {
-			x.turn.pass()
+			x.turn.End()
 		}
-		x.turn.take()
+		x.turn.Begin()
 		number, kind, n := protowire.ConsumeTag(wire)
 		if n < 0 {
 			return unreadableExchange(protowire.ParseError(n))
@@ -104,7 +104,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.quick:
-			x.server.workers.quickCall(x.from, now)
+			x.server.workers.NoteQuickCall(x.from.Calls(), now)
 			now = x.serveNow(method, &call, now)
 		default:
 			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
@@ -221,7 +221,7 @@ func (x *exchange) submitLocal() {
 // sendLocal sends the reader's own replies, and waits while there are many that
 // the client has not read. It tells why the stream cannot go on.
 func (x *exchange) sendLocal() error {
-	x.turn.pass()
+	x.turn.End()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.submitLocal()

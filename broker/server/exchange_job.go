@@ -60,13 +60,13 @@ func (x *exchange) hand(j *job) error {
 		go x.write()
 	}
 	s.metrics.Begin()
-	s.workers.submit(&x.jobs, j.run)
+	s.workers.Submit(&x.jobs, j.run)
 	return nil
 }
 
 // hold waits until the stream has room for a call.
 func (x *exchange) hold(j *job) error {
-	x.turn.pass()
+	x.turn.End()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for x.waiting >= maxWaitingCalls {
@@ -128,7 +128,7 @@ func (j *job) run() {
 	}
 	r := newReply(j.id, j.number, message, err)
 	if !j.held.cover(x.from, len(j.request), r.whole) {
-		r = newReply(j.id, j.number, nil, x.noRoom(c.op, r.whole))
+		r = newReply(j.id, j.number, nil, x.from.NoRoom(c.op, r.whole))
 	}
 	made := replies{held: j.held}
 	made.room(r.whole)

@@ -5,11 +5,9 @@ package server
 import (
 	"sync/atomic"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // replyRoom is what a reply may have in bytes beside twice the size of its request,
@@ -21,14 +19,13 @@ const replyRoom = 1 << 10
 type exchangeMessage struct {
 	wire   *[]byte
 	memory int64
-	from   *caller
+	from   *flow.Caller
 	refs   atomic.Int32
 }
 
-// newExchangeMessage takes over a message and the memory that the place has for it.
-func newExchangeMessage(p *place, wire *[]byte) *exchangeMessage {
-	m := &exchangeMessage{wire: wire, memory: p.memory, from: p.conn.caller}
-	p.memory = 0
+// newExchangeMessage takes over a message and the memory that the slot has for it.
+func newExchangeMessage(p *flow.Slot, wire *[]byte) *exchangeMessage {
+	m := &exchangeMessage{wire: wire, memory: p.HandOverMemory(), from: p.Caller()}
 	m.refs.Store(1)
 	return m
 }
@@ -39,9 +36,9 @@ func (m *exchangeMessage) free() {
 	if m.refs.Add(-1) > 0 {
 		return
 	}
-	buffers.Put(m.wire)
+	flow.Buffers.Put(m.wire)
 	if m.memory > 0 {
-		m.from.messages.Release(m.memory)
+		m.from.ReleaseMemory(m.memory)
 	}
 }
 
@@ -51,7 +48,7 @@ type holding struct {
 	messages []*exchangeMessage
 	// extra is memory in bytes beside that of the messages, which is of caller from.
 	extra int64
-	from  *caller
+	from  *flow.Caller
 }
 
 func (h *holding) add(more holding) {
@@ -65,12 +62,12 @@ func (h *holding) add(more holding) {
 
 // cover takes memory for a reply that is larger than its request lets expect; false
 // where there is none.
-func (h *holding) cover(from *caller, request, reply int) bool {
+func (h *holding) cover(from *flow.Caller, request, reply int) bool {
 	extra := int64(reply - 2*request - replyRoom)
 	if extra <= 0 {
 		return true
 	}
-	if !from.messages.TryAcquire(extra) {
+	if !from.TryMemory(extra) {
 		return false
 	}
 	h.extra, h.from = extra, from
@@ -82,13 +79,8 @@ func (h *holding) free() {
 		m.free()
 	}
 	if h.extra > 0 {
-		h.from.messages.Release(h.extra)
+		h.from.ReleaseMemory(h.extra)
 	}
-}
-
-// noRoom refuses a call whose reply has no room.
-func (x *exchange) noRoom(op engine.Operation, size int) error {
-	return status.Errorf(codes.ResourceExhausted, "%s: the messages of %s have filled its %d bytes of memory, and the reply needs %d, try again later", op, x.from.who(), x.from.memory, size)
 }
 
 // sentReplies are replies that gRPC has. They are the pool that their buffer goes back
@@ -101,7 +93,7 @@ type sentReplies struct {
 // sent keeps what replies hold until they are written. The caller has the lock.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
-		return buffers
+		return flow.Buffers
 	}
 	s := &sentReplies{x, held}
 	if x.unsent.unwritten == nil {
@@ -112,11 +104,11 @@ func (x *exchange) sent(held holding) mem.BufferPool {
 }
 
 // Get implements mem.BufferPool; nobody takes from it.
-func (s *sentReplies) Get(size int) *[]byte { return buffers.Get(size) }
+func (s *sentReplies) Get(size int) *[]byte { return flow.Buffers.Get(size) }
 
 // Put implements mem.BufferPool.
 func (s *sentReplies) Put(buffer *[]byte) {
-	buffers.Put(buffer)
+	flow.Buffers.Put(buffer)
 	x := s.exchange
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // The numbers of the fields of ExchangeResponse, Reply, Status and GoAway.
@@ -46,7 +48,7 @@ type replies struct {
 // room makes sure that size bytes fit in; it returns false where they do not.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
-		r.buffer = buffers.Get(max(size, sharedBuffer))
+		r.buffer = flow.Buffers.Get(max(size, flow.SharedBuffer))
 		*r.buffer = (*r.buffer)[:0]
 	}
 	return cap(*r.buffer)-len(*r.buffer) >= size
@@ -125,7 +127,7 @@ type unsent struct {
 // put queues replies, into a buffer that waits already where they fit in.
 func (x *exchange) put(r replies) {
 	if x.unsent.closed || x.unsent.err != nil {
-		buffers.Put(r.buffer)
+		flow.Buffers.Put(r.buffer)
 		x.release(r.held)
 		return
 	}
@@ -135,7 +137,7 @@ func (x *exchange) put(r replies) {
 		if last := &x.unsent.waiting[n-1]; cap(*last.buffer)-len(*last.buffer) >= size {
 			*last.buffer = append(*last.buffer, *r.buffer...)
 			last.held.add(r.held)
-			buffers.Put(r.buffer)
+			flow.Buffers.Put(r.buffer)
 			return
 		}
 	}
@@ -147,7 +149,7 @@ func (x *exchange) put(r replies) {
 func (x *exchange) flush() {
 	u := &x.unsent
 	for !u.sending && !u.closed && u.err == nil && len(u.waiting) > 0 {
-		message := make(wireMessage, 0, min(len(u.waiting), 8))
+		message := make(flow.EncodedMessage, 0, min(len(u.waiting), 8))
 		size, n := 0, 0
 		for _, r := range u.waiting {
 			if n > 0 && size+len(*r.buffer) > maxRepliesSize {
@@ -165,7 +167,7 @@ func (x *exchange) flush() {
 }
 
 // send sends one message, with the lock free. Nobody else may be sending.
-func (x *exchange) send(message wireMessage) error {
+func (x *exchange) send(message flow.EncodedMessage) error {
 	x.unsent.sending, x.unsent.since = true, time.Now()
 	x.mu.Unlock()
 	err := x.stream.SendMsg(message)

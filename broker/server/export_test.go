@@ -13,10 +13,10 @@ func (s *Server) Sabotage(name string) {
 	s.serving.Store(next)
 }
 
-// Strains counts what strained the callers of some sockets of late, see caller.strain.
-func (s *Sockets) Strains() (sum int) {
-	for _, listener := range s.listeners {
-		sum += int(listener.from.strains.Load())
+// Strains counts what strained the callers of late.
+func (s *Server) Strains() (sum int) {
+	for _, from := range s.callers {
+		sum += from.Misuses()
 	}
 	return sum
 }

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // guard registers services whose handlers are written for gRPC alone, so that their
@@ -37,7 +39,7 @@ type methodHandler = func(any, context.Context, func(any) error, grpc.UnaryServe
 // method guards a unary method.
 func (g guard) method(name method, handle methodHandler) methodHandler {
 	return func(server any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (reply any, err error) {
-		p, err := connOf(ctx).enter(name)
+		p, err := flow.ConnOf(ctx).Enter(name)
 		if err != nil {
 			return nil, err
 		}
@@ -46,30 +48,30 @@ func (g guard) method(name method, handle methodHandler) methodHandler {
 				reply, err = nil, g.panicked(name.String(), cause)
 			}
 			if err != nil {
-				p.end()
+				p.End()
 			}
 		}()
-		var in incoming
-		if err := in.open(ctx, p, name, maxOtherSize, g.idleTime); err != nil {
+		var in flow.Incoming
+		if err := in.Open(ctx, p, name, flow.MaxOtherSize, g.idleTime); err != nil {
 			return nil, err
 		}
 		made, err := handle(server, ctx, func(v any) error {
-			wire, err := in.only(ctx)
+			wire, err := in.Only(ctx)
 			if err != nil {
 				return err
 			}
 			err = readOther(name, *wire, v)
-			buffers.Put(wire)
-			p.release()
+			flow.Buffers.Put(wire)
+			p.ReleaseMemory()
 			if err == nil && name == listProfiles {
-				err = p.grant(ctx, name, maxPageMemory/2, in.patience)
+				err = p.TakeMemory(ctx, name, maxPageMemory/2, in.MemoryWait)
 			}
 			return err
 		}, nil)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.encode(name, made.(proto.Message), nil); err != nil {
+		if err := p.Encode(name, made.(proto.Message), nil); err != nil {
 			return nil, err
 		}
 		return p, nil
@@ -92,7 +94,7 @@ func readOther(name method, wire []byte, v any) error {
 // stream guards a method with streams, whose calls end when the broker shuts down.
 func (g guard) stream(name method, handle grpc.StreamHandler) grpc.StreamHandler {
 	return func(server any, stream grpc.ServerStream) (err error) {
-		opened, err := g.openStream(stream, name, maxOtherSize)
+		opened, err := g.openStream(stream, name, flow.MaxOtherSize)
 		if err != nil {
 			return err
 		}
@@ -120,35 +122,35 @@ func (s *guardedStream) Context() context.Context { return s.ctx }
 
 // RecvMsg implements grpc.ServerStream.
 func (s *guardedStream) RecvMsg(v any) error {
-	wire, err := s.in.next(s.in.ctx)
+	wire, err := s.in.Next(s.in.ctx)
 	if err != nil {
 		return err
 	}
-	defer s.in.done(wire)
-	return readOther(s.in.what.(method), *wire, v)
+	defer s.in.Done(wire)
+	return readOther(s.in.What.(method), *wire, v)
 }
 
 // openedStream is a stream of any method, which may be as long as its client likes.
 type openedStream struct {
-	incoming
+	flow.Incoming
 	ctx context.Context
 }
 
 // openStream takes what the limits have for a stream, until close.
 func (s *Server) openStream(stream grpc.ServerStream, name fmt.Stringer, limit int) (*openedStream, error) {
 	ctx := stream.Context()
-	conn := connOf(ctx)
-	if !conn.caller.takeStream() {
-		return nil, conn.caller.tooMany(name, conn.caller.bounds.streams, "streams")
+	conn := flow.ConnOf(ctx)
+	if err := conn.Caller.EnterStream(name); err != nil {
+		return nil, err
 	}
-	p, err := conn.enter(name)
+	p, err := conn.Enter(name)
 	if err != nil {
-		conn.caller.streams.Add(-1)
+		conn.Caller.LeaveStream()
 		return nil, err
 	}
 	opened := &openedStream{ctx: ctx}
-	if err := opened.open(ctx, p, name, limit, s.idleTime); err != nil {
-		opened.place = p
+	if err := opened.Open(ctx, p, name, limit, s.idleTime); err != nil {
+		opened.Slot = p
 		opened.close()
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func (s *Server) openStream(stream grpc.ServerStream, name fmt.Stringer, limit i
 }
 
 func (o *openedStream) close() {
-	from := o.place.conn.caller
-	o.place.end()
-	from.streams.Add(-1)
+	from := o.Slot.Caller()
+	o.Slot.End()
+	from.LeaveStream()
 }

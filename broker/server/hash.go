@@ -10,12 +10,13 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // hash serves HashData for every generation: it appends the digest of the input to
 // dst and names the algorithm.
 func (s *Server) hash(c *call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
-	if err := checkSize(c.op, "input", len(input), maxInputSize); err != nil {
+	if err := checkSize(c.op, "input", len(input), flow.MaxInputSize); err != nil {
 		return nil, "", err
 	}
 	policy, err := s.hashPolicy(c, name)
@@ -52,17 +53,17 @@ func (s *Server) profile(c *call, name string) (*profile.Compiled, error) {
 		c.counters, c.warning, c.profile = p.counters, p.warning, p.Compiled
 	}
 	// First, so that a caller does not learn of profiles that it may not use.
-	if conn := connOf(c.ctx); !conn.mayUse(name) {
-		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.caller.name, serving.meant(c, name))
+	if conn := flow.ConnOf(c.ctx); !conn.MayUse(name) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.Name, serving.meant(c, name))
 	}
 	if !ok {
 		return nil, notServed(c, serving, name)
 	}
-	if policy := p.Callers(); policy != nil && !policy.Allows(callerOf(c.ctx)) {
-		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", describe(c.ctx, policy))
+	if policy := p.Callers(); policy != nil && !policy.Allows(flow.CallerOf(c.ctx)) {
+		return nil, refused(codes.PermissionDenied, c.op, name, "the profile does not allow %s", flow.DescribeCaller(c.ctx, policy))
 	}
 	if p.warning != nil {
-		s.metrics.Deprecated(name, callerOf(c.ctx).Container)
+		s.metrics.Deprecated(name, flow.CallerOf(c.ctx).Container)
 	}
 	if p.refusals != nil && p.refusals[c.op] != "" {
 		return nil, refused(codes.FailedPrecondition, c.op, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.op])

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
 // identityProfiles has one that anybody may use, one of the container side, and
@@ -26,8 +26,8 @@ const identityProfiles = cipherProfiles + `
 
 // twoCallers listens for two containers, of which the first may use some profiles
 // only.
-func twoCallers() server.SocketOptions {
-	return server.SocketOptions{
+func twoCallers() unixsocket.Options {
+	return unixsocket.Options{
 		Callers:  []string{"app", "side"},
 		Profiles: map[string][]string{"app": {"Plain", "Side's"}},
 	}
@@ -136,26 +136,5 @@ func TestAProfileThatNamesContainersRefusesCallersThatCanCallForEachOther(t *tes
 	lines, _ := listed(t, side, nil)
 	if text := strings.Join(lines, "\n"); strings.Contains(text, "Side's") || !strings.Contains(text, "Plain") {
 		t.Errorf("the list has the profile that names containers:\n%s", text)
-	}
-}
-
-func TestProfilesOfCallersThatCannotBeAreNamed(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		profiles map[string][]string
-		want     string
-	}{
-		"of a caller that is none": {map[string][]string{"web": {"A"}}, `profiles of the caller "web": expected one of the callers, which are ["app" "side"]`},
-		"none at all":              {map[string][]string{"app": {}}, `profiles of the caller "app": found none, expected at least one; leave the caller out to allow it all`},
-		"without a name":           {map[string][]string{"app": {"A", ""}}, `profiles of the caller "app": a name has 0 bytes, expected 1 to 64`},
-		"with a name too long":     {map[string][]string{"app": {strings.Repeat("n", 65)}}, `profiles of the caller "app": a name has 65 bytes, expected 1 to 64`},
-		"twice the same":           {map[string][]string{"app": {"A", "A"}}, `profiles of the caller "app": "A" is named twice`},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			o := options(t.TempDir(), "app", "side")
-			o.Profiles = test.profiles
-			if err := o.Validate(); err == nil || err.Error() != test.want {
-				t.Errorf("got %v, want %s", err, test.want)
-			}
-		})
 	}
 }

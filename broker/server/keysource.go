@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // keySource is the key of a request, whatever its generation: by its id or by
@@ -84,7 +84,7 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 		return nil, refused(codes.NotFound, c.op, name, "there is no key %q", id)
 	case errors.Is(err, keys.ErrUnusable):
 		return nil, refused(codes.FailedPrecondition, c.op, name, "the key %q cannot be used; the broker's log says why", id)
-	case ctx.Err() != nil && isPast(ctx):
+	case ctx.Err() != nil && flow.IsPast(ctx):
 		return nil, refused(codes.DeadlineExceeded, c.op, name, "the key %q was not there within the time that the call has", id)
 	case ctx.Err() != nil:
 		return nil, refused(codes.Canceled, c.op, name, "the caller gave the call up before the key %q was there", id)
@@ -99,13 +99,6 @@ func (s *Server) key(c *call, name string, policy *profile.KeyPolicy, source key
 		}
 	}
 	return key, nil
-}
-
-// isPast tells whether the time that a call has is over. A client that gives up
-// then ends the call, too, so that its context may say nothing but that.
-func isPast(ctx context.Context) bool {
-	deadline, limited := ctx.Deadline()
-	return limited && !time.Now().Before(deadline)
 }
 
 // checkManager refuses keys of an external key manager: another key that happens

@@ -12,21 +12,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// The largest messages in bytes, by method.
-const (
-	// maxMessageSize is for Exchange, whose messages may have many requests, and for
-	// all replies.
-	maxMessageSize = 4 << 20
-	// maxRequestSize is that of the wire contract. It is more than all fields of a
-	// request together may have.
-	maxRequestSize = 2 << 20
-	// maxOtherSize is for methods that are no operation of a profile.
-	maxOtherSize = 64 << 10
-)
+// quickSize is the largest request of an operation in bytes that is served where it
+// was received; larger ones go to the workers. It is some ten microseconds by the
+// slowest digest. Keys by id are in memory.
+func quickSize(op engine.Operation) int {
+	switch op {
+	case engine.HashData, engine.EncryptData, engine.DecryptData:
+		return 16 << 10
+	}
+	return 0
+}
 
 // The limits of the fields of a request, in bytes.
 const (
-	maxInputSize      = 1 << 20
 	maxMetadataIDSize = 128
 	maxPEMSize        = 64 << 10
 	maxSubjectSize    = 1 << 10

@@ -5,6 +5,8 @@ package server
 import (
 	"fmt"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // meant ends a sentence about a name that the caller can't have with the profile
@@ -17,7 +19,7 @@ func (s *serving) meant(c *call, found string) string {
 		if len(name) != len(found) || !strings.EqualFold(name, found) || near != "" && near < name {
 			continue
 		}
-		if policy := p.Callers(); connOf(c.ctx).mayUse(name) && (policy == nil || policy.Allows(callerOf(c.ctx))) {
+		if policy := p.Callers(); flow.ConnOf(c.ctx).MayUse(name) && (policy == nil || policy.Allows(flow.CallerOf(c.ctx))) {
 			near = name
 		}
 	}

@@ -63,7 +63,7 @@ func TestOrdinaryLoadsAreReadAtFullSpeed(t *testing.T) {
 			for range 4 { // the first connections may send more in advance than others
 				load(t, connect(t, b.socket("a")))
 			}
-			if got := b.sockets.Strains(); got != 0 {
+			if got := b.Strains(); got != 0 {
 				t.Errorf("its caller was strained %d times, want never", got)
 			}
 		})

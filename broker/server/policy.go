@@ -13,10 +13,11 @@ import (
 	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // maxPageSize is how many profiles a page has at most. Even if each has all
-// operations and texts as long as they may be, the page is below maxMessageSize.
+// operations and texts as long as they may be, the page is below MaxMessageSize.
 const maxPageSize = 200
 
 // listProfiles is the method whose replies are large and its requests are not, and
@@ -64,10 +65,10 @@ func (s *Server) listProfiles(ctx context.Context, request *policyv1.ListProfile
 	if found {
 		first++
 	}
-	caller, conn := callerOf(ctx), connOf(ctx)
+	caller, conn := flow.CallerOf(ctx), flow.ConnOf(ctx)
 	for _, name := range names[first:] {
 		p := serving.profiles[name]
-		if policy := p.Callers(); !conn.mayUse(name) || policy != nil && !policy.Allows(caller) {
+		if policy := p.Callers(); !conn.MayUse(name) || policy != nil && !policy.Allows(caller) {
 			continue
 		}
 		if len(reply.Profiles) == size {

@@ -23,7 +23,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
@@ -53,7 +56,8 @@ type Server struct {
 	endStreams context.CancelFunc
 	// idleTime is how long a client may take with what it has begun.
 	idleTime time.Duration
-	workers  *workers
+	workers  *work.Pool
+	callers  []*flow.Caller // once Serve was called
 	methods  map[protowire.Number]*exchangeMethod
 }
 
@@ -75,9 +79,6 @@ type servedProfile struct {
 
 // Sizes and times of connections.
 const (
-	// maxHeaderSize bounds the headers of a request in bytes, each with 32 more (RFC
-	// 9113, section 6.5.2); gRPC's own limit is 16 MiB.
-	maxHeaderSize = 8 << 10
 	// handshakeTime is how long a connection may take to begin.
 	handshakeTime = 5 * time.Second
 	// minPingInterval is how often clients may ask whether the broker is still
@@ -110,20 +111,37 @@ func WithMaxStreams(n uint32) Option {
 // quick and come one at a time, and as many as Go does otherwise: see docs/limits.md. It
 // changes GOMAXPROCS of the whole process while there are calls.
 func WithOneProcessorForQuickCalls() Option {
-	return func(s *Server) { s.workers.used.adapts = s.workers.processors > 1 }
+	return func(s *Server) { s.workers.Adapt() }
 }
 
 // UseProcessors makes the process use all processors for a second, where
 // WithOneProcessorForQuickCalls lets it choose. It is for work that does not come by
 // calls.
-func (s *Server) UseProcessors() { s.workers.used.need() }
+func (s *Server) UseProcessors() { s.workers.Processors.UseAll() }
+
+// defaultMemory is what WithMemory changes.
+const defaultMemory = 128 << 20
+
+// WithMemory bounds the bytes that the messages of all callers take while they
+// are served, and thereby how many calls, streams and connections there may be:
+// see docs/limits.md. Without it, that is 128 MiB. It should be no less than 4 MiB
+// for each caller.
+func WithMemory(bytes int64) Option {
+	return func(s *Server) { s.memory = max(1, bytes) }
+}
+
+// WithMaxConnections bounds the connections of all callers together, below what
+// their memory allows: each takes a file descriptor.
+func WithMaxConnections(n int) Option {
+	return func(s *Server) { s.maxConnections = max(1, n) }
+}
 
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	s := &Server{
 		logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime,
 		memory: defaultMemory, maxConnections: math.MaxInt, maxStreams: DefaultMaxStreams,
-		workers: newWorkers(),
+		workers: work.NewPool(),
 	}
 	for _, option := range options {
 		option(s)
@@ -132,13 +150,13 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
-		experimental.BufferPool(buffers),
-		grpc.Creds(callerCredentials{}),
-		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(maxMessageSize),
-		grpc.MaxSendMsgSize(maxMessageSize),
+		experimental.BufferPool(flow.Buffers),
+		grpc.Creds(flow.Credentials{}),
+		grpc.ForceServerCodecV2(flow.NewCodec()),
+		grpc.MaxRecvMsgSize(flow.MaxMessageSize),
+		grpc.MaxSendMsgSize(flow.MaxMessageSize),
 		grpc.MaxConcurrentStreams(s.maxStreams),
-		grpc.MaxHeaderListSize(maxHeaderSize),
+		grpc.MaxHeaderListSize(flow.MaxHeaderSize),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)...)
@@ -173,29 +191,28 @@ func (s *Server) Use(set *profile.Set) {
 func (s *Server) Serving() bool { return s.serving.Load() != nil }
 
 // Serve accepts connections on all sockets until Shutdown, which is no error.
-func (s *Server) Serve(sockets *Sockets) error {
+func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var group errgroup.Group
 	watching, done := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	callers := make([]*caller, len(sockets.listeners))
-	share := s.shareOf(len(sockets.listeners))
-	for i, listener := range sockets.listeners {
-		callers[i] = newCaller(listener.caller, share)
-		callers[i].processors = &s.workers.used
-		listener.from = callers[i]
+	listeners := sockets.Listeners()
+	s.callers = make([]*flow.Caller, len(listeners))
+	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
+	for i, listener := range listeners {
+		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.workers.Processors)
 	}
-	watch.Go(func() { s.watchClients(watching, callers) })
+	watch.Go(func() { flow.WatchClients(watching, s.logger, s.callers, s.idleTime) })
 	defer func() {
 		done()
 		watch.Wait()
 	}()
-	for _, listener := range sockets.listeners {
+	for i, listener := range listeners {
 		group.Go(func() error {
-			err := s.grpc.Serve(listener)
+			err := s.grpc.Serve(flow.NewListener(listener, s.callers[i]))
 			if err == nil || errors.Is(err, grpc.ErrServerStopped) {
 				return nil
 			}
-			return fmt.Errorf("serve %s: %w", listener.path, err)
+			return fmt.Errorf("serve %s: %w", listener.Path(), err)
 		})
 	}
 	return group.Wait()
@@ -219,30 +236,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.grpc.Stop()
 		<-done
 		return ctx.Err()
-	}
-}
-
-// watchClients ends the connections of clients that take too long with what they have
-// begun, until ctx ends: it keeps others from what their caller may have.
-func (s *Server) watchClients(ctx context.Context, callers []*caller) {
-	tick := time.NewTicker(max(time.Millisecond, s.idleTime/4))
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			for _, c := range callers {
-				if c.strainedSince(now.Add(-s.idleTime / 4)) {
-					s.logger.Warn("connections are read slowly: their clients send more of what is refused, given up or of no use than they may",
-						"container", c.name)
-				}
-				for _, conn := range c.late(now, s.idleTime) {
-					s.logger.Warn("a connection is closed: its client neither sends the rest of a request nor reads a reply",
-						"container", c.name, "time", s.idleTime.String())
-					_ = conn.Close() // it may be closed by now, which is as good
-				}
-			}
-		case <-ctx.Done():
-			return
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // maxComponentKeys is how many keys a signature has: a hybrid has two.
@@ -75,7 +76,7 @@ func (s *Server) verifyData(c *call, name string, sources []keySource, format si
 
 // signature checks a request and finds its policy.
 func (s *Server) signature(c *call, name string, sources []keySource, input []byte) (*profile.SignaturePolicy, error) {
-	if err := checkSize(c.op, "input", len(input), maxInputSize); err != nil {
+	if err := checkSize(c.op, "input", len(input), flow.MaxInputSize); err != nil {
 		return nil, err
 	}
 	switch n := len(sources); {

@@ -15,6 +15,7 @@ import (
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
 // The numbers of the fields of HashStreamRequest, and those of the metadata of
@@ -27,7 +28,7 @@ const (
 // maxStreamMetadata is how large the metadata of a start may be in bytes, as that of
 // checkMetadataSize: it is kept for as long as the stream, and part of what a call
 // takes.
-const maxStreamMetadata = smallMessage
+const maxStreamMetadata = flow.SmallMessage
 
 // smallPerRest is how many small messages of a stream are served before it rests. They
 // take longer to receive than to hash.
@@ -40,14 +41,14 @@ const smallPerRest = 64
 // returns, so that the messages are received beside it.
 func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
 	ctx := stream.Context()
-	p, err := connOf(ctx).enter(engine.HashData)
+	p, err := flow.ConnOf(ctx).Enter(engine.HashData)
 	if err != nil {
 		return err
 	}
 	h := &hashing{server: s, stream: stream, started: time.Now()}
 	h.call = call{op: engine.HashData, ctx: ctx}
-	if err := h.open(ctx, p, engine.HashData, maxRequestSize, s.idleTime); err != nil {
-		p.end()
+	if err := h.Open(ctx, p, engine.HashData, flow.MaxRequestSize, s.idleTime); err != nil {
+		p.End()
 		return err
 	}
 	done := make(chan error, 1)
@@ -66,7 +67,7 @@ func (s *Server) hashStream(_ any, stream grpc.ServerStream) error {
 				idle.Reset(left)
 				continue
 			}
-			if h.granting.Load() { // which is not the client's fault
+			if h.WaitsForMemory() { // which is not the client's fault
 				idle.Reset(s.idleTime)
 				continue
 			}
@@ -82,7 +83,7 @@ type hashing struct {
 	stream  grpc.ServerStream
 	call    call
 	started time.Time
-	incoming
+	flow.Incoming
 	// progress is when the last message came, in nanoseconds from started on.
 	progress atomic.Int64
 	// idle tells that the stream ended because no message came.
@@ -93,7 +94,7 @@ type hashing struct {
 	raw      bool
 	digest   *engine.Digest
 	name     string // of the algorithm
-	small    int    // messages below smallMessage
+	small    int    // messages below SmallMessage
 }
 
 // serve receives all messages and sends the reply.
@@ -104,7 +105,7 @@ func (h *hashing) serve() (err error) {
 			err = s.panicked(h.call.op.String(), cause)
 		}
 		if err != nil {
-			h.place.end()
+			h.Slot.End()
 		}
 		code := status.Code(err)
 		if h.idle.Load() {
@@ -117,7 +118,7 @@ func (h *hashing) serve() (err error) {
 		}
 	}()
 	for {
-		wire, err := h.next(h.call.ctx)
+		wire, err := h.Next(h.call.ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return h.reply()
@@ -125,13 +126,13 @@ func (h *hashing) serve() (err error) {
 			return err
 		}
 		h.progress.Store(int64(time.Since(h.started)))
-		if len(*wire) < smallMessage {
+		if len(*wire) < flow.SmallMessage {
 			if h.small++; h.small%smallPerRest == 0 {
-				h.place.conn.caller.rest()
+				h.Slot.Caller().Yield()
 			}
 		}
 		err = h.take(*wire)
-		h.done(wire)
+		h.Done(wire)
 		if err != nil {
 			return err
 		}
@@ -151,7 +152,7 @@ func (h *hashing) take(wire []byte) error {
 	case h.start == nil:
 		return invalid(h.call.op, "start", "is missing, expected it in the first message")
 	}
-	if err := checkSize(h.call.op, "chunk", len(part), maxInputSize); err != nil {
+	if err := checkSize(h.call.op, "chunk", len(part), flow.MaxInputSize); err != nil {
 		return err
 	}
 	h.digest.Add(part)
@@ -225,9 +226,9 @@ func (h *hashing) reply() error {
 	var buffer [engine.MaxDigestSize]byte
 	reply := hashReplyV1(c, h.start.GetProfile(), h.name, h.digest.Append(buffer[:0]), h.raw)
 	identify(reply, hashStreamRepliedMetadata, h.metadata, c.warning)
-	if err := h.place.encode(c.op, reply, nil); err != nil {
+	if err := h.Slot.Encode(c.op, reply, nil); err != nil {
 		return err
 	}
-	_ = h.stream.SendMsg(h.place) // it fails where the client is gone, and the place is gRPC's by now
+	_ = h.stream.SendMsg(h.Slot) // it fails where the client is gone, and the slot belongs to gRPC by now
 	return nil
 }

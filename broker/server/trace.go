@@ -10,6 +10,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) trace(c *call, batched bool, code codes.Code, started time.Time
 	}()
 	method, _ := grpc.Method(c.ctx)
 	ended := tracing.Call{
-		Method: method, Batched: batched, Operation: c.op.String(), Container: callerOf(c.ctx).Container,
+		Method: method, Batched: batched, Operation: c.op.String(), Container: flow.CallerOf(c.ctx).Container,
 		Code: code, Metadata: c.metadata, Started: started, Ended: time.Now(),
 	}
 	if c.profile != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -52,7 +53,7 @@ type message[T any] interface {
 type unaryCall[Request any] struct {
 	call
 	envelope
-	incoming
+	flow.Incoming
 	request Request
 }
 
@@ -78,7 +79,7 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 	warns := hasWarning(PReply(new(Reply)))
 	quick := quickSize(op)
 	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
-	// serve reads a request and writes its reply to the place of the call.
+	// serve reads a request and writes its reply to the slot of the call.
 	serve := func(u *unaryCall[Request], wire []byte) (err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -102,46 +103,46 @@ func unary[Request, Reply any, PRequest message[Request], PReply message[Reply]]
 		if warns && c.warning != nil {
 			metadata = withWarning(metadata, replyField, c.warning)
 		}
-		return u.place.encode(op, reply, metadata)
+		return u.Slot.Encode(op, reply, metadata)
 	}
-	handle := func(ctx context.Context) (_ *place, err error) {
+	handle := func(ctx context.Context) (_ *flow.Slot, err error) {
 		started := time.Now()
 		s.metrics.Begin()
 		u := calls.Get().(*unaryCall[Request])
 		c := &u.call
 		c.op, c.ctx = op, ctx
 		u.message, u.requestField, u.replyField = PRequest(&u.request), requestField, replyField
-		var p *place
+		var p *flow.Slot
 		defer func() {
 			if err != nil && p != nil {
-				p.end()
+				p.End()
 			}
 			s.metrics.End(op, c.counters, status.Code(err), time.Since(started))
 			if s.tracer != nil {
 				s.trace(c, false, status.Code(err), started)
 			}
 			proto.Reset(PRequest(&u.request))
-			u.call, u.incoming = call{}, incoming{}
+			u.call, u.Incoming = call{}, flow.Incoming{}
 			u.envelope = envelope{metadata: reusable(u.envelope.metadata)}
 			calls.Put(u)
 		}()
-		conn := connOf(ctx)
-		if p, err = conn.enter(op); err != nil {
+		conn := flow.ConnOf(ctx)
+		if p, err = conn.Enter(op); err != nil {
 			return nil, err
 		}
-		if err = u.open(ctx, p, op, maxRequestSize, s.idleTime); err != nil {
+		if err = u.Open(ctx, p, op, flow.MaxRequestSize, s.idleTime); err != nil {
 			return nil, err
 		}
-		wire, err := u.only(ctx)
+		wire, err := u.Only(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer buffers.Put(wire)
+		defer flow.Buffers.Put(wire)
 		if len(*wire) <= quick {
-			s.workers.quickCall(conn.caller, started)
+			s.workers.NoteQuickCall(conn.Caller.Calls(), started)
 			err = serve(u, *wire)
 		} else {
-			s.workers.run(&conn.jobs, func() {
+			s.workers.Run(&conn.Jobs, func() {
 				if err = ctx.Err(); err != nil {
 					err = status.FromContextError(err).Err()
 					return

@@ -7,17 +7,23 @@ import (
 	"encoding/binary"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -76,10 +82,45 @@ func TestADefectInAServiceOfGRPCFailsOneCall(t *testing.T) {
 // received is the context of a call whose only message has these bytes.
 func received(t *testing.T, wire []byte) context.Context {
 	t.Helper()
-	conn, _ := connected(t)
-	ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: callerInfo{conn: conn}})
+	ctx := peer.NewContext(t.Context(), &peer.Peer{AuthInfo: connectionInfo(t)})
 	message := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(wire))), wire...)
 	return grpc.NewContextWithServerTransportStream(ctx, &cannedStream{message: message})
+}
+
+// connectionInfo is what gRPC knows of a connection to a socket.
+func connectionInfo(t *testing.T) credentials.AuthInfo {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "broker") // whose path is short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	sockets, err := unixsocket.Listen(unixsocket.Options{Dir: dir, Group: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dialer net.Dialer
+	client, err := dialer.DialContext(t.Context(), "unix", sockets.Paths()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := flow.NewCaller("", flow.ShareOf(defaultMemory, 1, 1), &work.NewPool().Processors)
+	conn, err := flow.NewListener(sockets.Listeners()[0], from).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, end := range []io.Closer{conn, client, sockets} {
+			if err := end.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	_, info, err := flow.Credentials{}.ServerHandshake(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
 }
 
 // cannedStream is a stream of gRPC with one message.

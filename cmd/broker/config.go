@@ -11,6 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
@@ -145,6 +146,6 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	return nil
 }
 
-func (c *config) sockets() server.SocketOptions {
-	return server.SocketOptions{Dir: c.socketDir, Callers: c.callers, Profiles: c.callerProfiles, Shared: c.sharedIdentity, Group: c.socketGroup}
+func (c *config) sockets() unixsocket.Options {
+	return unixsocket.Options{Dir: c.socketDir, Callers: c.callers, Profiles: c.callerProfiles, Shared: c.sharedIdentity, Group: c.socketGroup}
 }

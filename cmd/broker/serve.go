@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
@@ -111,7 +112,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		source.Wait()
 	}()
 
-	sockets, err := server.Listen(c.sockets())
+	sockets, err := unixsocket.Listen(c.sockets())
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
@@ -173,7 +174,7 @@ func serve(t *testing.T, profiles string) string {
 		t.Fatal(err)
 	}
 	broker.Use(set)
-	sockets, err := server.Listen(server.SocketOptions{Dir: dir, Group: -1})
+	sockets, err := unixsocket.Listen(unixsocket.Options{Dir: dir, Group: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
+)
+
+// authInfo is what gRPC keeps for each connection: who calls.
+type authInfo struct {
+	credentials.CommonAuthInfo
+	profile.Caller
+	conn *Conn
+}
+
+// AuthType implements credentials.AuthInfo.
+func (authInfo) AuthType() string { return "unix" }
+
+// Credentials finds out who calls, once for each connection. It encrypts nothing: what
+// passes through the socket never leaves the machine.
+type Credentials struct{}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (Credentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, ok := raw.(*Conn)
+	if !ok {
+		return nil, nil, errors.New("server: the connection did not come in on a caller's socket")
+	}
+	caller, err := unixsocket.PeerOf(conn.UnixConn)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := conn.ready.open(conn.UnixConn); err != nil {
+		return nil, nil, err
+	}
+	if !conn.Shared {
+		caller.Container = conn.Caller.name
+	}
+	return conn, authInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, caller, conn}, nil
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (Credentials) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errors.New("server: these credentials are for servers")
+}
+
+// Info implements credentials.TransportCredentials.
+func (Credentials) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "unix"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c Credentials) Clone() credentials.TransportCredentials { return c }
+
+// OverrideServerName implements credentials.TransportCredentials.
+func (Credentials) OverrideServerName(string) error { return nil }
+
+// CallerOf returns who makes the call. Without an identity, which cannot happen on
+// a connection that Credentials let in, the caller is in no list.
+func CallerOf(ctx context.Context) profile.Caller {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(authInfo); ok {
+			return info.Caller
+		}
+	}
+	return profile.Caller{}
+}
+
+// ConnOf returns the connection of a call, or nil where there is none.
+func ConnOf(ctx context.Context) *Conn {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(authInfo); ok {
+			return info.conn
+		}
+	}
+	return nil
+}
+
+// DescribeCaller names the caller of a call for the error of a policy that refuses it.
+func DescribeCaller(ctx context.Context, policy *profile.CallerPolicy) string {
+	var parts []string
+	c, conn := CallerOf(ctx), ConnOf(ctx)
+	switch {
+	case conn != nil && conn.Shared && policy.NamesContainers():
+		parts = append(parts, "a container that is not known, since those of this broker share their processes and can call for each other (see --shared-identity)")
+	case c.Container != "":
+		parts = append(parts, fmt.Sprintf("container %q", c.Container))
+	case policy.NamesContainers():
+		parts = append(parts, "a container that is not known, since this broker has one socket for all (see --callers)")
+	}
+	if c.Known {
+		parts = append(parts, fmt.Sprintf("user %d, group %d", c.UID, c.GID))
+	} else {
+		parts = append(parts, "a user that is not known")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
+)
+
+func TestNoMoreConnectionsOfACallerAreReadAtOneTimeThanItsGateLetsIn(t *testing.T) {
+	const turns, connections, rounds = 2, 16, 200
+	g := newGate(turns)
+	var inside, most atomic.Int64
+	var all sync.WaitGroup
+	for range connections {
+		all.Go(func() {
+			for range rounds {
+				if !g.tryEnter() && !g.enter() {
+					continue
+				}
+				now := inside.Add(1)
+				for {
+					seen := most.Load()
+					if now <= seen || most.CompareAndSwap(seen, now) {
+						break
+					}
+				}
+				runtime.Gosched()
+				inside.Add(-1)
+				g.leave(NewCaller("", Share{calls: 1}, &work.Processors{}))
+			}
+		})
+	}
+	all.Wait()
+	if got := most.Load(); got > turns {
+		t.Errorf("%d were inside at one time, want at most %d", got, turns)
+	}
+	for range turns {
+		if !g.tryEnter() {
+			t.Error("a turn is not given back")
+		}
+	}
+	if g.tryEnter() {
+		t.Error("there is a turn too many")
+	}
+}
+
+func TestAConnectionThatKeepsItsTurnLetsOthersThrough(t *testing.T) {
+	c := callerOfTest(3, 10, 1<<20)
+	c.gate = newGate(1)
+	pool := mem.DefaultBufferPool()
+	stalled, other := readyConn(t, c), readyConn(t, c)
+	for _, conn := range []*readyPair{stalled, other} {
+		conn.write(t)
+	}
+	stalled.read(t, pool) // and does not come back
+	began := time.Now()
+	other.read(t, pool)
+	if took := time.Since(began); took < gateTime {
+		t.Errorf("the other connection waited %s, want %s", took, gateTime)
+	}
+	if other.reading.Load() {
+		t.Error("the other connection has the turn as well")
+	}
+	if err := stalled.Close(); err != nil {
+		t.Error(err)
+	}
+	other.write(t)
+	other.read(t, pool)
+	if !other.reading.Load() {
+		t.Error("a connection that is closed keeps its turn")
+	}
+}
+
+func TestAConnectionGivesItsTurnBackWhileThereIsNothingToRead(t *testing.T) {
+	c := callerOfTest(3, 10, 1<<20)
+	c.gate = newGate(1)
+	pool := mem.DefaultBufferPool()
+	idle, other := readyConn(t, c), readyConn(t, c)
+	idle.write(t)
+	idle.read(t, pool)
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := idle.ReadOnReady(1<<10, pool)
+		ended <- err
+	}()
+	awaitStack(t, "waitRead")
+	other.write(t)
+	other.read(t, pool)
+	if !other.reading.Load() {
+		t.Error("a connection without anything to read keeps the turn")
+	}
+	if err := idle.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("a read of a closed connection ended without an error")
+	}
+}
+
+// readyPair is a connection that is read as gRPC does, and its client.
+type readyPair struct {
+	*Conn
+	client net.Conn
+}
+
+func readyConn(t *testing.T, from *Caller) *readyPair {
+	t.Helper()
+	conn, client := pairOfTest(t, from)
+	if err := conn.ready.open(conn.UnixConn); err != nil {
+		t.Fatal(err)
+	}
+	return &readyPair{conn, client}
+}
+
+func (p *readyPair) write(t *testing.T) {
+	t.Helper()
+	if _, err := p.client.Write([]byte("something")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *readyPair) read(t *testing.T, pool mem.BufferPool) {
+	t.Helper()
+	buffer, n, err := p.ReadOnReady(1<<10, pool)
+	if err != nil || n == 0 {
+		t.Fatalf("got %d bytes and %v", n, err)
+	}
+	pool.Put(buffer)
+}

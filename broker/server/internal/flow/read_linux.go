@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
+)
+
+// readiness reads from a connection into memory that is taken once there is
+// something to read, so that a connection that waits holds none.
+type readiness struct {
+	raw syscall.RawConn
+	// try is readNow, made once so that no read has to allocate it.
+	try func(uintptr) bool
+
+	// The rest is of the read that is under way.
+	conn   *Conn
+	pool   mem.BufferPool
+	size   int
+	buffer *[]byte
+	n      int
+	err    error
+	// crowded says that others are being read, and admitted that it need not wait for
+	// them.
+	crowded, admitted bool
+}
+
+// open makes it read from the connection.
+func (r *readiness) open(conn syscall.Conn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("read from the connection: %w", err)
+	}
+	r.raw, r.try = raw, r.readNow
+	return nil
+}
+
+// readNow reads what there is, in a turn of the caller's; false is for nothing.
+func (r *readiness) readNow(fd uintptr) bool {
+	if !r.admitted && !r.conn.takeTurn(false) {
+		r.crowded = true
+		r.conn.Caller.processors.UseAll()
+		return true
+	}
+	r.buffer = r.pool.Get(r.size)
+	into := *r.buffer
+	if r.conn.Caller.throttled() {
+		into = into[:min(len(into), throttledRead)]
+	}
+	for {
+		// Not by x/sys/unix: the race detector knows what the net package uses.
+		r.n, r.err = syscall.Read(int(fd), into)
+		if !errors.Is(r.err, syscall.EINTR) {
+			break
+		}
+	}
+	if r.err == nil && r.n > 0 {
+		r.conn.Caller.received(r.n)
+		if r.n >= work.QuietBytes {
+			r.conn.Caller.processors.UseAll()
+		}
+		return true
+	}
+	r.pool.Put(r.buffer)
+	r.buffer, r.admitted = nil, false
+	r.conn.endTurn()
+	return !errors.Is(r.err, syscall.EAGAIN)
+}
+
+// ReadOnReady waits until there is something to read, takes a buffer of size bytes
+// from pool and reads into it. Whoever called puts it back. It returns io.EOF
+// without a buffer where the client has closed its side. gRPC reads by it where a
+// connection has it, by one call at a time, and else by Read with a buffer of the
+// connection's own. What it returned is done with when it is called again.
+func (c *Conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
+	c.endTurn()
+	c.awaitReader()
+	r := &c.ready
+	r.conn, r.pool, r.size = c, pool, size
+	closed := r.raw.Read(r.try)
+	for closed == nil && r.crowded {
+		r.crowded, r.admitted = false, c.takeTurn(true)
+		closed = r.raw.Read(r.try)
+	}
+	buffer, n, err := r.buffer, r.n, r.err
+	r.pool, r.buffer, r.n, r.err, r.crowded, r.admitted = nil, nil, 0, nil, false, false
+	switch {
+	case closed != nil:
+		c.endTurn()
+		return nil, 0, closed
+	case err != nil:
+		return nil, 0, fmt.Errorf("read from the connection: %w", err)
+	case buffer == nil:
+		return nil, 0, io.EOF
+	}
+	return buffer, n, nil
+}

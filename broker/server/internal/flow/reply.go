@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Encode writes a reply into the slot. It appends metadata, which has the field with the
+// metadata of the request as the reply has it. The slot keeps only the memory that the
+// reply needs.
+func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) error {
+	size := proto.Size(reply) + len(metadata)
+	if size > MaxMessageSize {
+		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients take no more than %d", what, size, MaxMessageSize)
+	}
+	if !p.takeMore(size) {
+		return p.Caller().NoRoom(what, size)
+	}
+	buffer := Buffers.Get(size)
+	wire, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], reply)
+	if err != nil {
+		Buffers.Put(buffer)
+		return status.Errorf(codes.Internal, "%s: the reply cannot be written: %v", what, err)
+	}
+	// To its client this is a field of the message, whatever the fields before it.
+	wire = append(wire, metadata...)
+	*buffer = wire
+	p.reply = buffer
+	p.keepMemory(size)
+	return nil
+}
+
+// keepMemory gives back the memory beyond size bytes.
+func (p *Slot) keepMemory(size int) {
+	kept := int64(size)
+	if size <= SmallMessage {
+		kept = 0
+	}
+	if p.memory > kept {
+		p.conn.Caller.messages.Release(p.memory - kept)
+		p.memory = kept
+	}
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package work
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// quickTime is how long no quick call may have come before all processors serve
+// those that take their time.
+const quickTime = 100 * time.Millisecond
+
+// Pool serves the calls that take their time, unary ones and those of streams. It has as
+// many workers as there are processors. While quick calls come as well, it has one fewer,
+// if there is more than one processor, so that quick calls need not wait for slow ones.
+type Pool struct {
+	count int
+	// Processors are the ones that the process uses.
+	Processors Processors
+	// quick is when the last quick call came, in nanoseconds since began.
+	began time.Time
+	quick atomic.Int64
+
+	mu      sync.Mutex
+	running int
+	// waiting are the callers with jobs, each once. They take turns, so that a caller
+	// with many calls does not hold up one with a few.
+	waiting []*Caller
+}
+
+// Caller has the queues of a caller with jobs in them, each once. They take turns, so that
+// a connection with many calls does not hold up one with a few. The lock of the pool
+// guards them.
+type Caller struct{ waiting []*Queue }
+
+// NewQueue returns an empty queue of the caller.
+func (c *Caller) NewQueue() Queue { return Queue{caller: c} }
+
+// Queue has the jobs of a connection or of a stream, which run in their order.
+type Queue struct {
+	caller *Caller
+	queue  []func()
+}
+
+// NewPool returns a pool that has no work yet.
+func NewPool() *Pool {
+	w := &Pool{count: runtime.GOMAXPROCS(0), began: time.Now()}
+	w.quick.Store(-int64(quickTime))
+	return w
+}
+
+// NoteQuickCall notes that a quick call came, of a caller that has so many calls now. It
+// writes only now and then, since each quick call calls it.
+func (w *Pool) NoteQuickCall(calls int64, now time.Time) {
+	if at := int64(now.Sub(w.began)); at-w.quick.Load() > int64(quickTime/8) {
+		w.quick.Store(at)
+		if calls > quietCalls {
+			w.Processors.UseAll()
+		} else {
+			w.Processors.useOne(now)
+		}
+	}
+}
+
+// Adapt makes the process use one processor while that is enough. It changes GOMAXPROCS.
+func (w *Pool) Adapt() { w.Processors.adapts = w.count > 1 }
+
+// limit returns how many jobs may run at one time.
+func (w *Pool) limit() int {
+	if w.count > 1 && int64(time.Since(w.began))-w.quick.Load() < int64(quickTime) {
+		return w.count - 1
+	}
+	return w.count
+}
+
+// Run runs a job in its turn, and returns once the job has ended.
+func (w *Pool) Run(from *Queue, job func()) {
+	done := make(chan struct{})
+	w.Submit(from, func() {
+		defer close(done)
+		job()
+	})
+	<-done
+}
+
+// Submit runs a job as soon as its turn comes. It does not wait for it.
+func (w *Pool) Submit(from *Queue, job func()) {
+	w.Processors.UseAll()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from.queue = append(from.queue, job)
+	if len(from.queue) == 1 {
+		from.caller.waiting = append(from.caller.waiting, from)
+		if len(from.caller.waiting) == 1 {
+			w.waiting = append(w.waiting, from.caller)
+		}
+	}
+	w.grow()
+}
+
+// grow starts another worker where there is work for it. The caller has the lock.
+func (w *Pool) grow() {
+	if len(w.waiting) > 0 && w.running < w.limit() {
+		w.running++
+		go w.work()
+	}
+}
+
+// work runs jobs until there are none, or too many workers.
+func (w *Pool) work() {
+	for {
+		job := w.next()
+		if job == nil {
+			return
+		}
+		job()
+		// Its reply, and quick calls that came meanwhile, need not wait until the
+		// next job is done.
+		runtime.Gosched()
+	}
+}
+
+// next takes the job whose turn it is, nil where the worker is one too many.
+func (w *Pool) next() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 || w.running > w.limit() {
+		w.running--
+		return nil
+	}
+	caller := pop(&w.waiting)
+	from := pop(&caller.waiting)
+	job := pop(&from.queue)
+	if len(from.queue) > 0 {
+		caller.waiting = append(caller.waiting, from)
+	}
+	if len(caller.waiting) > 0 {
+		w.waiting = append(w.waiting, caller)
+	}
+	w.grow()
+	return job
+}
+
+// pop takes the first of a queue.
+func pop[T any](queue *[]T) T {
+	var none T
+	first := (*queue)[0]
+	(*queue)[0] = none
+	*queue = (*queue)[1:]
+	return first
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unixsocket makes the Unix sockets of a broker, and says who calls through them.
+//
+// A broker has one socket for all callers, or one for each container, in a directory of
+// its own. Another broker cannot use the directory at the same time, and the sockets are
+// open only to the users that [Options] names.
+//
+// The socket says which container calls, and which profiles it may use, see [Identity].
+// The kernel says which user and group call, see [PeerOf].
+package unixsocket

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unixsocket
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// PeerOf asks the kernel who connected (SO_PEERCRED, unix(7)): the effective
+// ids of the process at the time of its connect, as the broker's user namespace
+// sees them.
+func PeerOf(conn *net.UnixConn) (profile.Caller, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return profile.Caller{}, fmt.Errorf("read the peer's credentials: %w", err)
+	}
+	var ucred *unix.Ucred
+	var failed error
+	if err := raw.Control(func(fd uintptr) {
+		ucred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return profile.Caller{}, fmt.Errorf("read the peer's credentials: %w", err)
+	}
+	if failed != nil {
+		return profile.Caller{}, fmt.Errorf("read the peer's credentials: %w", failed)
+	}
+	return profile.Caller{UID: ucred.Uid, GID: ucred.Gid, Known: true}, nil
+}
