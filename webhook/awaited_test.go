@@ -11,12 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // awaitingAgent is a pod that names a container which another injector adds.
 func awaitingAgent(t *testing.T) *corev1.Pod {
 	t.Helper()
-	pod, _, err := Inject(podWith(annotated("containers", "app, agent"), annotated("profiles.agent", "Default")), "shop", []byte(profilesOfShop), testTemplate())
+	pod, _, err := Inject(podWith(annotated("containers", "app, agent"), annotated("profiles.agent", "Default")), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func socketMounts(container corev1.Container) []corev1.VolumeMount {
 }
 
 func TestTheBrokerIsMadeForAContainerThatIsAwaitedAndTheOwnerIsTold(t *testing.T) {
-	_, warnings, err := Inject(podWith(annotated("containers", "app, agent")), "shop", []byte(profilesOfShop), testTemplate())
+	_, warnings, err := Inject(podWith(annotated("containers", "app, agent")), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestAContainerThatWasAwaitedGetsItsSocketWhenItComes(t *testing.T) {
 			pod := awaitingAgent(t)
 			agent := corev1.Container{Name: "agent", Image: "example.com/agent:1"}
 			add(pod, agent)
-			second, warnings, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+			second, warnings, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,10 +73,10 @@ func TestAContainerThatWasAwaitedGetsItsSocketWhenItComes(t *testing.T) {
 			if diff := cmp.Diff(want, second); diff != "" {
 				t.Errorf("not what the pod should become (-want +found):\n%s", diff)
 			}
-			if patched := applied(t, mustMarshal(t, pod), pod, second); !jsonEqual(t, patched, mustMarshal(t, second)) {
+			if patched := applied(t, fixture.JSON(t, pod), pod, second); !jsonEqual(t, patched, fixture.JSON(t, second)) {
 				t.Errorf("the patch makes %s", patched)
 			}
-			third, _, err := Inject(second, "shop", []byte(profilesOfShop), testTemplate())
+			third, _, err := Inject(second, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +89,7 @@ func TestAContainerThatWasAwaitedGetsItsSocketWhenItComes(t *testing.T) {
 
 func TestWhileAContainerIsAwaitedFurtherCallsChangeNothing(t *testing.T) {
 	pod := awaitingAgent(t)
-	again, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	again, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestAnAwaitedContainerIsRefusedWhereItsSocketCannotBe(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			pod := awaitingAgent(t)
 			test.change(pod)
-			if _, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate()); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate()); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("found %v, expected %s", err, test.want)
 			}
 		})

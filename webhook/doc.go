@@ -49,3 +49,5 @@
 //	server := server.New(…)   // of package webhook/server, as the manager's WebhookServer
 //	err := webhook.Register(mgr, webhook.Options{Template: …, OperatorNamespace: …})
 package webhook
+
+

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // once gives a pod a volume unless it has it.
@@ -198,7 +199,7 @@ func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *test
 			t.Error(err)
 		}
 	}()
-	own, labelled := newNamespace(t, nil, nil), newNamespace(t, enabled, nil)
+	own, labelled := newNamespace(t, nil, nil), newNamespace(t, fixture.Enabled, nil)
 	const want = `helm upgrade puts the MutatingWebhookConfiguration back, and a pod with the annotation cryptobroker.io/inject: "false" runs without a broker`
 	eventually(t, "the API server calls nobody", func() error {
 		pod, err := tryPod(t, own, podWith())

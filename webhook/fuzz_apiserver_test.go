@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // randomPods is how many pods are tried, each with and without a broker.
@@ -28,7 +29,7 @@ const randomPods = 400
 func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 	startOperator(t)
 	namespace := newNamespace(t, nil, nil)
-	if err := admin.Create(t.Context(), profilesIn(namespace)); err != nil {
+	if err := admin.Create(t.Context(), fixture.ProfilesIn(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	accepted, refused := 0, 0
@@ -43,7 +44,7 @@ func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 		asking("true")(pod)
 		with, err := tryPod(t, namespace, pod)
 		if err != nil {
-			t.Errorf("seed %d: accepted without a broker, and with one: %v\n%s", seed, err, mustMarshal(t, pod))
+			t.Errorf("seed %d: accepted without a broker, and with one: %v\n%s", seed, err, fixture.JSON(t, pod))
 			continue
 		}
 		accepted++
@@ -72,7 +73,7 @@ func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	rest.Spec.SecurityContext.SupplementalGroups = groups
 	rest.Spec.ImagePullSecrets = rest.Spec.ImagePullSecrets[:len(sent.Spec.ImagePullSecrets)]
 	// What is nil and what is empty is the same to the API server.
-	data := mustMarshal(t, rest)
+	data := fixture.JSON(t, rest)
 	clean := &corev1.Pod{}
 	if err := json.Unmarshal(data, clean); err != nil {
 		t.Fatal(err)

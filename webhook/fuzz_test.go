@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // FuzzInject looks for a pod that Inject spoils. The seeds run with every test;
@@ -32,7 +33,7 @@ func FuzzInject(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed int64) {
 		pod, random := randomPod(seed)
-		profiles := [][]byte{nil, []byte(profilesOfShop), make([]byte, maxSnapshotSize+1)}[random.Intn(3)]
+		profiles := [][]byte{nil, []byte(fixture.ProfilesOfShop), make([]byte, maxSnapshotSize+1)}[random.Intn(3)]
 		template := testTemplate()
 		template.NamespaceUserIDs = random.Intn(4) == 0
 
@@ -56,13 +57,13 @@ func FuzzInject(f *testing.F) {
 		if diff := cmp.Diff(withoutInjection(once, pod), pod); diff != "" {
 			t.Errorf("more than the broker's own has changed (-after +before):\n%s", diff)
 		}
-		if patched := applied(t, mustMarshal(t, pod), pod, once); !jsonEqual(t, patched, mustMarshal(t, once)) {
+		if patched := applied(t, fixture.JSON(t, pod), pod, once); !jsonEqual(t, patched, fixture.JSON(t, once)) {
 			t.Errorf("the patch makes %s", patched)
 		}
 
 		// The API server sends what it was sent, not what is in memory here.
 		received := &corev1.Pod{}
-		if err := json.Unmarshal(mustMarshal(t, once), received); err != nil {
+		if err := json.Unmarshal(fixture.JSON(t, once), received); err != nil {
 			t.Fatal(err)
 		}
 		twice, _, err := Inject(received, "shop", profiles, template)
@@ -279,15 +280,6 @@ func choose(random *rand.Rand, pod *corev1.Pod) {
 			pod.Annotations[contract.AnnotationPrefix+name] = values[random.Intn(len(values))]
 		}
 	}
-}
-
-func mustMarshal(t testing.TB, value any) []byte {
-	t.Helper()
-	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func jsonEqual(t *testing.T, a, b []byte) bool {

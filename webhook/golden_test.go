@@ -21,12 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
-
-// profilesOfShop is what the namespace of the golden pods has.
-const profilesOfShop = "- Name: Default\n  API:\n    HashData:\n      HashAlg: sha3-512\n"
 
 // testTemplate is an operator's with default values.
 func testTemplate() Template {
@@ -77,7 +75,7 @@ func goldenPods(t *testing.T) []goldenPod {
 		golden := goldenPod{
 			sentence: strings.TrimSuffix(filepath.Base(file), ".yaml"),
 			pod:      readPod(t, file),
-			profiles: []byte(profilesOfShop),
+			profiles: []byte(fixture.ProfilesOfShop),
 			template: testTemplate(),
 		}
 		switch golden.sentence {
@@ -105,7 +103,7 @@ func writeInjectedByOthers(t *testing.T) {
 	for name, change := range otherInjectors {
 		before := readPod(t, "testdata/pods/a-web-server.yaml")
 		change(before)
-		after, _, err := Inject(readPod(t, "testdata/pods/a-web-server.yaml"), "shop", []byte(profilesOfShop), testTemplate())
+		after, _, err := Inject(readPod(t, "testdata/pods/a-web-server.yaml"), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 func TestTheBrokerOfAGuaranteedPodRequestsWhatItIsLimitedTo(t *testing.T) {
@@ -39,7 +41,7 @@ func TestTheBrokerOfAGuaranteedPodRequestsWhatItIsLimitedTo(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			pod, warnings, err := Inject(test.pod, "shop", []byte(profilesOfShop), testTemplate())
+			pod, warnings, err := Inject(test.pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}

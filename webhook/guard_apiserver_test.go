@@ -32,6 +32,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
@@ -141,7 +142,7 @@ func userOf(t *testing.T, namespace, name string, verbs ...string) actor {
 }
 
 func profileOf(namespace, name, algorithm string) *v1alpha1.CryptoProfile {
-	return profileNamed(name, func(p *v1alpha1.CryptoProfile) {
+	return fixture.ProfileNamed(name, func(p *v1alpha1.CryptoProfile) {
 		p.Namespace, p.CreationTimestamp, p.Spec.API.HashData.HashAlg = namespace, metav1.Time{}, algorithm
 	})
 }
@@ -348,7 +349,7 @@ func TestAClusterProfileThatComesOrGoesIsComparedInEachOfItsNamespaces(t *testin
 		}
 		expectServed(t, ns, algorithm)
 	}
-	policy := clusterProfileNamed("guarded", func(p *v1alpha1.ClusterCryptoProfile) {
+	policy := fixture.ClusterProfileNamed("guarded", func(p *v1alpha1.ClusterCryptoProfile) {
 		p.CreationTimestamp = metav1.Time{}
 		p.Spec.ProfileName, p.Spec.API.HashData.HashAlg = "orders", "sha-384"
 		p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: tier}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 func TestTheCatalogueComesToAllNamespacesButThoseItWouldWeaken(t *testing.T) {
@@ -29,7 +30,7 @@ func TestTheCatalogueComesToAllNamespacesButThoseItWouldWeaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectServed(t, strong, "sha3-512")
-	p := clusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) {
+	p := fixture.ClusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) {
 		p.CreationTimestamp = metav1.Time{}
 		p.Labels = map[string]string{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}
 		p.Spec.ProfileName, p.Spec.API.HashData.HashAlg = "Default", "sha-256"

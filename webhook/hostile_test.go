@@ -23,14 +23,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 )
 
 // podHandler is what is served for pods, as Register puts it together.
 func podHandler(t testing.TB) http.Handler {
 	t.Helper()
-	scheme := testScheme(t)
-	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	scheme := fixture.Scheme(t)
+	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 	injector := newPodInjector(admission.NewDecoder(scheme), server, server, Options{Template: testTemplate(), OperatorNamespace: "crypto-broker-system"})
 	return &bounded{
 		next:   &admission.Webhook{Handler: brief(ofObjects(injector)), LogConstructor: func(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }},
@@ -114,7 +115,7 @@ func TestARequestTakesNoMoreMemoryThanItCountsFor(t *testing.T) {
 		}
 	}
 	for what, pod := range oversized(t) {
-		requests[what] = reviewOf(string(mustMarshal(t, pod)))
+		requests[what] = reviewOf(string(fixture.JSON(t, pod)))
 	}
 	requests["a kind of 6 MB"] = []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"` + strings.Repeat("x", 6_000_000) + `"}`)
 	requests["a pod that is a text of 6 MB"] = reviewOf(`"` + strings.Repeat("- a", 2_000_000) + `"`)
@@ -148,7 +149,7 @@ func TestManyHostileRequestsAtOnceStayWithinMemory(t *testing.T) {
 		bodies = append(bodies, reviewOf(pod))
 	}
 	for _, pod := range oversized(t) {
-		bodies = append(bodies, reviewOf(string(mustMarshal(t, pod))))
+		bodies = append(bodies, reviewOf(string(fixture.JSON(t, pod))))
 	}
 	debug.FreeOSMemory()
 	var before runtime.MemStats
@@ -196,7 +197,7 @@ func FuzzReview(f *testing.F) {
 	}
 	for seed := range int64(20) {
 		pod, _ := randomPod(seed)
-		f.Add(reviewOf(string(mustMarshal(f, pod))), 1)
+		f.Add(reviewOf(string(fixture.JSON(f, pod))), 1)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, times int) {
 		// A part of the text is there many times: what multiplies shows.

@@ -2,7 +2,9 @@
 
 package webhook
 
-import "net/http"
+import (
+	"net/http"
+)
 
 // leaving tells the API server to take its next call elsewhere once done is
 // closed, which means that this replica is about to end.

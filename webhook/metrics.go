@@ -15,7 +15,6 @@ const (
 	resultSkipped  = "skipped"
 	resultRefused  = "refused"
 	resultError    = "error"
-	resultAccepted = "accepted"
 )
 
 var (
@@ -29,11 +28,6 @@ var (
 		Help:    "Time to answer the API server about a pod, reads included.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	})
-
-	profileValidations = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "crypto_broker_operator_profile_validations_total",
-		Help: "CryptoProfiles and ClusterCryptoProfiles that were checked at admission: accepted, refused or error.",
-	}, []string{"result"})
 
 	refusedRequests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_webhook_refused_requests_total",
@@ -51,7 +45,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(injections, injectionDuration, profileValidations, refusedRequests)
+	metrics.Registry.MustRegister(injections, injectionDuration, refusedRequests)
 	for _, reason := range reasons {
 		refusedRequests.WithLabelValues(reason)
 	}
@@ -59,8 +53,5 @@ func init() {
 	// rate.
 	for _, result := range []string{resultInjected, resultSkipped, resultRefused, resultError} {
 		injections.WithLabelValues(result)
-	}
-	for _, result := range []string{resultAccepted, resultRefused, resultError} {
-		profileValidations.WithLabelValues(result)
 	}
 }

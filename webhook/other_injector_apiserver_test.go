@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // startOtherInjector serves a webhook that is called after the broker's and that
@@ -102,12 +103,12 @@ func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 		calls.Add(1)
 		replica.ServeHTTP(w, r)
 	}))
-	if err := admin.Create(t.Context(), profilesIn(namespace)); err != nil {
+	if err := admin.Create(t.Context(), fixture.ProfilesIn(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, golden := range []string{"a-plain-pod", "a-job-with-init-containers-and-a-sidecar", "a-pod-that-sizes-its-broker"} {
 		asked := readPod(t, "testdata/pods/"+golden+".yaml")
-		want := admitted(t, asked, []byte(profilesOfShop), otherTemplate())
+		want := admitted(t, asked, []byte(fixture.ProfilesOfShop), otherTemplate())
 		var pod *corev1.Pod
 		eventually(t, "both are called", func() (err error) {
 			before := calls.Load()

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // repeated is a string with many names in it.
@@ -132,10 +133,10 @@ func oversized(t *testing.T) map[string]*corev1.Pod {
 func TestAPodCostsInProportionToItsSize(t *testing.T) {
 	for what, pod := range oversized(t) {
 		t.Run(what, func(t *testing.T) {
-			size := uint64(len(mustMarshal(t, pod)))
+			size := uint64(len(fixture.JSON(t, pod)))
 			begin := time.Now()
 			allocated, warnings, err := allocatedBy(func() (*corev1.Pod, []string, error) {
-				return Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+				return Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			})
 			t.Logf("%d bytes sent, %d allocated", size, allocated)
 			if most := 80*size + 1<<20; allocated > most {

@@ -8,18 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 func TestAPatchThatTakesOutThousandsOfMountsIsShort(t *testing.T) {
 	pod := podWith(stamped, mountsOf(10_000, corev1.VolumeMount{Name: contract.SocketVolume}))
-	injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if operations := patch(pod, injected); len(operations) > 100 {
 		t.Errorf("the patch has %d operations", len(operations))
 	}
-	if patched := applied(t, mustMarshal(t, pod), pod, injected); !jsonEqual(t, patched, mustMarshal(t, injected)) {
+	if patched := applied(t, fixture.JSON(t, pod), pod, injected); !jsonEqual(t, patched, fixture.JSON(t, injected)) {
 		t.Errorf("the patch makes %s", patched)
 	}
 }

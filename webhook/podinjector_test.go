@@ -4,7 +4,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,46 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
-
-func testScheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
 
 func apiServerWith(t testing.TB, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(testScheme(t)).WithObjects(objects...).
-		WithIndex(&v1alpha1.CryptoProfile{}, profileNameIndex, profileName).
-		WithIndex(&v1alpha1.ClusterCryptoProfile{}, profileNameIndex, profileName).Build()
+	return fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).Build()
 }
-
-func namespace(name string, labels map[string]string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-}
-
-func profilesIn(namespace string) *corev1.ConfigMap { return setIn(namespace, profilesOfShop) }
-
-// setIn is the ConfigMap of a namespace with this profile file.
-func setIn(namespace, file string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap},
-		Data:       map[string]string{"Profiles.yaml": file},
-	}
-}
-
-var enabled = map[string]string{contract.InjectionLabel: contract.InjectionEnabled}
 
 // injectorWith reads from what is given for cache and API server.
 func injectorWith(t *testing.T, cache, live client.Reader) *podInjector {
 	t.Helper()
-	return newPodInjector(admission.NewDecoder(testScheme(t)), cache, live, Options{
+	return newPodInjector(admission.NewDecoder(fixture.Scheme(t)), cache, live, Options{
 		Template: testTemplate(), OperatorNamespace: "crypto-broker-system",
 	})
 }
@@ -71,7 +43,7 @@ func creation(t *testing.T, pod *corev1.Pod, namespace string) admission.Request
 		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
 		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 		Namespace: namespace,
-		Object:    runtime.RawExtension{Raw: mustMarshal(t, pod)},
+		Object:    runtime.RawExtension{Raw: fixture.JSON(t, pod)},
 	}}
 }
 
@@ -113,9 +85,9 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		},
 	}
 	server := apiServerWith(t,
-		namespace("shop", nil), profilesIn("shop"), namespace("labelled", enabled), profilesIn("labelled"),
-		namespace("disabled", map[string]string{contract.InjectionLabel: "disabled"}), namespace("new", nil),
-		namespace("emptied", nil), setIn("emptied", "[]\n"))
+		fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"), fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"),
+		fixture.Namespace("disabled", map[string]string{contract.InjectionLabel: "disabled"}), fixture.Namespace("new", nil),
+		fixture.Namespace("emptied", nil), fixture.SetIn("emptied", "[]\n"))
 	injector := injectorWith(t, server, server)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +125,7 @@ func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
 		"a subresource of pods": func(r *admission.Request) { r.SubResource = "ephemeralcontainers" },
 		"another kind":          func(r *admission.Request) { r.Kind.Kind = "PodTemplate" },
 	}
-	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			request := creation(t, podWith(), "shop")
@@ -167,7 +139,7 @@ func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
 }
 
 func TestAPodThatCannotBeReadIsRefused(t *testing.T) {
-	server := apiServerWith(t, namespace("shop", nil))
+	server := apiServerWith(t, fixture.Namespace("shop", nil))
 	request := creation(t, podWith(), "shop")
 	request.Object.Raw = []byte(`{"spec": 1}`)
 	response := injectorWith(t, server, server).Handle(t.Context(), request)
@@ -177,7 +149,7 @@ func TestAPodThatCannotBeReadIsRefused(t *testing.T) {
 }
 
 func TestADryRunIsAnsweredLikeARun(t *testing.T) {
-	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 	request := creation(t, podWith(), "shop")
 	run := injectorWith(t, server, server).Handle(t.Context(), request)
 	request.DryRun = ptr.To(true)
@@ -214,7 +186,7 @@ func count(t *testing.T, result string) float64 {
 }
 
 func TestAResponseIsSmall(t *testing.T) {
-	server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 	response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
 	patch, err := json.Marshal(response.Patches)
 	if err != nil {

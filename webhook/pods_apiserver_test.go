@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // Each golden pod goes through the API server as its owner would create it. What
@@ -36,14 +37,14 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 			}
 			labels, annotations := map[string]string{}, map[string]string{}
 			if golden.pod.Annotations[contract.InjectAnnotation] == "" {
-				labels = enabled
+				labels = fixture.Enabled
 			}
 			if golden.template.NamespaceUserIDs {
 				annotations[userRangeAnnotation] = "1000700000/10000"
 			}
 			namespace := newNamespace(t, labels, annotations)
 			if golden.profiles != nil {
-				configMap := profilesIn(namespace)
+				configMap := fixture.ProfilesIn(namespace)
 				configMap.Data["Profiles.yaml"] = string(golden.profiles)
 				if err := admin.Create(t.Context(), configMap); err != nil {
 					t.Fatal(err)
@@ -159,7 +160,7 @@ func TestTheAPIServerTellsWhyAPodIsRefused(t *testing.T) {
 
 func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 	startOperator(t).stop()
-	plain, labelled := newNamespace(t, nil, nil), newNamespace(t, enabled, nil)
+	plain, labelled := newNamespace(t, nil, nil), newNamespace(t, fixture.Enabled, nil)
 	annotated := func(annotations map[string]string) *corev1.Pod {
 		return podWith(func(pod *corev1.Pod) { pod.Annotations = annotations })
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // documented is a row of the table of annotations in docs/pods.md.
@@ -60,11 +61,11 @@ func TestEveryExampleInTheTableOfAnnotationsIsAcceptedAlone(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			two := second(corev1.Container{Name: "side"})
 			pod := podWith(two, annotated(strings.ReplaceAll(row.name, "<container>", "app"), row.example))
-			injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+			injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, _, err := Inject(podWith(two), "shop", []byte(profilesOfShop), testTemplate())
+			plain, _, err := Inject(podWith(two), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}

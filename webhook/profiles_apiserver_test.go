@@ -18,12 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // The schema lets these patterns through; the broker's compiler does not.
 func TestTheAPIServerTellsWhichFieldOfAProfileIsWrong(t *testing.T) {
 	startOperator(t)
-	profile := profileNamed("bad", func(p *v1alpha1.CryptoProfile) {
+	profile := fixture.ProfileNamed("bad", func(p *v1alpha1.CryptoProfile) {
 		p.Namespace, p.CreationTimestamp = newNamespace(t, nil, nil), metav1.Time{}
 		p.Spec.API.SignCertificate = &v1alpha1.SignCertificate{
 			SignAlg: "ecdsa", HashAlg: "sha-512",
@@ -68,14 +69,14 @@ func TestTheAPIServerWarnsOfAProfileThatWillNotCount(t *testing.T) {
 	here := func(p *v1alpha1.CryptoProfile) {
 		p.Namespace, p.CreationTimestamp, p.Spec.ProfileName = namespace, metav1.Time{}, "Same"
 	}
-	if err := admin.Create(t.Context(), profileNamed("first", here)); err != nil {
+	if err := admin.Create(t.Context(), fixture.ProfileNamed("first", here)); err != nil {
 		t.Fatal(err)
 	}
 	warned, warnings := listening(t)
 	const want = `the profile is valid and will not be served: The profile name "Same" belongs to CryptoProfile "first", which is older.`
 	eventually(t, "there is a warning", func() error {
 		// The operator's cache may not have the first one yet.
-		if err := warned.Create(t.Context(), profileNamed("second", here), client.DryRunAll); err != nil {
+		if err := warned.Create(t.Context(), fixture.ProfileNamed("second", here), client.DryRunAll); err != nil {
 			return err
 		}
 		if found := warnings.all(); !slices.Contains(found, want) {
@@ -87,7 +88,7 @@ func TestTheAPIServerWarnsOfAProfileThatWillNotCount(t *testing.T) {
 
 func TestTheAPIServerWarnsOfADeletionThatTakesAProfileFromPods(t *testing.T) {
 	startOperator(t)
-	profile := profileNamed("orders", func(p *v1alpha1.CryptoProfile) {
+	profile := fixture.ProfileNamed("orders", func(p *v1alpha1.CryptoProfile) {
 		p.Namespace, p.CreationTimestamp = newNamespace(t, nil, nil), metav1.Time{}
 	})
 	if err := admin.Create(t.Context(), profile); err != nil {

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // withQuota makes a namespace in which pods have to say what they take. There is
@@ -19,7 +21,7 @@ import (
 func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 	t.Helper()
 	namespace := newNamespace(t, nil, nil)
-	if err := admin.Create(t.Context(), profilesIn(namespace)); err != nil {
+	if err := admin.Create(t.Context(), fixture.ProfilesIn(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	hard, used := corev1.ResourceList{}, corev1.ResourceList{}

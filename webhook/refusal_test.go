@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // podWith is a pod that asks for a broker, with changes.
@@ -29,7 +30,7 @@ func podWith(changes ...func(*corev1.Pod)) *corev1.Pod {
 // injectedPodWith is what Inject makes of podWith(), with changes.
 func injectedPodWith(t *testing.T, changes ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
-	pod, _, err := Inject(podWith(), "shop", []byte(profilesOfShop), testTemplate())
+	pod, _, err := Inject(podWith(), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestInjectRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pod, _, err := Inject(test.pod, "shop", []byte(profilesOfShop), testTemplate())
+			pod, _, err := Inject(test.pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			var refusal *Refusal
 			if !errors.As(err, &refusal) {
 				t.Fatalf("found the pod %v and the error %v, expected a refusal", pod, err)

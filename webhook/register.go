@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
 
 // Paths of the webhooks, as the webhook configurations name them.
@@ -70,16 +70,17 @@ func Register(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	if err := indexProfiles(context.Background(), mgr.GetFieldIndexer()); err != nil {
+	if err := validation.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	guard := newGuard(mgr.GetClient(), options, func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
-		return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	namespaced, cluster := validation.Handlers(scheme, mgr.GetClient(), validation.Options{
+		OperatorNamespace: options.OperatorNamespace,
+		MinimumStrength:   options.MinimumStrength,
+		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		},
 	})
-	decoder := admission.NewDecoder(scheme)
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
-	profiles := admission.WithValidator(scheme, newCryptoProfileValidator(mgr.GetClient()))
-	clusterProfiles := admission.WithValidator(scheme, newClusterCryptoProfileValidator(mgr.GetClient()))
 
 	bodies, podWork, profileWork := shares.New(bodyShares), shares.New(podShares), shares.New(profileShares)
 	for _, served := range []struct {
@@ -89,8 +90,8 @@ func Register(mgr manager.Manager, options Options) error {
 		least   int64
 	}{
 		{PodPath, injector, podWork, leastPod},
-		{CryptoProfilePath, counted(guardedBy(guard, decoder, guardedNamespaced, profiles.Handler)), profileWork, leastProfile},
-		{ClusterCryptoProfilePath, counted(guardedBy(guard, decoder, guardedCluster, clusterProfiles.Handler)), profileWork, leastProfile},
+		{CryptoProfilePath, namespaced, profileWork, leastProfile},
+		{ClusterCryptoProfilePath, cluster, profileWork, leastProfile},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
 			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},
@@ -120,20 +121,4 @@ func newPodInjector(decoder admission.Decoder, cache, live client.Reader, option
 		template:          options.Template,
 		operatorNamespace: options.OperatorNamespace,
 	}
-}
-
-// counted counts the answers of a validator.
-func counted(next admission.Handler) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		response := next.Handle(ctx, request)
-		result := resultRefused
-		switch code := response.Result.Code; {
-		case response.Allowed:
-			result = resultAccepted
-		case code == http.StatusBadRequest || code >= http.StatusInternalServerError:
-			result = resultError
-		}
-		profileValidations.WithLabelValues(result).Inc()
-		return response
-	})
 }

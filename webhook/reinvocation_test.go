@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // What the API server and other webhooks do to a pod between two calls.
@@ -68,7 +69,7 @@ var foreignChanges = map[string]func(*corev1.Pod){
 func injectedJob(t *testing.T) *corev1.Pod {
 	t.Helper()
 	job := readPod(t, "testdata/pods/a-job-with-init-containers-and-a-sidecar.yaml")
-	injected, _, err := Inject(job, "shop", []byte(profilesOfShop), testTemplate())
+	injected, _, err := Inject(job, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestASecondCallLeavesAloneWhatOthersDidInBetween(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := injectedJob(t)
 			change(pod)
-			again, warnings, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+			again, warnings, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +97,7 @@ func TestASecondCallLeavesAloneWhatOthersDidInBetween(t *testing.T) {
 
 func TestASecondCallFollowsTheProfiles(t *testing.T) {
 	large := bytes.Repeat([]byte("#"), maxSnapshotSize+1)
-	states := map[string][]byte{"none": nil, "small": []byte(profilesOfShop), "others": []byte("[]\n"), "large": large}
+	states := map[string][]byte{"none": nil, "small": []byte(fixture.ProfilesOfShop), "others": []byte("[]\n"), "large": large}
 	for before, first := range states {
 		for after, second := range states {
 			t.Run("from "+before+" to "+after, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestASecondCallFollowsTheProfiles(t *testing.T) {
 				if diff := cmp.Diff(want, again); diff != "" {
 					t.Errorf("not what a first call makes (-want +found):\n%s", diff)
 				}
-				if patched := applied(t, mustMarshal(t, pod), pod, again); !jsonEqual(t, patched, mustMarshal(t, again)) {
+				if patched := applied(t, fixture.JSON(t, pod), pod, again); !jsonEqual(t, patched, fixture.JSON(t, again)) {
 					t.Errorf("the patch makes %s", patched)
 				}
 			})
@@ -129,7 +130,7 @@ func TestAStartupProbeThatAMeshRedirectedRunsInTheContainer(t *testing.T) {
 	pod.Spec.InitContainers[0].StartupProbe.HTTPGet = &corev1.HTTPGetAction{
 		Path: "/app-health/crypto-broker/startupz", Port: intstr.FromInt32(15020), Scheme: corev1.URISchemeHTTP,
 	}
-	again, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	again, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +139,10 @@ func TestAStartupProbeThatAMeshRedirectedRunsInTheContainer(t *testing.T) {
 	if probe.HTTPGet != nil || probe.Exec == nil || !slices.Equal(probe.Exec.Command, want) {
 		t.Fatalf("found the probe %v, expected one that runs %v", probe, want)
 	}
-	if patched := applied(t, mustMarshal(t, pod), pod, again); !jsonEqual(t, patched, mustMarshal(t, again)) {
+	if patched := applied(t, fixture.JSON(t, pod), pod, again); !jsonEqual(t, patched, fixture.JSON(t, again)) {
 		t.Errorf("the patch makes %s", patched)
 	}
-	third, _, err := Inject(again, "shop", []byte(profilesOfShop), testTemplate())
+	third, _, err := Inject(again, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestASnapshotLeavesRoomForTheOwnersAnnotations(t *testing.T) {
 		want   bool
 	}{
 		"few":                          {owners: 1 << 10, want: true},
-		"as many as fit":               {owners: maxAnnotationsSize - annotationsReserve - 2*len(profilesOfShop) - 200, want: true},
+		"as many as fit":               {owners: maxAnnotationsSize - annotationsReserve - 2*len(fixture.ProfilesOfShop) - 200, want: true},
 		"so many that not both would":  {owners: maxAnnotationsSize - annotationsReserve, want: false},
 		"as many as Kubernetes allows": {owners: maxAnnotationsSize - 200, want: false},
 	}
@@ -189,14 +190,14 @@ func TestASnapshotLeavesRoomForTheOwnersAnnotations(t *testing.T) {
 			pod := podWith(func(pod *corev1.Pod) {
 				pod.Annotations["example.com/large"] = string(bytes.Repeat([]byte("x"), test.owners))
 			})
-			once, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+			once, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, found := once.Annotations[contract.ProfilesSnapshotAnnotation]; found != test.want {
 				t.Errorf("the pod has a snapshot: %t, expected %t", found, test.want)
 			}
-			twice, _, err := Inject(once, "shop", []byte(profilesOfShop), testTemplate())
+			twice, _, err := Inject(once, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}

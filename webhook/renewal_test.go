@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // otherTemplate is that of another version of the operator: all that it says of a
@@ -50,7 +51,7 @@ func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template Template)
 		t.Fatal(err)
 	}
 	result := &corev1.Pod{}
-	if err := json.Unmarshal(applied(t, mustMarshal(t, pod), pod, injected), result); err != nil {
+	if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, injected), result); err != nil {
 		t.Fatal(err)
 	}
 	return result
@@ -180,10 +181,10 @@ func TestWhatAnInjectedPodBringsOfABrokerBecomesWhatTheOperatorMakes(t *testing.
 			if test.want == nil {
 				test.want = test.pod
 			}
-			pod := admitted(t, podWith(test.pod), []byte(profilesOfShop), testTemplate())
+			pod := admitted(t, podWith(test.pod), []byte(fixture.ProfilesOfShop), testTemplate())
 			test.changed(pod)
-			found := admitted(t, pod, []byte(profilesOfShop), testTemplate())
-			want := admitted(t, podWith(test.want), []byte(profilesOfShop), testTemplate())
+			found := admitted(t, pod, []byte(fixture.ProfilesOfShop), testTemplate())
+			want := admitted(t, podWith(test.want), []byte(fixture.ProfilesOfShop), testTemplate())
 			// Where they stand does not matter here.
 			for _, pod := range []*corev1.Pod{found, want} {
 				sortByName(pod)
@@ -204,7 +205,7 @@ func sortByName(pod *corev1.Pod) {
 
 func TestWithoutTheStampABrokerIsOneThatThePodBrought(t *testing.T) {
 	pod := injectedPodWith(t, func(pod *corev1.Pod) { delete(pod.Annotations, contract.InjectedAnnotation) })
-	_, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	_, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	var refusal *Refusal
 	if !errors.As(err, &refusal) {
 		t.Fatalf("found the error %v, expected a refusal", err)
@@ -243,7 +244,7 @@ func TestTheStampDoesNotExcuseWhatNoVersionMakes(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, _, err := Inject(injectedPodWith(t, test.change), "shop", []byte(profilesOfShop), testTemplate())
+			_, _, err := Inject(injectedPodWith(t, test.change), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err == nil || err.Error() != test.want {
 				t.Errorf("found %v, expected %s", err, test.want)
 			}
@@ -254,12 +255,12 @@ func TestTheStampDoesNotExcuseWhatNoVersionMakes(t *testing.T) {
 // A newer API server sends fields that this program does not know, and other
 // injectors may set them in what they added.
 func TestARenewalKeepsUnknownFieldsOfWhatIsNotTheBrokers(t *testing.T) {
-	pod := admitted(t, podWith(mounting(mounts("data", "/data")...)), []byte(profilesOfShop), otherTemplate())
+	pod := admitted(t, podWith(mounting(mounts("data", "/data")...)), []byte(fixture.ProfilesOfShop), otherTemplate())
 	pod.Spec.InitContainers[0].Env = append(pod.Spec.InitContainers[0].Env, env("AWS_ROLE_ARN", "arn")...)
 	pod.Spec.InitContainers[0].VolumeMounts = slices.Insert(pod.Spec.InitContainers[0].VolumeMounts, 0, mounts("token", "/var/run/token")...)
 	pod.Spec.Volumes = slices.Insert(pod.Spec.Volumes, 0, empty("token"), empty("data"))
 	var document map[string]any
-	if err := json.Unmarshal(mustMarshal(t, pod), &document); err != nil {
+	if err := json.Unmarshal(fixture.JSON(t, pod), &document); err != nil {
 		t.Fatal(err)
 	}
 	mark := func(list any) {
@@ -272,11 +273,11 @@ func TestARenewalKeepsUnknownFieldsOfWhatIsNotTheBrokers(t *testing.T) {
 	for _, list := range []any{spec["volumes"], spec["initContainers"], spec["containers"], broker["env"], broker["volumeMounts"], app["volumeMounts"], app["env"]} {
 		mark(list)
 	}
-	injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}
-	patched := string(applied(t, mustMarshal(t, document), pod, injected))
+	patched := string(applied(t, fixture.JSON(t, document), pod, injected))
 	for _, want := range []string{
 		`{"emptyDir":{},"name":"token","ofTheFuture":"kept"}`, `{"emptyDir":{},"name":"data","ofTheFuture":"kept"}`,
 		`{"mountPath":"/var/run/token","name":"token","ofTheFuture":"kept"}`, `{"mountPath":"/data","name":"data","ofTheFuture":"kept"}`,

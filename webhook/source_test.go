@@ -16,13 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // The cache is empty, as when everything was created in one go.
 func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
-	server := apiServerWith(t, namespace("labelled", enabled), profilesIn("labelled"))
+	server := apiServerWith(t, fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
 	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, podWith(), "labelled"))
-	if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
+	if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 		t.Errorf("the snapshot is %q, expected that of the API server: %v", snapshot, response.Result)
 	}
 }
@@ -38,7 +40,7 @@ func TestWhatTheCacheHasIsNotReadFromTheAPIServer(t *testing.T) {
 		"of a pod whose namespace asks for all": {silent(), "labelled"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			cache := apiServerWith(t, namespace("shop", nil), profilesIn("shop"), namespace("labelled", enabled), profilesIn("labelled"))
+			cache := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"), fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
 			live := interceptor.NewClient(apiServerWith(t), interceptor.Funcs{
 				Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 					t.Errorf("%s was read from the API server", key)
@@ -55,16 +57,16 @@ func silent() *corev1.Pod { return podWith(func(pod *corev1.Pod) { pod.Annotatio
 
 // The API server would not have sent the pod if the namespace had no label.
 func TestAPodOfANamespaceThatWasLabelledJustNowGetsItsBroker(t *testing.T) {
-	cache := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
-	response := injectorWith(t, cache, apiServerWith(t, namespace("shop", enabled))).Handle(t.Context(), creation(t, silent(), "shop"))
-	if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
+	cache := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
+	response := injectorWith(t, cache, apiServerWith(t, fixture.Namespace("shop", fixture.Enabled))).Handle(t.Context(), creation(t, silent(), "shop"))
+	if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 		t.Errorf("the patch is %v, expected a broker with its profiles", response.Patches)
 	}
 }
 
 func TestReadsThatFail(t *testing.T) {
 	failing := func(object client.Object) client.Reader {
-		return interceptor.NewClient(apiServerWith(t, namespace("shop", nil), profilesIn("shop")), interceptor.Funcs{
+		return interceptor.NewClient(apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop")), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 				if _, same := into.(*corev1.Namespace); same == (object.GetName() == "namespace") {
 					return errors.New("etcd is away")
@@ -74,7 +76,7 @@ func TestReadsThatFail(t *testing.T) {
 		})
 	}
 	t.Run("of the namespace refuse the pod", func(t *testing.T) {
-		reader := failing(namespace("namespace", nil))
+		reader := failing(fixture.Namespace("namespace", nil))
 		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
 		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: etcd is away`
 		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != want {
@@ -82,7 +84,7 @@ func TestReadsThatFail(t *testing.T) {
 		}
 	})
 	t.Run("of the namespace from the API server refuse a pod that nobody but its label sent", func(t *testing.T) {
-		response := injectorWith(t, apiServerWith(t, namespace("shop", nil)), failing(namespace("namespace", nil))).Handle(t.Context(), creation(t, silent(), "shop"))
+		response := injectorWith(t, apiServerWith(t, fixture.Namespace("shop", nil)), failing(fixture.Namespace("namespace", nil))).Handle(t.Context(), creation(t, silent(), "shop"))
 		if response.Allowed || response.Result.Code != http.StatusInternalServerError {
 			t.Errorf("answered %v, expected 500", response.Result)
 		}
@@ -96,7 +98,7 @@ func TestReadsThatFail(t *testing.T) {
 		}
 	})
 	t.Run("of the profiles leave out the snapshot", func(t *testing.T) {
-		reader := failing(profilesIn("shop"))
+		reader := failing(fixture.ProfilesIn("shop"))
 		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
 		if snapshot := snapshotIn(t, response); snapshot != "" {
 			t.Errorf("found the snapshot %q, expected none", snapshot)
@@ -120,9 +122,9 @@ func TestReadsThatTakeTooLong(t *testing.T) {
 	}
 	t.Run("from the cache are made from the API server", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			server := apiServerWith(t, namespace("shop", nil), profilesIn("shop"))
+			server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 			response := injectorWith(t, stuck(t), server).Handle(t.Context(), creation(t, podWith(), "shop"))
-			if snapshot := snapshotIn(t, response); snapshot != profilesOfShop {
+			if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 				t.Errorf("the snapshot is %q: %v", snapshot, response.Result)
 			}
 		})
@@ -144,13 +146,13 @@ func TestReadsOfOneObjectAtTheSameTimeBecomeOne(t *testing.T) {
 		pod    *corev1.Pod
 	}{
 		"of what the cache does not have":   {nil, podWith()},
-		"of what the cache has from before": {[]client.Object{namespace("shop", nil)}, silent()},
+		"of what the cache has from before": {[]client.Object{fixture.Namespace("shop", nil)}, silent()},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var reads atomic.Int64
 				release := make(chan struct{})
-				live := interceptor.NewClient(apiServerWith(t, namespace("shop", nil)), interceptor.Funcs{
+				live := interceptor.NewClient(apiServerWith(t, fixture.Namespace("shop", nil)), interceptor.Funcs{
 					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 						reads.Add(1)
 						<-release

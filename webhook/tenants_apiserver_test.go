@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // manyProfiles is how many profiles a tenant has. Their set has a third of the size that
@@ -32,7 +33,7 @@ func crowded(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile)
 	t.Helper()
 	namespace = newNamespace(t, nil, nil)
 	for i := range manyProfiles {
-		profiles = append(profiles, *profileNamed(fmt.Sprintf("profile-%d", i), func(p *v1alpha1.CryptoProfile) {
+		profiles = append(profiles, *fixture.ProfileNamed(fmt.Sprintf("profile-%d", i), func(p *v1alpha1.CryptoProfile) {
 			p.Namespace, p.CreationTimestamp = namespace, metav1.Time{}
 			p.Spec.Callers = &v1alpha1.Callers{}
 			for c := range 15 {
@@ -44,7 +45,7 @@ func crowded(t *testing.T) (namespace string, profiles []v1alpha1.CryptoProfile)
 	atOnce(t, 20, profiles, func(ctx context.Context, p *v1alpha1.CryptoProfile) error { return admin.Create(ctx, p) })
 	t.Logf("%d profiles were created in %s", len(profiles), time.Since(begin).Round(time.Millisecond))
 
-	set := setIn(namespace, string(render.Effective(profiles, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}).Data))
+	set := fixture.SetIn(namespace, string(render.Effective(profiles, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}).Data))
 	if err := admin.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}

@@ -20,18 +20,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
 
 // profileHandler is what is served for CryptoProfiles, as Register puts it together.
 func profileHandler(tb testing.TB, reader client.Reader) http.Handler {
 	tb.Helper()
-	scheme := testScheme(tb)
-	guard := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system"}, func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
-		tb.Error("a change that makes nothing weaker needs no right")
-		return &authorizationv1.SubjectAccessReview{}, nil
+	handler, _ := validation.Handlers(fixture.Scheme(tb), reader, validation.Options{
+		OperatorNamespace: "crypto-broker-system",
+		Review: func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+			tb.Error("a change that makes nothing weaker needs no right")
+			return &authorizationv1.SubjectAccessReview{}, nil
+		},
 	})
-	handler := guardedBy(guard, admission.NewDecoder(scheme), guardedNamespaced, admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler)
 	return &bounded{
 		next:   &admission.Webhook{Handler: brief(ofObjects(handler)), LogConstructor: func(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }},
 		bodies: shares.New(bodyShares), work: shares.New(profileShares), least: leastProfile, wait: maxWait,
@@ -45,20 +48,20 @@ func changeOf(tb testing.TB, before *v1alpha1.CryptoProfile) []byte {
 	after.Spec.Callers.Containers = after.Spec.Callers.Containers[:1]
 	return fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","namespace":%q,"name":%q,"operation":"UPDATE",`+
 		`"kind":{"group":"cryptobroker.io","version":"v1alpha1","kind":"CryptoProfile"},"object":%s,"oldObject":%s}}`,
-		before.Namespace, before.Name, mustMarshal(tb, after), mustMarshal(tb, before))
+		before.Namespace, before.Name, fixture.JSON(tb, after), fixture.JSON(tb, before))
 }
 
 // Both come from the API server's address. Rendering the tenant's set for each of the
 // changes would take a second for each.
 func TestAPodDoesNotWaitForTheProfilesOfATenant(t *testing.T) {
-	shop := shopWith(t, 1000, 10)
+	shop := fixture.ShopWith(t, 1000, 10)
 	profiles, pods := profileHandler(t, shop), podHandler(t)
-	pod := reviewOf(string(mustMarshal(t, podWith())))
+	pod := reviewOf(string(fixture.JSON(t, podWith())))
 	var changes atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	var noise sync.WaitGroup
 	for i := range 100 {
-		body := changeOf(t, &shop.own[i])
+		body := changeOf(t, &shop.Own[i])
 		noise.Go(func() {
 			for ctx.Err() == nil {
 				response := asked(profiles, "192.0.2.1", body)
@@ -88,11 +91,11 @@ func TestAPodDoesNotWaitForTheProfilesOfATenant(t *testing.T) {
 
 // To render the set for each of them would take ten seconds and more.
 func TestAProfileAmongAThousandIsAdmittedInAMoment(t *testing.T) {
-	shop := shopWith(t, 1000, 10)
+	shop := fixture.ShopWith(t, 1000, 10)
 	handler := profileHandler(t, shop)
 	begin := time.Now()
 	for i := range 10 {
-		if response := asked(handler, "192.0.2.1", changeOf(t, &shop.own[i])); !strings.Contains(response.Body.String(), `"allowed":true`) {
+		if response := asked(handler, "192.0.2.1", changeOf(t, &shop.Own[i])); !strings.Contains(response.Body.String(), `"allowed":true`) {
 			t.Fatalf("a change was answered %d %s", response.Code, response.Body)
 		}
 	}
@@ -105,9 +108,9 @@ func BenchmarkProfileAdmission(b *testing.B) {
 	log.SetLogger(logr.Discard())
 	for _, count := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("%d profiles", count), func(b *testing.B) {
-			shop := shopWith(b, count, 10)
+			shop := fixture.ShopWith(b, count, 10)
 			handler := profileHandler(b, shop)
-			body := changeOf(b, &shop.own[0])
+			body := changeOf(b, &shop.Own[0])
 			for b.Loop() {
 				if response := asked(handler, "192.0.2.1", body); response.Code != http.StatusOK {
 					b.Fatal(response.Body)

@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 func signingKey(b byte) ed25519.PrivateKey {
@@ -40,7 +41,7 @@ func sealed(t *testing.T, key byte, revision int64) Template {
 	template.Seal = Seal{Keys: []ed25519.PublicKey{publicKey(key)}, Audience: "c6a1/shop/91f0", Lowest: revision}
 	var err error
 	template.Seal.Signature, err = signed.Sign(signed.Statement{
-		Audience: template.Seal.Audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(profilesOfShop)),
+		Audience: template.Seal.Audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(fixture.ProfilesOfShop)),
 	}, signingKey(key))
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +64,7 @@ func trustOf(pod *corev1.Pod) []string {
 
 func inject(t *testing.T, pod *corev1.Pod, template Template) *corev1.Pod {
 	t.Helper()
-	injected, _, err := Inject(pod, "shop", []byte(profilesOfShop), template)
+	injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestABrokerIsToldWhomToTrustForWhatAndFromWhenOn(t *testing.T) {
 	if diff := cmp.Diff(want, trustOf(pod)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if pod.Annotations[contract.ProfilesSnapshotAnnotation] != profilesOfShop || pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] != string(template.Seal.Signature) {
+	if pod.Annotations[contract.ProfilesSnapshotAnnotation] != fixture.ProfilesOfShop || pod.Annotations[contract.ProfilesSnapshotSignatureAnnotation] != string(template.Seal.Signature) {
 		t.Errorf("the pod does not carry profiles and signature: %v", pod.Annotations)
 	}
 	volume := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == contract.ProfilesVolume })]
@@ -102,11 +103,11 @@ func TestASnapshotHasProfilesAndSignatureOrNeither(t *testing.T) {
 		change   func(*Seal)
 		want     bool
 	}{
-		"both": {profilesOfShop, func(*Seal) {}, true},
-		"without a signature that the broker takes":   {profilesOfShop, func(s *Seal) { s.Signature = nil }, false},
+		"both": {fixture.ProfilesOfShop, func(*Seal) {}, true},
+		"without a signature that the broker takes":   {fixture.ProfilesOfShop, func(s *Seal) { s.Signature = nil }, false},
 		"at the limit of both together":               {strings.Repeat("#", 16<<10-600), func(s *Seal) { s.Signature = bytes.Repeat([]byte("s"), 600) }, true},
 		"above the limit of both together":            {strings.Repeat("#", 16<<10-600), func(s *Seal) { s.Signature = bytes.Repeat([]byte("s"), 601) }, false},
-		"where no signature is needed, the profiles ": {profilesOfShop, func(s *Seal) { *s = Seal{} }, true},
+		"where no signature is needed, the profiles ": {fixture.ProfilesOfShop, func(s *Seal) { *s = Seal{} }, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := sealed(t, 1, 42)
@@ -160,7 +161,7 @@ func TestASecondCallBringsTrustUpToDate(t *testing.T) {
 			pod.Spec.InitContainers[0].Args = change(pod.Spec.InitContainers[0].Args)
 			// What the API server makes of the answer is what counts.
 			var admitted corev1.Pod
-			if err := json.Unmarshal(applied(t, mustMarshal(t, pod), pod, inject(t, pod, next)), &admitted); err != nil {
+			if err := json.Unmarshal(applied(t, fixture.JSON(t, pod), pod, inject(t, pod, next)), &admitted); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want.Spec, admitted.Spec); diff != "" {
@@ -189,15 +190,15 @@ func (f keysOf) OnChange(func(context.Context))                 {}
 func TestWhatABrokerIsToldComesFromKeysClusterAndConfigMap(t *testing.T) {
 	now, before := signing.NewRing(signingKey(1), signingKey(2)), signing.NewRing(signingKey(2))
 	set := func(ring signing.Ring, audience string, revision int64) *corev1.ConfigMap {
-		config := profilesIn("shop")
-		signature, err := ring.Sign(signed.Statement{Audience: audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(profilesOfShop))})
+		config := fixture.ProfilesIn("shop")
+		signature, err := ring.Sign(signed.Statement{Audience: audience, Revision: revision, Time: time.Now(), Digest: signed.Digest([]byte(fixture.ProfilesOfShop))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		config.Data[signed.FileName] = string(signature)
 		return config
 	}
-	shop, system := namespace("shop", nil), namespace("kube-system", nil)
+	shop, system := fixture.Namespace("shop", nil), fixture.Namespace("kube-system", nil)
 	shop.UID, system.UID = "91f0", "c6a1"
 	const here = "c6a1/shop/91f0"
 	trusted := []string{"--trusted-keys=" + signed.FormatKey(publicKey(1)), "--state-dir=/run/broker/.served", "--profiles-audience=" + here}
@@ -211,7 +212,7 @@ func TestWhatABrokerIsToldComesFromKeysClusterAndConfigMap(t *testing.T) {
 	}{
 		"a signed set":                   {objects: []client.Object{system, set(now, here, 7)}, want: from("7"), snapshot: true},
 		"no set yet":                     {objects: []client.Object{system}, want: trusted},
-		"a set that is not signed yet":   {objects: []client.Object{system, profilesIn("shop")}, want: trusted},
+		"a set that is not signed yet":   {objects: []client.Object{system, fixture.ProfilesIn("shop")}, want: trusted},
 		"a set that somebody else wrote": {objects: []client.Object{system, set(signing.NewRing(signingKey(9)), here, 99)}, want: trusted},
 		"a set of another namespace":     {objects: []client.Object{system, set(now, "c6a1/bank/77aa", 99)}, want: trusted},
 		"a set of a namespace of before": {objects: []client.Object{system, set(now, "c6a1/shop/0000", 99)}, want: trusted},

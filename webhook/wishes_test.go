@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // refusalOf is what Inject refuses a pod for.
 func refusalOf(t *testing.T, pod *corev1.Pod) []string {
 	t.Helper()
-	_, _, err := Inject(pod, "shop", []byte(profilesOfShop), testTemplate())
+	_, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err == nil {
 		return nil
 	}
@@ -246,7 +248,7 @@ func TestAVariableThatAnotherWebhookTookAwayComesBack(t *testing.T) {
 	once := injectedPodWith(t)
 	taken := once.DeepCopy()
 	taken.Spec.Containers[0].Env = nil
-	twice, _, err := Inject(taken, "shop", []byte(profilesOfShop), testTemplate())
+	twice, _, err := Inject(taken, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 	if err != nil {
 		t.Fatal(err)
 	}

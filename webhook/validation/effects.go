@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -30,7 +30,7 @@ type effects struct {
 // of returns the effect of a request that turns before into after, one of which
 // may be nil.
 func (e *effects) of(ctx context.Context, before, after client.Object) (effect, error) {
-	w := newWorld(before, after, e.minimum)
+	w := newComparison(before, after, e.minimum)
 	if err := e.read(ctx, w); err != nil {
 		return effect{}, err
 	}
@@ -72,7 +72,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 
 // read lists what concerns the request: of a CryptoProfile its namespace, of a
 // ClusterCryptoProfile all namespaces; and profiles of the names at hand.
-func (e *effects) read(ctx context.Context, w *world) error {
+func (e *effects) read(ctx context.Context, w *comparison) error {
 	for _, name := range w.names {
 		if err := e.readProfiles(ctx, w, name); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (e *effects) read(ctx context.Context, w *world) error {
 }
 
 // readProfiles lists the profiles of one name.
-func (e *effects) readProfiles(ctx context.Context, w *world, name string) error {
+func (e *effects) readProfiles(ctx context.Context, w *comparison, name string) error {
 	var namespaced v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList
 	named := client.MatchingFields{profileNameIndex: name}
@@ -117,7 +117,7 @@ func (e *effects) readProfiles(ctx context.Context, w *world, name string) error
 }
 
 // readNamespace reads one namespace and its set.
-func (e *effects) readNamespace(ctx context.Context, w *world, name string) error {
+func (e *effects) readNamespace(ctx context.Context, w *comparison, name string) error {
 	var namespace corev1.Namespace
 	var set corev1.ConfigMap
 	if err := e.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// world is what the effect of one request is found out from.
-type world struct {
+// comparison is what the effect of one request is found out from.
+type comparison struct {
 	before, after client.Object
 	// minimum is the least strength in bits, 0 for none.
 	minimum int
@@ -54,34 +54,34 @@ type rendered struct {
 	candidates []downgrade.Candidate
 }
 
-// newWorld is one of which nothing is read yet. One of the objects may be nil.
-func newWorld(before, after client.Object, minimum int) *world {
-	w := &world{
+// newComparison is one of which nothing is read yet. One of the objects may be nil.
+func newComparison(before, after client.Object, minimum int) *comparison {
+	c := &comparison{
 		before: before, after: after, minimum: minimum,
 		namespaced: map[string][]v1alpha1.CryptoProfile{}, sets: map[string]*corev1.ConfigMap{},
 		rendered: map[string]*rendered{}, judged: map[likeness]judged{},
 	}
 	for _, object := range []client.Object{before, after} {
 		for _, name := range profileName(object) {
-			if !slices.Contains(w.names, name) {
-				w.names = append(w.names, name)
+			if !slices.Contains(c.names, name) {
+				c.names = append(c.names, name)
 			}
 		}
 	}
-	return w
+	return c
 }
 
 // subject is the object of the request.
-func (w *world) subject() client.Object {
-	if w.after != nil {
-		return w.after
+func (c *comparison) subject() client.Object {
+	if c.after != nil {
+		return c.after
 	}
-	return w.before
+	return c.before
 }
 
 // concerns reports whether the object is for a namespace, before or after.
-func (w *world) concerns(ns *corev1.Namespace) bool {
-	for _, object := range []client.Object{w.before, w.after} {
+func (c *comparison) concerns(ns *corev1.Namespace) bool {
+	for _, object := range []client.Object{c.before, c.after} {
 		switch p := object.(type) {
 		case *v1alpha1.CryptoProfile:
 			if p.Namespace == ns.Name {
@@ -97,43 +97,43 @@ func (w *world) concerns(ns *corev1.Namespace) bool {
 }
 
 // judge returns what the request makes weaker in a namespace.
-func (w *world) judge(ns *corev1.Namespace) (judged, error) {
-	alike := likeness{before: w.effective("before", w.before, ns), after: w.effective("after", w.after, ns)}
-	if set := w.sets[ns.Name]; set != nil {
-		alike.served = downgrade.Cut(set.Data[profile.FileName], set.Annotations, w.names...)
+func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
+	alike := likeness{before: c.effective("before", c.before, ns), after: c.effective("after", c.after, ns)}
+	if set := c.sets[ns.Name]; set != nil {
+		alike.served = downgrade.Cut(set.Data[profile.FileName], set.Annotations, c.names...)
 	}
-	if found, ok := w.judged[alike]; ok {
+	if found, ok := c.judged[alike]; ok {
 		return found, nil
 	}
-	found, err := w.compare(alike)
+	found, err := c.compare(alike)
 	if err != nil {
 		return judged{}, fmt.Errorf("ConfigMap %s/%s: %w", ns.Name, v1alpha1.ProfilesConfigMap, err)
 	}
-	w.judged[alike] = found
+	c.judged[alike] = found
 	return found, nil
 }
 
 // compare begins with what the namespace will serve once the operator has caught up
 // with the objects as they are before the request. What is withheld already, and is
 // not changed, is not the request's doing.
-func (w *world) compare(in likeness) (judged, error) {
+func (c *comparison) compare(in likeness) (judged, error) {
 	state, err := in.served.Read()
 	if err != nil {
 		return judged{}, err
 	}
-	caughtUp := state.Judge(in.before.candidates, w.minimum).After
-	j := caughtUp.Judge(in.after.candidates, w.minimum)
+	caughtUp := state.Judge(in.before.candidates, c.minimum).After
+	j := caughtUp.Judge(in.after.candidates, c.minimum)
 	found := judged{allowed: j.Allowed}
-	for _, c := range j.Withheld {
-		same := func(p render.Part) bool { return p.Profile.Name == c.Profile }
+	for _, change := range j.Withheld {
+		same := func(p render.Part) bool { return p.Profile.Name == change.Profile }
 		b, a := slices.IndexFunc(in.before.parts, same), slices.IndexFunc(in.after.parts, same)
-		its := b >= 0 && isOf(in.before.parts[b], c.Source) && caughtUp.Serves(in.before.parts[b].Profile)
+		its := b >= 0 && isOf(in.before.parts[b], change.Source) && caughtUp.Serves(in.before.parts[b].Profile)
 		switch {
 		case b >= 0 && reflect.DeepEqual(in.before.parts[b], in.after.parts[a]):
-		case w.isOfCatalogue(c.Source) && !its: // the namespace serves something of another object
-			found.kept = append(found.kept, c)
+		case c.isOfCatalogue(change.Source) && !its: // the namespace serves something of another object
+			found.kept = append(found.kept, change)
 		default:
-			found.withheld = append(found.withheld, c)
+			found.withheld = append(found.withheld, change)
 		}
 	}
 	return found, nil
@@ -148,16 +148,16 @@ func isOf(part render.Part, source downgrade.Source) bool {
 // request, and one of the operator's catalogue. What a namespace serves from other
 // objects must not keep the catalogue from all others: it comes, and the operator
 // withholds it there.
-func (w *world) isOfCatalogue(source downgrade.Source) bool {
-	p, is := w.after.(*v1alpha1.ClusterCryptoProfile)
+func (c *comparison) isOfCatalogue(source downgrade.Source) bool {
+	p, is := c.after.(*v1alpha1.ClusterCryptoProfile)
 	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
 }
 
 // effective is what the names stand for in a namespace, with the object in the place
 // of the stored one, or without it where it is nil. It is found once for all
 // namespaces in which only the same ClusterCryptoProfiles count.
-func (w *world) effective(when string, object client.Object, ns *corev1.Namespace) *rendered {
-	own, cluster := w.counting(object, ns)
+func (c *comparison) effective(when string, object client.Object, ns *corev1.Namespace) *rendered {
+	own, cluster := c.counting(object, ns)
 	key := ""
 	if len(own) == 0 {
 		var text strings.Builder
@@ -166,22 +166,22 @@ func (w *world) effective(when string, object client.Object, ns *corev1.Namespac
 			text.WriteString("\n" + cluster[i].Name)
 		}
 		key = text.String()
-		if known := w.rendered[key]; known != nil {
+		if known := c.rendered[key]; known != nil {
 			return known
 		}
 	}
 	parts := render.Effective(own, cluster, ns).Parts
 	found := &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster)}
 	if len(own) == 0 {
-		w.rendered[key] = found
+		c.rendered[key] = found
 	}
 	return found
 }
 
 // counting are the profiles that count in a namespace. A CryptoProfile does not where
 // a ClusterCryptoProfile has its name.
-func (w *world) counting(object client.Object, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
-	subject := w.subject()
+func (c *comparison) counting(object client.Object, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
+	subject := c.subject()
 	_, isCluster := subject.(*v1alpha1.ClusterCryptoProfile)
 	taken := map[string]bool{}
 	take := func(p *v1alpha1.ClusterCryptoProfile) {
@@ -190,16 +190,16 @@ func (w *world) counting(object client.Object, ns *corev1.Namespace) (own []v1al
 			taken[profileName(p)[0]] = true
 		}
 	}
-	for i := range w.cluster {
-		if p := &w.cluster[i]; !isCluster || p.Name != subject.GetName() {
+	for i := range c.cluster {
+		if p := &c.cluster[i]; !isCluster || p.Name != subject.GetName() {
 			take(p)
 		}
 	}
 	if p, ok := object.(*v1alpha1.ClusterCryptoProfile); ok {
 		take(asCreated(p.DeepCopy()))
 	}
-	for i := range w.namespaced[ns.Name] {
-		if p := &w.namespaced[ns.Name][i]; !taken[profileName(p)[0]] && (isCluster || p.Name != subject.GetName()) {
+	for i := range c.namespaced[ns.Name] {
+		if p := &c.namespaced[ns.Name][i]; !taken[profileName(p)[0]] && (isCluster || p.Name != subject.GetName()) {
 			own = append(own, *p)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -15,8 +15,9 @@ import (
 // that a request costs what is about its name and not what there is.
 const profileNameIndex = "profileName"
 
-// indexProfiles has the cache keep the index, for both kinds.
-func indexProfiles(ctx context.Context, indexer client.FieldIndexer) error {
+// Index has the cache keep the index that the handlers look profiles up by, for both
+// kinds. It has to be called before the cache starts.
+func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &v1alpha1.ClusterCryptoProfile{}} {
 		if err := indexer.IndexField(ctx, kind, profileNameIndex, profileName); err != nil {
 			return err

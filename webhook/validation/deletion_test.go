@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 func TestTheDeletionOfAProfileThatPodsUseIsWarnedOf(t *testing.T) {
@@ -26,10 +27,10 @@ func TestTheDeletionOfAProfileThatPodsUseIsWarnedOf(t *testing.T) {
 	}
 	const fails = ": calls with it fail once it is deleted, unless another object defines a profile of this name"
 	own := func(status v1alpha1.ProfileStatus, changes ...func(*v1alpha1.CryptoProfile)) client.Object {
-		return profileNamed("default", append(changes, func(p *v1alpha1.CryptoProfile) { p.Status = status })...)
+		return fixture.ProfileNamed("default", append(changes, func(p *v1alpha1.CryptoProfile) { p.Status = status })...)
 	}
 	cluster := func(status v1alpha1.ProfileStatus) client.Object {
-		return clusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) { p.Status.ProfileStatus = status })
+		return fixture.ClusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) { p.Status.ProfileStatus = status })
 	}
 	for sentence, test := range map[string]struct {
 		object client.Object
@@ -44,9 +45,9 @@ func TestTheDeletionOfAProfileThatPodsUseIsWarnedOf(t *testing.T) {
 			own(with(v1alpha1.ReasonDowngradeWithheld, 2, 0, 0)), `2 running pods have brokers that serve the profile "Default" in namespace "shop"` + fails},
 		"there are no pods":            {own(with(v1alpha1.ReasonValid, 0, 0, 0)), ""},
 		"another profile has its name": {own(with(v1alpha1.ReasonConflict, 12, 0, 0)), ""},
-		"nothing is known of it":       {profileNamed("default"), ""},
+		"nothing is known of it":       {fixture.ProfileNamed("default"), ""},
 		"it is being deleted, and was warned": {own(with(v1alpha1.ReasonValid, 1, 1, 0), func(p *v1alpha1.CryptoProfile) {
-			p.DeletionTimestamp, p.Finalizers = &dayOne, []string{"example.com/x"}
+			p.DeletionTimestamp, p.Finalizers = &fixture.DayOne, []string{"example.com/x"}
 		}), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -58,7 +59,7 @@ func TestTheDeletionOfAProfileThatPodsUseIsWarnedOf(t *testing.T) {
 			}
 			response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Delete, Namespace: test.object.GetNamespace(), Name: test.object.GetName(),
-				OldObject: runtime.RawExtension{Raw: mustMarshal(t, test.object)},
+				OldObject: runtime.RawExtension{Raw: fixture.JSON(t, test.object)},
 			}})
 			if found := strings.Join(response.Warnings, "\n"); !response.Allowed || found != test.want {
 				t.Errorf("allowed %t, warned %q\nexpected %q", response.Allowed, found, test.want)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
@@ -19,38 +18,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
-var dayOne = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-
-// profileNamed is a CryptoProfile of the namespace shop that hashes.
-func profileNamed(name string, changes ...func(*v1alpha1.CryptoProfile)) *v1alpha1.CryptoProfile {
-	profile := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", CreationTimestamp: dayOne}}
-	profile.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha3-512"}
-	for _, change := range changes {
-		change(profile)
-	}
-	return profile
-}
-
-func clusterProfileNamed(name string, changes ...func(*v1alpha1.ClusterCryptoProfile)) *v1alpha1.ClusterCryptoProfile {
-	profile := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: dayOne}}
-	profile.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha3-512"}
-	for _, change := range changes {
-		change(profile)
-	}
-	return profile
+func apiServerWith(t testing.TB, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	return fake.NewClientBuilder().WithScheme(fixture.Scheme(t)).WithObjects(objects...).
+		WithIndex(&v1alpha1.CryptoProfile{}, profileNameIndex, profileName).
+		WithIndex(&v1alpha1.ClusterCryptoProfile{}, profileNameIndex, profileName).Build()
 }
 
 func validatorsWith(t *testing.T, reader client.Reader) (namespaced, cluster admission.Handler) {
 	t.Helper()
-	scheme := testScheme(t)
+	scheme := fixture.Scheme(t)
 	return counted(admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler),
 		counted(admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader)).Handler)
 }
@@ -60,11 +47,11 @@ func change(t *testing.T, before, after client.Object) admission.Request {
 	t.Helper()
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: after.GetNamespace(), Name: after.GetName(),
-		Object: runtime.RawExtension{Raw: mustMarshal(t, after)},
+		Object: runtime.RawExtension{Raw: fixture.JSON(t, after)},
 	}}
 	if before != nil {
 		request.Operation = admissionv1.Update
-		request.OldObject = runtime.RawExtension{Raw: mustMarshal(t, before)}
+		request.OldObject = runtime.RawExtension{Raw: fixture.JSON(t, before)}
 	}
 	return request
 }
@@ -98,10 +85,10 @@ api:
 		},
 		"no operation": {spec: `{api: {}}`, fields: []string{"spec.api"}},
 	}
-	server := apiServerWith(t, namespace("shop", nil))
+	server := apiServerWith(t, fixture.Namespace("shop", nil))
 	namespaced, cluster := validatorsWith(t, server)
 	for name, test := range tests {
-		profile, clusterProfile := profileNamed("bad"), clusterProfileNamed("bad")
+		profile, clusterProfile := fixture.ProfileNamed("bad"), fixture.ClusterProfileNamed("bad")
 		profile.Spec, clusterProfile.Spec.ProfileSpec = v1alpha1.ProfileSpec{}, v1alpha1.ProfileSpec{}
 		if err := errors.Join(yaml.UnmarshalStrict([]byte(test.spec), &profile.Spec), yaml.UnmarshalStrict([]byte(test.spec), &clusterProfile.Spec)); err != nil {
 			t.Fatal(err)
@@ -133,7 +120,7 @@ api:
 
 func TestASelectorThatCannotBeReadIsRefused(t *testing.T) {
 	_, cluster := validatorsWith(t, apiServerWith(t))
-	profile := clusterProfileNamed("bad", func(p *v1alpha1.ClusterCryptoProfile) {
+	profile := fixture.ClusterProfileNamed("bad", func(p *v1alpha1.ClusterCryptoProfile) {
 		p.Spec.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 	})
 	response := cluster.Handle(t.Context(), change(t, nil, profile))
@@ -145,19 +132,19 @@ func TestASelectorThatCannotBeReadIsRefused(t *testing.T) {
 func TestWhatIsNotLookedAt(t *testing.T) {
 	bad := func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" }
 	deleting := func(p *v1alpha1.CryptoProfile) {
-		p.DeletionTimestamp, p.Finalizers = &dayOne, []string{"example.com/finalizer"}
+		p.DeletionTimestamp, p.Finalizers = &fixture.DayOne, []string{"example.com/finalizer"}
 	}
 	tests := map[string]struct {
 		before, after *v1alpha1.CryptoProfile
 		allowed       bool
 	}{
-		"a change to a bad one":                             {before: profileNamed("p"), after: profileNamed("p", bad)},
-		"a bad one that is being deleted":                   {before: profileNamed("p"), after: profileNamed("p", bad, deleting), allowed: true},
-		"the labels of one that was bad before":             {before: profileNamed("p", bad), after: profileNamed("p", bad, func(p *v1alpha1.CryptoProfile) { p.Labels = enabled }), allowed: true},
-		"one that was bad before and is bad in another way": {before: profileNamed("p", bad), after: profileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md4" })},
-		"one that was bad before and is good":               {before: profileNamed("p", bad), after: profileNamed("p"), allowed: true},
+		"a change to a bad one":                             {before: fixture.ProfileNamed("p"), after: fixture.ProfileNamed("p", bad)},
+		"a bad one that is being deleted":                   {before: fixture.ProfileNamed("p"), after: fixture.ProfileNamed("p", bad, deleting), allowed: true},
+		"the labels of one that was bad before":             {before: fixture.ProfileNamed("p", bad), after: fixture.ProfileNamed("p", bad, func(p *v1alpha1.CryptoProfile) { p.Labels = fixture.Enabled }), allowed: true},
+		"one that was bad before and is bad in another way": {before: fixture.ProfileNamed("p", bad), after: fixture.ProfileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md4" })},
+		"one that was bad before and is good":               {before: fixture.ProfileNamed("p", bad), after: fixture.ProfileNamed("p"), allowed: true},
 	}
-	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
+	namespaced, _ := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil)))
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			response := namespaced.Handle(t.Context(), change(t, test.before, test.after))
@@ -168,7 +155,7 @@ func TestWhatIsNotLookedAt(t *testing.T) {
 	}
 	t.Run("a deletion", func(t *testing.T) {
 		request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: mustMarshal(t, profileNamed("p", bad))},
+			Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: fixture.JSON(t, fixture.ProfileNamed("p", bad))},
 		}}
 		if response := namespaced.Handle(t.Context(), request); !response.Allowed {
 			t.Error(response.Result)
@@ -190,40 +177,40 @@ func TestAProfileThatWillNotCountIsAdmittedWithAWarning(t *testing.T) {
 	}
 	younger := func(p *v1alpha1.ClusterCryptoProfile) { p.CreationTimestamp = metav1.Time{} }
 	server := apiServerWith(t,
-		namespace("shop", map[string]string{"shop": "yes"}), namespace("bank", map[string]string{"bank": "yes"}),
-		profileNamed("theirs", called("Taken")),
-		clusterProfileNamed("everywhere", clusterCalled("Global")),
-		clusterProfileNamed("bank-only", clusterCalled("Bank"), only("bank")))
+		fixture.Namespace("shop", map[string]string{"shop": "yes"}), fixture.Namespace("bank", map[string]string{"bank": "yes"}),
+		fixture.ProfileNamed("theirs", called("Taken")),
+		fixture.ClusterProfileNamed("everywhere", clusterCalled("Global")),
+		fixture.ClusterProfileNamed("bank-only", clusterCalled("Bank"), only("bank")))
 	namespaced, cluster := validatorsWith(t, server)
 	tests := map[string]struct {
 		handler admission.Handler
 		object  client.Object
 		want    []string
 	}{
-		"none if the name is free":                         {handler: namespaced, object: profileNamed("mine", called("Free"))},
-		"none if the name is taken in another namespace":   {handler: namespaced, object: profileNamed("mine", called("Bank"))},
-		"none for a cluster profile whose name is free":    {handler: cluster, object: clusterProfileNamed("mine", clusterCalled("Free"))},
-		"none if the cluster profiles share no namespace":  {handler: cluster, object: clusterProfileNamed("mine", clusterCalled("Bank"), only("shop"))},
-		"none for an object that is compared with itself":  {handler: cluster, object: clusterProfileNamed("everywhere", clusterCalled("Global"))},
-		"none for a namespaced object and its older state": {handler: namespaced, object: profileNamed("theirs", called("Taken"))},
+		"none if the name is free":                         {handler: namespaced, object: fixture.ProfileNamed("mine", called("Free"))},
+		"none if the name is taken in another namespace":   {handler: namespaced, object: fixture.ProfileNamed("mine", called("Bank"))},
+		"none for a cluster profile whose name is free":    {handler: cluster, object: fixture.ClusterProfileNamed("mine", clusterCalled("Free"))},
+		"none if the cluster profiles share no namespace":  {handler: cluster, object: fixture.ClusterProfileNamed("mine", clusterCalled("Bank"), only("shop"))},
+		"none for an object that is compared with itself":  {handler: cluster, object: fixture.ClusterProfileNamed("everywhere", clusterCalled("Global"))},
+		"none for a namespaced object and its older state": {handler: namespaced, object: fixture.ProfileNamed("theirs", called("Taken"))},
 		"another of the namespace has the name": {
-			handler: namespaced, object: profileNamed("yours", called("Taken")),
+			handler: namespaced, object: fixture.ProfileNamed("yours", called("Taken")),
 			want: []string{`the profile is valid and will not be served: The profile name "Taken" belongs to CryptoProfile "theirs", which is older.`},
 		},
 		"a cluster profile has the name": {
-			handler: namespaced, object: profileNamed("a", called("Global")),
+			handler: namespaced, object: fixture.ProfileNamed("a", called("Global")),
 			want: []string{`the profile is valid and will not be served: The profile name "Global" belongs to ClusterCryptoProfile "everywhere", which counts before a CryptoProfile.`},
 		},
 		"an older cluster profile has the name": {
-			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Bank"), younger),
+			handler: cluster, object: fixture.ClusterProfileNamed("a", clusterCalled("Bank"), younger),
 			want: []string{`the profile name "Bank" belongs to ClusterCryptoProfile "bank-only", which is older, in 1 namespaces that both select; there this profile will not be served`},
 		},
 		"a cluster profile takes the name from another": {
-			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Global")),
+			handler: cluster, object: fixture.ClusterProfileNamed("a", clusterCalled("Global")),
 			want: []string{`the profile name "Global" belongs from now on to this object and no longer to ClusterCryptoProfile "everywhere", in 2 namespaces that both select`},
 		},
 		"a cluster profile takes the name from a profile of a namespace": {
-			handler: cluster, object: clusterProfileNamed("a", clusterCalled("Taken")),
+			handler: cluster, object: fixture.ClusterProfileNamed("a", clusterCalled("Taken")),
 			want: []string{`CryptoProfile "theirs" of namespace "shop" has the profile name "Taken" too and will not be served: a ClusterCryptoProfile counts before it`},
 		},
 	}
@@ -241,7 +228,7 @@ func TestAProfileThatWillNotCountIsAdmittedWithAWarning(t *testing.T) {
 }
 
 func TestAProfileThatCanNeverServeACallIsAdmittedWithAWarning(t *testing.T) {
-	namespaced, cluster := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
+	namespaced, cluster := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil)))
 	spec := v1alpha1.ProfileSpec{}
 	if err := yaml.UnmarshalStrict([]byte(`
 api:
@@ -261,8 +248,8 @@ audit: {level: all, required: true}
 		`spec.audit.required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`,
 	}
 	for kind, response := range map[string]admission.Response{
-		"CryptoProfile": namespaced.Handle(t.Context(), change(t, nil, profileNamed("idle", func(p *v1alpha1.CryptoProfile) { p.Spec = spec }))),
-		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("idle", func(p *v1alpha1.ClusterCryptoProfile) {
+		"CryptoProfile": namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("idle", func(p *v1alpha1.CryptoProfile) { p.Spec = spec }))),
+		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, fixture.ClusterProfileNamed("idle", func(p *v1alpha1.ClusterCryptoProfile) {
 			p.Spec.ProfileSpec = spec
 		}))),
 	} {
@@ -287,18 +274,18 @@ func TestAProfileForWhichThereMayBeNoRoomIsAdmittedWithAWarning(t *testing.T) {
 		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
 	}
 	const large = render.MaxSetSize * 2 / 3
-	stored, other := profileNamed("b", sized(large), accepted), profileNamed("a", sized(render.MaxSetSize/8))
-	set := setIn("shop", string(render.Effective([]v1alpha1.CryptoProfile{*other, *stored}, nil, namespace("shop", nil)).Data))
-	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil), other, stored, set))
+	stored, other := fixture.ProfileNamed("b", sized(large), accepted), fixture.ProfileNamed("a", sized(render.MaxSetSize/8))
+	set := fixture.SetIn("shop", string(render.Effective([]v1alpha1.CryptoProfile{*other, *stored}, nil, fixture.Namespace("shop", nil)).Data))
+	namespaced, _ := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil), other, stored, set))
 	const warning = "the profile is valid and may not be served: with it the profiles of the namespace take 1"
 	for sentence, test := range map[string]struct {
 		before, after *v1alpha1.CryptoProfile
 		begins        string
 	}{
-		"a new one that is too large":    {after: profileNamed("c", sized(large)), begins: warning},
-		"a new one that is small enough": {after: profileNamed("c", sized(render.MaxSetSize/8))},
-		"one that is served and grows":   {before: stored, after: profileNamed("b", sized(large+1000))},
-		"one that grows too much":        {before: stored, after: profileNamed("b", sized(large+render.MaxSetSize/4)), begins: warning},
+		"a new one that is too large":    {after: fixture.ProfileNamed("c", sized(large)), begins: warning},
+		"a new one that is small enough": {after: fixture.ProfileNamed("c", sized(render.MaxSetSize/8))},
+		"one that is served and grows":   {before: stored, after: fixture.ProfileNamed("b", sized(large+1000))},
+		"one that grows too much":        {before: stored, after: fixture.ProfileNamed("b", sized(large+render.MaxSetSize/4)), begins: warning},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			response := namespaced.Handle(t.Context(), change(t, objectOr(test.before, test.before != nil), test.after))
@@ -313,27 +300,27 @@ func TestAProfileForWhichThereMayBeNoRoomIsAdmittedWithAWarning(t *testing.T) {
 }
 
 func TestManyConflictsAreCounted(t *testing.T) {
-	objects := []client.Object{namespace("shop", nil)}
+	objects := []client.Object{fixture.Namespace("shop", nil)}
 	for i := range maxConflicts + 3 {
-		objects = append(objects, profileNamed(string(rune('a'+i)), func(p *v1alpha1.CryptoProfile) { p.Spec.ProfileName = "Taken" }))
+		objects = append(objects, fixture.ProfileNamed(string(rune('a'+i)), func(p *v1alpha1.CryptoProfile) { p.Spec.ProfileName = "Taken" }))
 	}
 	_, cluster := validatorsWith(t, apiServerWith(t, objects...))
-	response := cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("Taken")))
+	response := cluster.Handle(t.Context(), change(t, nil, fixture.ClusterProfileNamed("Taken")))
 	if len(response.Warnings) != maxConflicts+1 || response.Warnings[maxConflicts] != "and 3 more conflicts of this kind; the condition Accepted of each object tells" {
 		t.Errorf("warned %q", response.Warnings)
 	}
 }
 
 func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T) {
-	reader := interceptor.NewClient(apiServerWith(t, namespace("shop", nil)), interceptor.Funcs{
+	reader := interceptor.NewClient(apiServerWith(t, fixture.Namespace("shop", nil)), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
 			return errors.New("the cache is not there")
 		},
 	})
 	namespaced, cluster := validatorsWith(t, reader)
 	for kind, response := range map[string]admission.Response{
-		"CryptoProfile":        namespaced.Handle(t.Context(), change(t, nil, profileNamed("p"))),
-		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, clusterProfileNamed("p"))),
+		"CryptoProfile":        namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("p"))),
+		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, fixture.ClusterProfileNamed("p"))),
 	} {
 		want := []string{"whether the profile conflicts with another could not be found out; its condition Accepted will tell"}
 		if !response.Allowed || !slices.Equal(response.Warnings, want) {
@@ -343,12 +330,12 @@ func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T
 }
 
 func TestValidationsAreCountedByResult(t *testing.T) {
-	namespaced, _ := validatorsWith(t, apiServerWith(t, namespace("shop", nil)))
-	broken := change(t, nil, profileNamed("p"))
+	namespaced, _ := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil)))
+	broken := change(t, nil, fixture.ProfileNamed("p"))
 	broken.Object.Raw = json.RawMessage("{")
 	for result, request := range map[string]admission.Request{
-		resultAccepted: change(t, nil, profileNamed("p")),
-		resultRefused:  change(t, nil, profileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" })),
+		resultAccepted: change(t, nil, fixture.ProfileNamed("p")),
+		resultRefused:  change(t, nil, fixture.ProfileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" })),
 		resultError:    broken,
 	} {
 		before := validations(t, result)

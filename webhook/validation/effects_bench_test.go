@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // The API server gives an answer five seconds: the guard has to be done with
@@ -17,7 +18,7 @@ func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 	for _, count := range []int{100, 1000, 5000, 10_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
 			m := manyNamespaces(b, count, 3)
-			before := &m.cluster[0]
+			before := &m.Cluster[0]
 			after := before.DeepCopy()
 			after.Spec.API.HashData.HashAlg = "sha-256"
 			e := &effects{reader: m}
@@ -35,19 +36,19 @@ func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 func BenchmarkAClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
 	for _, count := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
-			m := &storedProfiles{}
+			m := &fixture.StoredProfiles{}
 			for i := range count {
 				name := fmt.Sprintf("n%d", i)
-				own := *profileNamed("default", func(p *v1alpha1.CryptoProfile) {
+				own := *fixture.ProfileNamed("default", func(p *v1alpha1.CryptoProfile) {
 					p.Namespace, p.Spec.Callers = name, &v1alpha1.Callers{Containers: []string{name}}
 				})
-				set := profilesIn(name)
-				set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{own}, nil, namespace(name, nil)).Data)
-				m.namespaces, m.own, m.sets = append(m.namespaces, *namespace(name, nil)), append(m.own, own), append(m.sets, *set)
+				set := fixture.ProfilesIn(name)
+				set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{own}, nil, fixture.Namespace(name, nil)).Data)
+				m.Namespaces, m.Own, m.Sets = append(m.Namespaces, *fixture.Namespace(name, nil)), append(m.Own, own), append(m.Sets, *set)
 			}
 			e := &effects{reader: m}
 			for b.Loop() {
-				found, err := e.of(b.Context(), nil, clusterProfileNamed("default"))
+				found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default"))
 				if err != nil || len(found.withheld) != count {
 					b.Fatal(len(found.withheld), err)
 				}

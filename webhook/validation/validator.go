@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -106,14 +106,17 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 	return append(warnings, conflicts...), nil
 }
 
+// maxFields is how many fields of a profile one refusal names.
+const maxFields = 10
+
 // firstProblems leaves of many problems the first, and says how many there are more.
 func firstProblems(found field.ErrorList) field.ErrorList {
-	more := len(found) - maxProblems
+	more := len(found) - maxFields
 	if more <= 0 {
 		return found
 	}
 	rest := field.Invalid(field.NewPath("spec"), field.OmitValueType{}, fmt.Sprintf("%d more problems like these", more))
-	return append(found[:maxProblems:maxProblems], rest)
+	return append(found[:maxFields:maxFields], rest)
 }
 
 // ValidateUpdate implements admission.Validator.

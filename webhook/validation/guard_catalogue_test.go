@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -14,11 +14,12 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // ofCatalogue is the catalogue's profile "default" with this digest algorithm.
 func ofCatalogue(algorithm string, changes ...func(*v1alpha1.ClusterCryptoProfile)) *v1alpha1.ClusterCryptoProfile {
-	p := clusterProfileNamed("default", changes...)
+	p := fixture.ClusterProfileNamed("default", changes...)
 	p.Spec.ProfileName, p.Spec.API.HashData.HashAlg = "Default", algorithm
 	if p.Labels == nil {
 		p.Labels = map[string]string{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}
@@ -27,9 +28,9 @@ func ofCatalogue(algorithm string, changes ...func(*v1alpha1.ClusterCryptoProfil
 }
 
 func TestWhatANamespaceServesKeepsTheCatalogueFromThatNamespaceAlone(t *testing.T) {
-	own := profileNamed("theirs", func(p *v1alpha1.CryptoProfile) { p.Namespace, p.Spec.ProfileName = "bank", "Default" })
+	own := fixture.ProfileNamed("theirs", func(p *v1alpha1.CryptoProfile) { p.Namespace, p.Spec.ProfileName = "bank", "Default" })
 	serving := func(ns string, own []v1alpha1.CryptoProfile, cluster ...v1alpha1.ClusterCryptoProfile) client.Object {
-		return setIn(ns, string(render.Effective(own, cluster, namespace(ns, nil)).Data))
+		return fixture.SetIn(ns, string(render.Effective(own, cluster, fixture.Namespace(ns, nil)).Data))
 	}
 	bank := serving("bank", []v1alpha1.CryptoProfile{*own}) // serves sha3-512
 	in := `the profile "Default" of namespace "bank"`
@@ -61,7 +62,7 @@ func TestWhatANamespaceServesKeepsTheCatalogueFromThatNamespaceAlone(t *testing.
 		"nor one that the catalogue doesn't have": {after: ofCatalogue("sha-256", called), denies: "this makes " + in + " weaker"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			objects := []client.Object{namespace("bank", nil), namespace("shop", nil), bank.DeepCopyObject().(client.Object), own.DeepCopy()}
+			objects := []client.Object{fixture.Namespace("bank", nil), fixture.Namespace("shop", nil), bank.DeepCopyObject().(client.Object), own.DeepCopy()}
 			if test.shop != nil {
 				objects = append(objects, test.shop)
 			}
@@ -69,16 +70,16 @@ func TestWhatANamespaceServesKeepsTheCatalogueFromThatNamespaceAlone(t *testing.
 				objects = append(objects, test.before)
 			}
 			reader := apiServerWith(t, objects...)
-			g := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system"}, func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+			g := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system", Review: func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 				t.Error("nobody has to be asked who may")
 				return &authorizationv1.SubjectAccessReview{}, nil
-			})
+			}})
 			next := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
 			request := change(t, nil, test.after)
 			if test.before != nil {
 				request = change(t, test.before, test.after)
 			}
-			response := guardedBy(g, admission.NewDecoder(testScheme(t)), guardedCluster, next).Handle(t.Context(), request)
+			response := guardedBy(g, admission.NewDecoder(fixture.Scheme(t)), guardedCluster, next).Handle(t.Context(), request)
 			if test.denies != "" {
 				if response.Allowed || response.Result.Code != http.StatusForbidden || !strings.Contains(response.Result.Message, test.denies) {
 					t.Errorf("answered %v, expected a refusal that says %q", response.Result, test.denies)

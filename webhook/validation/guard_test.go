@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -23,20 +23,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
 // guardWith guards CryptoProfiles. Reviews are answered with this, or this error.
 func guardWith(t *testing.T, reader client.Reader, allowed bool, err error) admission.Handler {
 	t.Helper()
-	scheme := testScheme(t)
-	g := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system"}, func(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+	scheme := fixture.Scheme(t)
+	g := newGuard(reader, Options{OperatorNamespace: "crypto-broker-system", Review: func(_ context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 		want := authorizationv1.ResourceAttributes{Group: "cryptobroker.io", Version: "v1alpha1", Resource: "cryptoprofiles", Verb: "weaken", Namespace: "shop", Name: "payments"}
 		if *review.Spec.ResourceAttributes != want || review.Spec.User != "alice" || len(review.Spec.Groups) != 1 || review.Spec.Extra["scopes"][0] != "all" {
 			t.Errorf("asked for %+v", review.Spec)
 		}
 		review.Status.Allowed = allowed
 		return review, err
-	})
+	}})
 	return guardedBy(g, admission.NewDecoder(scheme), guardedNamespaced, admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler)
 }
 
@@ -48,7 +49,7 @@ func byAlice(request admission.Request) admission.Request {
 // examples are the profiles that the documentation shows, before and after.
 func examples(t *testing.T) (text string, before, after *v1alpha1.CryptoProfile) {
 	t.Helper()
-	data, err := os.ReadFile("../docs/downgrade-guard.md")
+	data, err := os.ReadFile("../../docs/downgrade-guard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,16 +61,16 @@ func examples(t *testing.T) (text string, before, after *v1alpha1.CryptoProfile)
 	if err := errors.Join(yaml.UnmarshalStrict(blocks[0][1], before), yaml.UnmarshalStrict(blocks[1][1], after)); err != nil {
 		t.Fatal(err)
 	}
-	before.CreationTimestamp, after.CreationTimestamp = dayOne, dayOne
+	before.CreationTimestamp, after.CreationTimestamp = fixture.DayOne, fixture.DayOne
 	return strings.Join(strings.Fields(string(data)), " "), before, after
 }
 
 // shopServing is the API server of a namespace that serves a profile.
 func shopServing(t *testing.T, p *v1alpha1.CryptoProfile) client.WithWatch {
 	t.Helper()
-	set := profilesIn(p.Namespace)
-	set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{*p}, nil, namespace(p.Namespace, nil)).Data)
-	return apiServerWith(t, namespace(p.Namespace, nil), set, p)
+	set := fixture.ProfilesIn(p.Namespace)
+	set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{*p}, nil, fixture.Namespace(p.Namespace, nil)).Data)
+	return apiServerWith(t, fixture.Namespace(p.Namespace, nil), set, p)
 }
 
 func TestTheExampleOfTheDocumentationIsWhatHappens(t *testing.T) {
@@ -97,7 +98,7 @@ func TestTheGuardFailsClosed(t *testing.T) {
 	_, before, after := examples(t)
 	annotated := before.DeepCopy()
 	annotated.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: "sha256:0"}
-	unreadable := profilesIn("shop")
+	unreadable := fixture.ProfilesIn("shop")
 	unreadable.Data[profile.FileName] = "{"
 	for sentence, test := range map[string]struct {
 		reader  client.Reader
@@ -111,7 +112,7 @@ func TestTheGuardFailsClosed(t *testing.T) {
 				return errors.New("the cache is not there")
 			},
 		}), after, nil, "whether a profile becomes weaker could not be found out: the cache is not there"},
-		"when what was served can't be read": {apiServerWith(t, namespace("shop", nil), unreadable, before), after, nil, "ConfigMap shop/crypto-broker-profiles: the set of profiles can't be read"},
+		"when what was served can't be read": {apiServerWith(t, fixture.Namespace("shop", nil), unreadable, before), after, nil, "ConfigMap shop/crypto-broker-profiles: the set of profiles can't be read"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			response := guardWith(t, test.reader, true, test.failure).Handle(t.Context(), byAlice(change(t, before, test.after)))
@@ -125,7 +126,7 @@ func TestTheGuardFailsClosed(t *testing.T) {
 func TestWhatTheGuardDoesNotLookAt(t *testing.T) {
 	_, before, weak := examples(t)
 	deleting := weak.DeepCopy()
-	deleting.DeletionTimestamp, deleting.Finalizers = &dayOne, []string{"example.com/finalizer"}
+	deleting.DeletionTimestamp, deleting.Finalizers = &fixture.DayOne, []string{"example.com/finalizer"}
 	labelled := before.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
 	annotated := before.DeepCopy()
@@ -134,7 +135,7 @@ func TestWhatTheGuardDoesNotLookAt(t *testing.T) {
 		"another label":                        change(t, before, labelled),
 		"an annotation that stays or goes":     change(t, annotated, before),
 		"a profile that is being deleted":      change(t, before, deleting),
-		"a deletion that makes nothing weaker": {AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: mustMarshal(t, before)}}},
+		"a deletion that makes nothing weaker": {AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Delete, OldObject: runtime.RawExtension{Raw: fixture.JSON(t, before)}}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			response := guardWith(t, shopServing(t, before), false, nil).Handle(t.Context(), byAlice(request))

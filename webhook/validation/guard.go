@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+package validation
 
 import (
 	"context"
@@ -36,18 +36,14 @@ import (
 type guard struct {
 	effects *effects
 	// review asks the API server.
-	review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	review Reviewer
 }
 
 // newGuard makes the guard of all profiles.
-func newGuard(reader client.Reader, options Options, review func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)) *guard {
+func newGuard(reader client.Reader, options Options) *guard {
 	return &guard{
-		effects: &effects{
-			reader:            reader,
-			minimum:           options.MinimumStrength,
-			operatorNamespace: options.OperatorNamespace,
-		},
-		review: review,
+		effects: &effects{reader: reader, minimum: options.MinimumStrength, operatorNamespace: options.OperatorNamespace},
+		review:  options.Review,
 	}
 }
 

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Reviewer asks the API server whether somebody may do something.
+type Reviewer func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+
+// Options say what profiles have to be.
+type Options struct {
+	// OperatorNamespace is the operator's own, which never gets profiles.
+	OperatorNamespace string
+
+	// MinimumStrength is the least strength in bits that a profile must have, 0
+	// for none.
+	MinimumStrength int
+
+	// Review asks who may make a profile weaker.
+	Review Reviewer
+}
+
+// Handlers returns the handlers of CryptoProfiles and of ClusterCryptoProfiles. The
+// reader reads Namespaces, profiles and their ConfigMaps from a cache with the index
+// of Index, and the scheme knows their types.
+func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) (namespaced, cluster admission.Handler) {
+	guard, decoder := newGuard(reader, options), admission.NewDecoder(scheme)
+	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader))
+	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader))
+	return counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)),
+		counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler))
+}
