@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
@@ -90,7 +91,8 @@ func TestTheBrokerOfAPodIsMeasuredWithTheFlagsThatTheWebhookSets(t *testing.T) {
 	if loaded := found["profiles loaded"]; loaded.Revision != 1 {
 		t.Errorf("signed profiles: %+v, want those of revision 1", loaded)
 	}
-	want := append(flagsOf(t, "testdata/pods/a-pod-with-keys-for-its-broker.golden.yaml", "    - --"), flagsOf(t, "trust.go", `= "--`)...)
+	want := append(flagsOf(t, "testdata/pods/a-pod-with-keys-for-its-broker.golden.yaml", "    - --"),
+		contract.TrustedKeysFlag, contract.StateDirFlag, contract.ProfilesAudienceFlag, contract.LowestRevisionFlag)
 	got := make([]string, len(given))
 	for i, argument := range given {
 		got[i], _, _ = strings.Cut(strings.TrimPrefix(argument, "--"), "=")
