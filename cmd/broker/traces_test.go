@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main_test
+package main
 
 import (
 	"strings"
@@ -31,15 +31,15 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 		"half a pair":                       {"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and one of them is not set`},
 		"neither yes nor no":                {"OTEL_SDK_DISABLED=off", `invalid value "off" of the environment variable OTEL_SDK_DISABLED: expected true or false`},
 		"a batch above the queue":           {"OTEL_BSP_MAX_QUEUE_SIZE=100", `OTEL_BSP_MAX_EXPORT_BATCH_SIZE is 512, which is more than OTEL_BSP_MAX_QUEUE_SIZE, 100`},
-		"attributes without a value":        {"OTEL_RESOURCE_ATTRIBUTES=a", `invalid value "a" of the environment variable OTEL_RESOURCE_ATTRIBUTES: expected key=value, separated by commas`},
 		"a limit below 0":                   {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=-1", `invalid value "-1" of the environment variable OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: expected a number from 0 to 2147483647`},
+		"attributes without a value":        {"OTEL_RESOURCE_ATTRIBUTES=a", `invalid value "a" of the environment variable OTEL_RESOURCE_ATTRIBUTES: expected key=value, separated by commas`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			env := []string{test.env}
 			if sentence == "HTTP to host and port" {
 				env = append(env, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
 			}
-			code, stdout, stderr := run(t, environment(env...), "--profiles-dir", "/p")
+			code, stdout, stderr := execute(t, env, "--profiles-dir", "/p")
 			if want := "broker: " + test.want + " (see broker --help)\n"; code != 2 || stderr != want || stdout != "" {
 				t.Errorf("got %d %q %q\nwant 2 %q", code, stdout, stderr, want)
 			}
@@ -49,7 +49,7 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 
 func TestAFlagThatMayHoldAPasswordIsNotQuoted(t *testing.T) {
 	for _, args := range [][]string{{"--traces-endpoint", "https://me:secret@collector"}, {"--traces-endpoint=https://me:secret@collector"}} {
-		code, stdout, stderr := run(t, environment(), append(args, "--profiles-dir", "/p")...)
+		code, stdout, stderr := execute(t, nil, append(args, "--profiles-dir", "/p")...)
 		const want = `broker: invalid argument for "--traces-endpoint" flag: expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc (see broker --help)` + "\n"
 		if code != 2 || stderr != want || stdout != "" {
 			t.Errorf("got %d %q %q\nwant 2 %q", code, stdout, stderr, want)
@@ -58,7 +58,7 @@ func TestAFlagThatMayHoldAPasswordIsNotQuoted(t *testing.T) {
 }
 
 func TestHelpNamesTheVariablesOfOpenTelemetry(t *testing.T) {
-	_, help, _ := run(t, environment(), "--help")
+	_, help, _ := execute(t, nil, "--help")
 	for _, name := range []string{
 		"--traces-exporter", "OTEL_TRACES_EXPORTER", "--traces-endpoint", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT",
 		"--traces-sampler", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "--service-name", "OTEL_SERVICE_NAME", "OTEL_SDK_DISABLED",
@@ -68,20 +68,4 @@ func TestHelpNamesTheVariablesOfOpenTelemetry(t *testing.T) {
 			t.Errorf("--help does not name %s", name)
 		}
 	}
-}
-
-func TestVariablesWithoutAnEffectAreNamed(t *testing.T) {
-	at := newPlace(t, "sha-256")
-	broker := startWith(t, environment("OTEL_METRICS_INTERVAL=30s", "OTEL_LOG_LEVEL=debug", "OTEL_TRACES_EXPORTER=none"), at.args()...)
-	found, _ := broker.logged("variables of OpenTelemetry that have no effect on this broker", 1)["variables"].([]any)
-	if len(found) != 2 || found[0] != "OTEL_LOG_LEVEL" || found[1] != "OTEL_METRICS_INTERVAL" {
-		t.Errorf("got %v", found)
-	}
-	broker.listening()
-}
-
-func TestDisabledMeansThatNothingElseCounts(t *testing.T) {
-	at := newPlace(t, "sha-256")
-	broker := startWith(t, environment("OTEL_SDK_DISABLED=true", "OTEL_TRACES_EXPORTER=zipkin", "OTEL_METRICS_EXPORTER=otlp"), at.args()...)
-	broker.listening()
 }

@@ -129,14 +129,14 @@ func shuffled[T any](of []T) []T {
 func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *error) (sample, error) {
 	// What the one before has left is not for this one to clean up.
 	runtime.GC()
-	if _, err := w.calls(ctx, callers, max(d/8, 10*time.Millisecond)); err != nil {
+	if _, err := w.calls(ctx, callers, during(max(d/8, 10*time.Millisecond))); err != nil {
 		return sample{}, err
 	}
 	before, err := w.spent(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	made, err := w.calls(ctx, callers, d)
+	made, err := w.calls(ctx, callers, during(d))
 	if err != nil {
 		return sample{}, err
 	}
@@ -202,8 +202,22 @@ type made struct {
 	elapsed time.Duration
 }
 
-// calls has so many callers call until the time is over.
-func (w *way) calls(ctx context.Context, callers int, d time.Duration) (made, error) {
+// enough reports whether a caller that made a number of calls since it began ends.
+type enough func(calls int, took time.Duration) bool
+
+// during ends a caller once the time is over, but not before its first call: on a
+// loaded machine a caller may get no processor for longer than a round lasts.
+func during(d time.Duration) enough {
+	return func(calls int, took time.Duration) bool { return calls > 0 && took >= d }
+}
+
+// times ends a caller after n calls, however long they take.
+func times(n int) enough {
+	return func(calls int, _ time.Duration) bool { return calls >= n }
+}
+
+// calls has a number of callers call, each until it has called enough.
+func (w *way) calls(ctx context.Context, callers int, until enough) (made, error) {
 	found := make([]made, callers)
 	var group sync.WaitGroup
 	began := time.Now()
@@ -211,7 +225,7 @@ func (w *way) calls(ctx context.Context, callers int, d time.Duration) (made, er
 		group.Go(func() {
 			f := &found[caller]
 			f.took = make([]time.Duration, 0, 4096)
-			for last := time.Now(); last.Sub(began) < d && ctx.Err() == nil; {
+			for calls, last := 0, time.Now(); !until(calls, last.Sub(began)) && ctx.Err() == nil; calls++ {
 				err := w.call(ctx, caller)
 				now := time.Now()
 				if err != nil {

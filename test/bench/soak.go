@@ -44,27 +44,44 @@ func hold(ctx context.Context, p *process) (h holdings, err error) {
 	return h, err
 }
 
-// soakLoads are called by turns, each unary and over Exchange.
-var soakLoads = []string{"hash-32", "hash-4k", "encrypt", "certificate", "hash-1m"}
+// soakLoads are called by turns, each unary, over Exchange and by the Go client.
+// Each turn makes the same calls, so that what one turn leaves can be compared
+// with what another leaves, however fast the machine is.
+var soakLoads = []struct {
+	name  string
+	calls int // of each caller in one way
+}{
+	{"hash-32", 4000}, {"hash-4k", 3000}, {"encrypt", 3000}, {"certificate", 400}, {"hash-1m", 100},
+}
 
 const (
-	// soakPart is how long one load is called in one way.
-	soakPart = 5 * time.Second
-	// soakSettle is how long a broker may take to give back what it held.
-	soakSettle = 30 * time.Second
+	// soakCallers call at the same time.
+	soakCallers = 16
+	// soakQuick is by how much the calls of a turn are fewer with --quick.
+	soakQuick = 50
+	// soakSettle is how long a broker may take to end what served connections that
+	// are closed.
+	soakSettle = 2 * time.Minute
 	// soakGrowth is how much more memory the least of the second half of turns may
 	// leave than the most of the first half, in bytes. What one turn leaves is for
 	// Go's collector to decide, and goes up and down by more than that.
 	soakGrowth = 8 << 20
-	// soakLiveGrowth is the same for the live heap. That does not hang on when the
+	// soakLiveGrowth is the same for the live heap. That does not depend on when the
 	// collector ran, if nothing large was under way when it did.
 	soakLiveGrowth = 1 << 20
 	// soakCollections is how many collections follow each turn: the first still sees
 	// what was under way, and what is kept for later use is dropped by the two after
 	// it (sync.Pool).
 	soakCollections = 3
+	// soakCollectCalls is the most small calls that cause these collections. A broker
+	// that has not collected by then never will.
+	soakCollectCalls = 1_000_000
 	// soakTurns is the least number of turns.
 	soakTurns = 4
+	// soakResidentTurns is the least number of turns that says something about the
+	// resident memory: Go keeps the most that any turn needed so far, and which calls
+	// coincide is chance. Fewer turns are judged by the live heap alone.
+	soakResidentTurns = 20
 )
 
 // soak calls the broker for a long time, all loads by turns, and compares what it
@@ -80,10 +97,9 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, broker.stop()) }()
-	part := min(soakPart, max(o.soak/40, 100*time.Millisecond))
 	calls, failed := 0, 0
-	call := func(w *way, callers int, d time.Duration) error {
-		made, err := w.calls(ctx, callers, d)
+	call := func(w *way, callers, each int) error {
+		made, err := w.calls(ctx, callers, times(each))
 		calls, failed = calls+len(made.took), failed+made.errors
 		if made.err != nil {
 			progress("%s: %v", w.name, made.err)
@@ -91,18 +107,22 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		return err
 	}
 	turn := func() error {
-		for _, name := range soakLoads {
-			l, err := newLoad(name, ops)
+		for _, load := range soakLoads {
+			l, err := newLoad(load.name, ops)
 			if err != nil {
 				return err
+			}
+			each := load.calls
+			if o.quick {
+				each = max(1, each/soakQuick)
 			}
 			for _, connect := range []string{unary, exchange, library} {
 				w, err := connectTo(broker, connect, l)
 				if err != nil {
 					return err
 				}
-				if err := errors.Join(call(w, 16, part), w.close()); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
+				if err := errors.Join(call(w, soakCallers, each), w.close()); err != nil {
+					return fmt.Errorf("%s: %w", load.name, err)
 				}
 			}
 		}
@@ -145,7 +165,7 @@ func soak(ctx context.Context, o options, p *programs) (err error) {
 		return fmt.Errorf("%d calls failed", failed)
 	case last.goroutines > first.goroutines || last.descriptors > first.descriptors:
 		return errors.New("the broker has more goroutines or descriptors at the end than after the first turn")
-	case halvesOf(own).grew(soakGrowth):
+	case len(own) >= soakResidentTurns && halvesOf(own).grew(soakGrowth):
 		return errors.New("the broker holds more memory after each of the later turns than after any of the earlier ones")
 	case halvesOf(live).grew(soakLiveGrowth):
 		return errors.New("the broker's live heap is larger after each of the later turns than after any of the earlier ones")
@@ -173,7 +193,7 @@ func (h halves) String() string {
 
 // collected makes small calls until Go's collector ran soakCollections times in
 // the broker: without calls it would not for two minutes.
-func collected(ctx context.Context, broker *process, call func(w *way, callers int, d time.Duration) error) (err error) {
+func collected(ctx context.Context, broker *process, call func(w *way, callers, each int) error) (err error) {
 	l, err := newLoad("hash-32", nil)
 	if err != nil {
 		return err
@@ -187,17 +207,18 @@ func collected(ctx context.Context, broker *process, call func(w *way, callers i
 	if err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(soakSettle); ; {
+	const callers, each = 4, 100
+	for made := 0; ; made += callers * each {
 		now, err := broker.tell(ctx)
 		switch {
 		case err != nil:
 			return err
 		case now.collections >= before.collections+soakCollections:
 			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("the broker collected garbage %d times in %s of calls, expected %d", now.collections-before.collections, soakSettle, soakCollections)
+		case made >= soakCollectCalls:
+			return fmt.Errorf("the broker collected garbage %d times during %d calls, expected %d", now.collections-before.collections, made, soakCollections)
 		}
-		if err := call(w, 4, 20*time.Millisecond); err != nil {
+		if err := call(w, callers, each); err != nil {
 			return err
 		}
 	}

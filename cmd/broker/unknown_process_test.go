@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build process
+
 package main_test
 
 import (
@@ -37,13 +39,5 @@ func TestAVariableThatIsMisspeltIsToldWithASuggestion(t *testing.T) {
 	}
 	if want := []string{"CRYPTO_BROKER_COLOUR ", "CRYPTO_BROKER_LOG_LEVELL CRYPTO_BROKER_LOG_LEVEL"}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
-	}
-}
-
-func TestHelpSaysWhatBecomesOfOtherVariables(t *testing.T) {
-	code, stdout, _ := run(t, environment(), "--help")
-	const want = "A\nvariable that begins with CRYPTO_BROKER_ and is not known has no effect, and the\nlog says so."
-	if code != 0 || !strings.Contains(stdout, want) {
-		t.Errorf("exit code %d, %q is not in\n%s", code, want, stdout)
 	}
 }
