@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// openTelemetry is how the names of the variables of OpenTelemetry begin.
+// openTelemetry begins the names of OpenTelemetry's variables.
 const openTelemetry = "OTEL_"
 
 // traceSettings are the variables of OpenTelemetry, most of them without a flag.
@@ -27,7 +27,7 @@ func (c *config) traceSettings() []setting {
 	return settings
 }
 
-// readTraces checks what no single variable can tell.
+// readTraces checks what depends on more than one variable.
 func (c *config) readTraces() error {
 	if err := c.traces.Check(); err != nil {
 		return usagef("%v", err)
@@ -53,12 +53,13 @@ func (c *config) useTracing(ctx context.Context, stdout io.Writer, environ []str
 	return tracer, nil
 }
 
-// unusedVariables are those that somebody may expect something of.
+// unusedVariables returns the names of OpenTelemetry's variables that are set and
+// have no effect.
 func (c *config) unusedVariables(environ []string) []string {
 	var unused []string
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, openTelemetry) && value != "" &&
+		if strings.HasPrefix(name, openTelemetry) && value != "" && !slices.Contains(tracing.LimitVariables(), name) &&
 			!slices.ContainsFunc(c.traces.Variables(), func(v tracing.Variable) bool { return v.Name == name }) {
 			unused = append(unused, name)
 		}
@@ -67,7 +68,7 @@ func (c *config) unusedVariables(environ []string) []string {
 	return unused
 }
 
-// endTracing exports the last spans; a broker that cannot ends all the same.
+// endTracing exports the last spans. Where that fails, the broker ends without them.
 func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger) {
 	if tracer == nil {
 		return

@@ -31,7 +31,6 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 		"half a pair":                       {"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and one of them is not set`},
 		"neither yes nor no":                {"OTEL_SDK_DISABLED=off", `invalid value "off" of the environment variable OTEL_SDK_DISABLED: expected true or false`},
 		"a batch above the queue":           {"OTEL_BSP_MAX_QUEUE_SIZE=100", `OTEL_BSP_MAX_EXPORT_BATCH_SIZE is 512, which is more than OTEL_BSP_MAX_QUEUE_SIZE, 100`},
-		"a limit below 0":                   {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=-1", `invalid value "-1" of the environment variable OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: expected a number from 0 to 2147483647`},
 		"attributes without a value":        {"OTEL_RESOURCE_ATTRIBUTES=a", `invalid value "a" of the environment variable OTEL_RESOURCE_ATTRIBUTES: expected key=value, separated by commas`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -67,5 +66,13 @@ func TestHelpNamesTheVariablesOfOpenTelemetry(t *testing.T) {
 		if !strings.Contains(help, name) {
 			t.Errorf("--help does not name %s", name)
 		}
+	}
+}
+
+func TestAFlagForTracesComesBeforeTheVariableForAllSignals(t *testing.T) {
+	env := []string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317/path"}
+	code, _, stderr := execute(t, env, "--profiles-dir", "/p", "--traces-protocol", "grpc")
+	if want := `OTEL_EXPORTER_OTLP_ENDPOINT is "http://c:4317/path", but gRPC has no paths`; code != 2 || !strings.Contains(stderr, want) {
+		t.Errorf("got %d %q, want 2 %q", code, stderr, want)
 	}
 }

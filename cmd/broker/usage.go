@@ -4,9 +4,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
 // helpWidth is the width in columns that --help is wrapped to.
@@ -30,10 +34,20 @@ log says so.
 Flags:
 ` + flagUsages((&config{}).settings()) + `
 Further variables, by OpenTelemetry's names:
-` + variableUsages((&config{}).settings()) + `
+` + variableUsages((&config{}).settings()) + limitUsage() + `
 Example:
   broker --profiles-dir /etc/crypto-broker/profiles --status-address :9470
 `
+}
+
+// limitUsage describes the variables that OpenTelemetry's library reads by itself.
+func limitUsage() string {
+	var text strings.Builder
+	for line := range wrapped(strings.Join(tracing.LimitVariables(), ", "), helpWidth-usageIndent) {
+		fmt.Fprintf(&text, "  %s\n", line)
+	}
+	fmt.Fprintf(&text, "%*slimits of spans, which OpenTelemetry's library reads by itself\n", usageIndent, "")
+	return text.String()
 }
 
 func flagUsages(settings []setting) string {

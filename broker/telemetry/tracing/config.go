@@ -18,31 +18,29 @@ type Config struct {
 	disabled bool
 	// exporters are the names of OTEL_TRACES_EXPORTER, nil where it is not set.
 	exporters []string
-	// general is for all signals and traces for spans, which comes first.
-	general, traces collector
-	authorization   string
-	sampler         string
-	samplerArg      *float64
-	serviceName     string
-	serviceVersion  string
-	attributes      []attribute.KeyValue
-	propagators     []string
-	prometheus      bool
-	batch           batch
-	limits          sdk.SpanLimits
-	// attributeLimits are for everything that has attributes; those of spans in
-	// limits come first.
-	attributeLimits, spanAttributeLimits attributeLimits
+	// endpoint is the one for spans, which is used as it is; without it
+	// generalEndpoint, the one for all signals, to which HTTP adds a path.
+	endpoint, generalEndpoint string
+	collector                 collector
+	sampler                   string
+	samplerArg                *float64
+	serviceName               string
+	serviceVersion            string
+	attributes                []attribute.KeyValue
+	propagators               []string
+	prometheus                bool
+	batch                     batch
 }
 
-// collector is how to reach a collector; empty values are not set.
+// collector is how to talk to a collector; empty values are not set.
 type collector struct {
-	protocol, endpoint, compression string
-	headers                         map[string]string
-	timeout                         time.Duration
-	certificate                     string
-	clientCertificate, clientKey    string
-	insecure                        *bool
+	protocol, compression        string
+	headers                      map[string]string
+	authorization                string
+	timeout                      time.Duration
+	certificate                  string
+	clientCertificate, clientKey string
+	insecure                     *bool
 }
 
 // batch is how spans are collected before they are exported.
@@ -50,8 +48,6 @@ type batch struct {
 	queue, size    int
 	delay, timeout time.Duration
 }
-
-type attributeLimits struct{ count, length *int }
 
 // Names of exporters.
 const (
@@ -79,29 +75,20 @@ func NewConfig() *Config {
 			delay:   sdk.DefaultScheduleDelay * time.Millisecond,
 			timeout: sdk.DefaultExportTimeout * time.Millisecond,
 		},
-		limits: sdk.SpanLimits{
-			AttributeValueLengthLimit:   sdk.DefaultAttributeValueLengthLimit,
-			AttributeValueDepthLimit:    sdk.DefaultAttributeValueDepthLimit,
-			AttributeCountLimit:         sdk.DefaultAttributeCountLimit,
-			EventCountLimit:             sdk.DefaultEventCountLimit,
-			LinkCountLimit:              sdk.DefaultLinkCountLimit,
-			AttributePerEventCountLimit: sdk.DefaultAttributePerEventCountLimit,
-			AttributePerLinkCountLimit:  sdk.DefaultAttributePerLinkCountLimit,
-		},
 	}
 }
 
-// Enabled tells whether spans are exported: where an exporter is named, or none
-// is but an endpoint.
+// Enabled reports whether spans are exported: an exporter is named, or none is but
+// an endpoint is.
 func (c *Config) Enabled() bool { return !c.disabled && len(c.exports()) > 0 }
 
-// UsesPrometheus tells whether the environment expects metrics for Prometheus.
+// UsesPrometheus reports whether the environment expects metrics for Prometheus.
 func (c *Config) UsesPrometheus() bool { return !c.disabled && c.prometheus }
 
-// exports are the exporters to use, without the one that is none.
+// exports returns the names of the exporters to use, without "none".
 func (c *Config) exports() []string {
 	switch {
-	case c.exporters == nil && (c.general.endpoint != "" || c.traces.endpoint != ""):
+	case c.exporters == nil && (c.generalEndpoint != "" || c.endpoint != ""):
 		return []string{exporterOTLP}
 	case slices.Contains(c.exporters, exporterNone):
 		return nil
@@ -109,7 +96,7 @@ func (c *Config) exports() []string {
 	return c.exporters
 }
 
-// Check finds what no single value can tell. Its error is one sentence.
+// Check checks what depends on more than one value. Its error is one sentence.
 func (c *Config) Check() error {
 	if c.disabled {
 		return nil
@@ -125,56 +112,18 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
-	to := c.collector()
-	if (to.clientCertificate == "") != (to.clientKey == "") {
+	if to := c.collector; (to.clientCertificate == "") != (to.clientKey == "") {
 		return errors.New("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and one of them is not set")
 	}
 	return nil
 }
 
-// collector is what there is for traces, else for all signals.
-func (c *Config) collector() collector {
-	to, all := c.traces, c.general
-	for _, text := range []struct{ into, from *string }{
-		{&to.protocol, &all.protocol}, {&to.compression, &all.compression}, {&to.certificate, &all.certificate},
-		{&to.clientCertificate, &all.clientCertificate}, {&to.clientKey, &all.clientKey},
-	} {
-		if *text.into == "" {
-			*text.into = *text.from
-		}
-	}
-	if to.headers == nil {
-		to.headers = all.headers
-	}
-	if to.timeout == 0 {
-		to.timeout = all.timeout
-	}
-	if to.insecure == nil {
-		to.insecure = all.insecure
-	}
-	return to
-}
-
-// limited are the limits of spans.
-func (c *Config) limited() sdk.SpanLimits {
-	limits := c.limits
-	for _, set := range []attributeLimits{c.attributeLimits, c.spanAttributeLimits} {
-		if set.count != nil {
-			limits.AttributeCountLimit = *set.count
-		}
-		if set.length != nil {
-			limits.AttributeValueLengthLimit = *set.length
-		}
-	}
-	return limits
-}
-
-// readsParents tells whether callers' trace contexts are continued.
+// readsParents reports whether callers' trace contexts are continued.
 func (c *Config) readsParents() bool {
 	return c.propagators == nil || slices.Contains(c.propagators, "tracecontext")
 }
 
-// Targets tell where spans go, for the log.
+// Targets returns where spans go, for the log.
 func (c *Config) Targets() []string {
 	var targets []string
 	for _, name := range c.exports() {

@@ -30,7 +30,7 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 	if err != nil {
 		return nil, err
 	}
-	to := c.collector()
+	to := c.collector
 	secure, err := to.tls()
 	if err != nil {
 		return nil, err
@@ -39,11 +39,11 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 		to.timeout = defaultTimeout
 	}
 	to.headers = maps.Clone(to.headers)
-	if c.authorization != "" {
+	if to.authorization != "" {
 		if to.headers == nil {
 			to.headers = map[string]string{}
 		}
-		to.headers["Authorization"] = c.authorization
+		to.headers["Authorization"] = to.authorization
 	}
 	if t.protocol == protocolGRPC {
 		return to.overGRPC(ctx, t, secure)

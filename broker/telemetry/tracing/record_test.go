@@ -100,6 +100,24 @@ func TestACallThatIsNotSampledCostsAlmostNothing(t *testing.T) {
 	}
 }
 
+func TestTheLibraryLimitsTheAttributesOfSpans(t *testing.T) {
+	for _, name := range tracing.LimitVariables() {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "2")
+			made, end := tracer(t)
+			made.Record(t.Context(), call(nil))
+			span := end()
+			if strings.HasSuffix(name, "_COUNT_LIMIT") {
+				if got := strings.Count(span, `"Key":"rpc.`); got != 2 {
+					t.Errorf("got %d of the first attributes, want 2: %s", got, span)
+				}
+			} else if !strings.Contains(span, `"Value":"gr"`) {
+				t.Errorf("want the values cut after 2 characters: %s", span)
+			}
+		})
+	}
+}
+
 func BenchmarkRecord(b *testing.B) {
 	for sentence, test := range map[string]struct{ variable, flags string }{
 		"not sampled": {"", "00"}, "sampled": {"", "01"},

@@ -17,16 +17,16 @@ type target struct {
 	protocol string
 	// endpoint is the target of gRPC, or a URL.
 	endpoint string
-	// plain tells that there is no TLS.
+	// plain reports that there is no TLS.
 	plain bool
 }
 
 // target finds out where an exporter sends to.
 func (c *Config) target(exporter string) (target, error) {
-	to := c.collector()
-	set, name, whole := c.traces.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
+	to := c.collector
+	set, name, whole := c.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
 	if set == "" {
-		set, name, whole = c.general.endpoint, "OTEL_EXPORTER_OTLP_ENDPOINT", false
+		set, name, whole = c.generalEndpoint, "OTEL_EXPORTER_OTLP_ENDPOINT", false
 	}
 	t := target{protocol: to.protocol}
 	switch {

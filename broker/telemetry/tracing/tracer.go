@@ -65,7 +65,7 @@ func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 	p := &problems{logger: o.Logger, failing: map[string]bool{}}
 	otel.SetErrorHandler(p)
 	options := []sdk.TracerProviderOption{
-		sdk.WithResource(from), sdk.WithIDGenerator(ids{}), sdk.WithRawSpanLimits(c.limited()),
+		sdk.WithResource(from), sdk.WithIDGenerator(ids{}),
 		sdk.WithSampler(sdk.AlwaysSample()), // spans are made of calls that were decided on
 	}
 	for _, name := range c.exports() {

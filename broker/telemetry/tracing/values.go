@@ -20,9 +20,6 @@ import (
 // maxQueue is how many spans may be set to wait: some 100 MB of them.
 const maxQueue = 65536
 
-// maxLimit is that of the numbers that limit spans.
-const maxLimit = math.MaxInt32
-
 // word is how names are compared: spaces around them and their case do not count.
 func word(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
@@ -72,14 +69,6 @@ func number(into *int, least, most int) func(string) error {
 		}
 		*into = n
 		return nil
-	}
-}
-
-func limit(into **int) func(string) error {
-	return func(value string) error {
-		var n int
-		*into = &n
-		return number(&n, 0, maxLimit)(value)
 	}
 }
 
