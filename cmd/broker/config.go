@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // config is what the command line and the environment say.
@@ -127,7 +128,7 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 		return printHelp(err, stdout, serveUsage)
 	}
 	if c.profilesDir == "" {
-		return usagef("--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml")
+		return program.Usagef("--profiles-dir or CRYPTO_BROKER_PROFILES_DIR is required: the absolute path of the directory with Profiles.yaml")
 	}
 	if err := c.readTrust(); err != nil {
 		return err
@@ -136,12 +137,12 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 		return err
 	}
 	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {
-		return usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, and there are none: expected --callers or CRYPTO_BROKER_CALLERS as well")
+		return program.Usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, and there are none: expected --callers or CRYPTO_BROKER_CALLERS as well")
 	}
 	c.sharedIdentity = c.sharedIdentity || sharesProcesses(lookup, os.Getpid())
 	sockets := c.sockets()
 	if err := sockets.Validate(); err != nil {
-		return usagef("%v", err)
+		return program.Usagef("%v", err)
 	}
 	return nil
 }

@@ -10,29 +10,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/grpclog"
-)
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
-
-// errUsage marks an error of the command line or the environment.
-var errUsage = errors.New("usage")
 
 func main() {
-	// From the first moment on: a broker that is told to stop while it starts
-	// stops cleanly, too. A second signal ends it at once.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+	// The context comes first: a broker that is told to stop while it starts stops
+	// cleanly, too.
+	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
 // run is the program less its process: it returns the exit code.
@@ -56,26 +44,16 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	case "help":
 		_, err = io.WriteString(stdout, serveUsage())
 	default:
-		err = usagef("unknown command %q, expected serve (the default), health, version or help", command)
+		err = program.Usagef("unknown command %q, expected serve (the default), health, version or help", command)
 	}
 	switch {
 	case err == nil, errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case errors.Is(err, errUsage):
+		return program.ExitOK
+	case program.IsUsage(err):
 		fmt.Fprintf(stderr, "broker: %v (see broker --help)\n", err)
-		return exitUsage
+		return program.ExitUsage
 	default:
 		fmt.Fprintf(stderr, "broker: %v\n", err)
-		return exitFailed
+		return program.ExitFailed
 	}
-}
-
-// usageError is an error of the command line or the environment.
-type usageError struct{ message string }
-
-func (e usageError) Error() string        { return e.message }
-func (e usageError) Is(target error) bool { return target == errUsage }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Sprintf(format, args...)}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func serveCommand(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) error {
@@ -56,7 +57,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if err != nil {
 		return err
 	}
-	metrics := telemetry.NewMetrics(programVersion())
+	metrics := telemetry.NewMetrics(program.Version(version))
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
@@ -155,7 +156,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if err := dropStartPages(); err != nil {
 		logger.Debug("the pages that only the start has used stay in memory", "error", err)
 	}
-	logger.Info("listening", "version", programVersion(), "sockets", sockets.Paths(), "status", status.address(),
+	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
 		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {

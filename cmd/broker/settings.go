@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // setting is one thing that can be set by a flag or by an environment variable.
@@ -46,9 +48,7 @@ func (v *value) Set(text string) error {
 
 // newFlags makes the flags of a command. Nothing is printed by pflag itself.
 func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
-	flags := pflag.NewFlagSet(command, pflag.ContinueOnError)
-	flags.SortFlags = false
-	flags.Usage = func() {}
+	flags := program.Flags(command)
 	for i := range settings {
 		s := &settings[i]
 		if s.name == "" {
@@ -80,12 +80,12 @@ func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(
 		}
 		var invalid *pflag.InvalidValueError
 		if errors.As(err, &invalid) && slices.ContainsFunc(settings, func(s setting) bool { return s.secret && s.name == invalid.GetFlag().Name }) {
-			return usagef("invalid argument for %q flag: %v", "--"+invalid.GetFlag().Name, invalid.Unwrap())
+			return program.Usagef("invalid argument for %q flag: %v", "--"+invalid.GetFlag().Name, invalid.Unwrap())
 		}
-		return usagef("%v", err)
+		return program.Usagef("%v", err)
 	}
 	if flags.NArg() > 0 {
-		return usagef("unexpected argument %q", flags.Arg(0))
+		return program.Usagef("unexpected argument %q", flags.Arg(0))
 	}
 	for _, s := range settings {
 		if s.env == "" || (s.name != "" && flags.Changed(s.name)) {
@@ -94,9 +94,9 @@ func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(
 		if text, ok := lookup(s.env); ok && text != "" {
 			if err := s.set(text); err != nil {
 				if s.secret {
-					return usagef("invalid value of the environment variable %s: %v", s.env, err)
+					return program.Usagef("invalid value of the environment variable %s: %v", s.env, err)
 				}
-				return usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
+				return program.Usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
 			}
 		}
 	}

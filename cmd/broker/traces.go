@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // openTelemetry begins the names of OpenTelemetry's variables.
@@ -30,10 +31,10 @@ func (c *config) traceSettings() []setting {
 // readTraces checks what depends on more than one variable.
 func (c *config) readTraces() error {
 	if err := c.traces.Check(); err != nil {
-		return usagef("%v", err)
+		return program.Usagef("%v", err)
 	}
 	if c.traces.UsesPrometheus() && c.statusAddress == "" {
-		return usagef("OTEL_METRICS_EXPORTER is prometheus, but there is no status port to serve metrics at: set --status-address, too")
+		return program.Usagef("OTEL_METRICS_EXPORTER is prometheus, but there is no status port to serve metrics at: set --status-address, too")
 	}
 	return nil
 }
@@ -43,7 +44,7 @@ func (c *config) useTracing(ctx context.Context, stdout io.Writer, environ []str
 	if unused := c.unusedVariables(environ); len(unused) > 0 {
 		logger.Info("variables of OpenTelemetry that have no effect on this broker", "variables", unused)
 	}
-	tracer, err := tracing.New(ctx, c.traces, tracing.Options{Version: programVersion(), Stdout: stdout, Logger: logger})
+	tracer, err := tracing.New(ctx, c.traces, tracing.Options{Version: program.Version(version), Stdout: stdout, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func variableUsages(settings []setting) string {
 	for _, s := range settings {
 		if s.name == "" {
 			fmt.Fprintf(&text, "  %s\n", s.env)
-			for line := range wrapped(s.usage, helpWidth-usageIndent) {
+			for line := range wrapped(s.usage, program.HelpWidth-usageIndent) {
 				fmt.Fprintf(&text, "%*s%s\n", usageIndent, "", line)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // trustSettings are those of signed sets.
@@ -49,20 +50,20 @@ func (c *config) readTrust() error {
 		default:
 			return nil
 		}
-		return usagef("%s is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well", name)
+		return program.Usagef("%s is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well", name)
 	}
 	for text := range strings.SplitSeq(c.trustedKeys, ",") {
 		key, err := signed.ParseKey(text)
 		if err != nil {
-			return usagef("--trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS: %v", err)
+			return program.Usagef("--trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS: %v", err)
 		}
 		c.trust.Keys = append(c.trust.Keys, key)
 	}
 	if c.trust.Audience == "" {
-		return usagef("--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: what signed sets must be made for")
+		return program.Usagef("--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: what signed sets must be made for")
 	}
 	if err := c.trust.Check(); err != nil {
-		return usagef("--trusted-keys, --profiles-audience and --lowest-revision: %v", err)
+		return program.Usagef("--trusted-keys, --profiles-audience and --lowest-revision: %v", err)
 	}
 	return nil
 }

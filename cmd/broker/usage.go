@@ -11,10 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
-
-// helpWidth is the width in columns that --help is wrapped to.
-const helpWidth = 100
 
 // serveUsage is what broker --help prints.
 func serveUsage() string {
@@ -43,7 +41,7 @@ Example:
 // limitUsage describes the variables that OpenTelemetry's library reads by itself.
 func limitUsage() string {
 	var text strings.Builder
-	for line := range wrapped(strings.Join(tracing.LimitVariables(), ", "), helpWidth-usageIndent) {
+	for line := range wrapped(strings.Join(tracing.LimitVariables(), ", "), program.HelpWidth-usageIndent) {
 		fmt.Fprintf(&text, "  %s\n", line)
 	}
 	fmt.Fprintf(&text, "%*slimits of spans, which OpenTelemetry's library reads by itself\n", usageIndent, "")
@@ -55,7 +53,7 @@ func flagUsages(settings []setting) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	return flags.FlagUsagesWrapped(helpWidth)
+	return flags.FlagUsagesWrapped(program.HelpWidth)
 }
 
 // printHelp prints the usage where help is what was asked for.

@@ -5,26 +5,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
 var version string
-
-// programVersion is the version of this program: that of the release, else what
-// the Go toolchain knows of the commit.
-func programVersion() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // versionCommand prints what is running, and on the second line what it computes
 // with. Whether FIPS 140-3 is enforced is told for a broker that is started with
@@ -32,12 +19,12 @@ func programVersion() string {
 func versionCommand(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
 	var c config
 	if len(args) > 0 {
-		return usagef("version takes no arguments, found %q", args[0])
+		return program.Usagef("version takes no arguments, found %q", args[0])
 	}
 	for _, s := range c.settings() {
 		if text, ok := lookup(s.env); s.name == "require-fips" && ok && text != "" {
 			if err := s.set(text); err != nil {
-				return usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
+				return program.Usagef("invalid value %q of the environment variable %s: %v", text, s.env, err)
 			}
 		}
 	}
@@ -46,7 +33,7 @@ func versionCommand(args []string, lookup func(string) (string, bool), stdout io
 		enforced = "enforced"
 	}
 	computing := engine.FIPS()
-	_, err := fmt.Fprintf(stdout, "broker %s %s %s/%s\nGo Cryptographic Module %s, FIPS 140-3 mode %s, %s\n",
-		programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, computing.Module, computing.Mode, enforced)
+	_, err := fmt.Fprintf(stdout, "%s\nGo Cryptographic Module %s, FIPS 140-3 mode %s, %s\n",
+		program.VersionLine("broker", version), computing.Module, computing.Mode, enforced)
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 const (
@@ -68,7 +69,7 @@ func brokerFlags(cmd *cobra.Command) *broker {
 // open makes the connection, which the first call waits for.
 func (b *broker) open(cmd *cobra.Command) error {
 	if b.timeout <= 0 {
-		return usagef("--timeout is %s, expected more than 0", b.timeout)
+		return program.Usagef("--timeout is %s, expected more than 0", b.timeout)
 	}
 	b.stderr = cmd.ErrOrStderr()
 	conn, err := grpc.NewClient("passthrough:///crypto-broker",
@@ -170,7 +171,7 @@ func (b *broker) failed(err error) error {
 	case !isStatus:
 		st = status.FromContextError(err)
 	}
-	f := &failure{exit: exitFailed, code: st.Code(), message: st.Message()}
+	f := &failure{exit: program.ExitFailed, code: st.Code(), message: st.Message()}
 	switch st.Code() {
 	case codes.InvalidArgument, codes.NotFound, codes.PermissionDenied, codes.FailedPrecondition:
 		f.exit = exitRefused

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // caller is a command that calls a broker once, or again and again.
@@ -46,7 +47,7 @@ func profileFlag(cmd *cobra.Command) *string {
 // announcement is for the log.
 func (c *caller) run(announcement string, announced []any, once func(context.Context) (*result, error)) error {
 	if c.loop != noLoop && (c.loop < minLoop || c.loop > maxLoop) {
-		return usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
+		return program.Usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
 	}
 	if err := c.printer.open(c.cmd); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func newSignCertificate() *cobra.Command {
@@ -40,7 +41,7 @@ is needed. One of the files may be - for standard input.`,
 			request.OutputFormat = v1.SignOutputFormat_SIGN_OUTPUT_FORMAT_DER
 		}
 		if *csr == "" {
-			return usagef("no certificate request is named, expected --csr FILE")
+			return program.Usagef("no certificate request is named, expected --csr FILE")
 		}
 		if *subject != "" {
 			request.Subject = subject
@@ -88,7 +89,7 @@ func moment(flag, text string) (*uint64, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Unix() < 0 {
-		return nil, usagef("--%s is %q, expected a time after 1970 like 2027-01-31T12:00:00Z", flag, text)
+		return nil, program.Usagef("--%s is %q, expected a time after 1970 like 2027-01-31T12:00:00Z", flag, text)
 	}
 	seconds := uint64(t.Unix())
 	return &seconds, nil

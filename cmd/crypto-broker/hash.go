@@ -14,6 +14,7 @@ import (
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func newHashData() *cobra.Command {
@@ -53,7 +54,7 @@ part that the broker takes, however long the whole of it does.`,
 			if whole != nil {
 				defer whole.Close()
 				if c.loop != noLoop {
-					return usagef("--loop is for at most %d bytes, and there are more", maxInput)
+					return program.Usagef("--loop is for at most %d bytes, and there are more", maxInput)
 				}
 				c.lasting = true
 				return c.run("Hashing input", announced, func(ctx context.Context) (*result, error) {

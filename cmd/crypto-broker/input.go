@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 const (
@@ -35,7 +37,7 @@ func (i *inputs) open(what, path string) (io.ReadCloser, error) {
 		return file, nil
 	}
 	if i.consumed != "" {
-		return nil, usagef("standard input is asked for twice, for %s and for %s", i.consumed, what)
+		return nil, program.Usagef("standard input is asked for twice, for %s and for %s", i.consumed, what)
 	}
 	i.consumed = what
 	return io.NopCloser(i.cmd.InOrStdin()), nil
@@ -69,9 +71,9 @@ func (i *inputs) path(args []string, file string) (string, error) {
 	given := i.cmd.Flags().Changed("file")
 	switch {
 	case given && len(args) > 0:
-		return "", usagef("found the argument and --file, expected one of them")
+		return "", program.Usagef("found the argument and --file, expected one of them")
 	case !given && len(args) == 0:
-		return "", usagef("found neither the argument nor --file, expected one of them")
+		return "", program.Usagef("found neither the argument nor --file, expected one of them")
 	case given:
 		return file, nil
 	case args[0] == standardInput:
@@ -116,7 +118,7 @@ func digits(what, text string) ([]byte, error) {
 	packed := bytes.Join(bytes.Fields([]byte(text)), nil)
 	data := make([]byte, hex.DecodedLen(len(packed)))
 	if _, err := hex.Decode(data, packed); err != nil {
-		return nil, usagef("%s is no even number of hexadecimal digits", what)
+		return nil, program.Usagef("%s is no even number of hexadecimal digits", what)
 	}
 	return data, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // secretKey is the key of an encryption, by the flags that name it.
@@ -39,7 +40,7 @@ func (k *secretKey) source(in *inputs) (*v1.KeySource, error) {
 		return nil, err
 	}
 	if in.cmd.Flags().Changed("keySource") && name != "key" {
-		return nil, usagef("found --keySource and --%s, expected --key beside --keySource", name)
+		return nil, program.Usagef("found --keySource and --%s, expected --key beside --keySource", name)
 	}
 	switch {
 	case name == "keyId":
@@ -123,13 +124,13 @@ func oneOf(cmd *cobra.Command, names ...string) (string, error) {
 		switch {
 		case !cmd.Flags().Changed(name):
 		case given != "":
-			return "", usagef("found --%s and --%s, expected one of them", given, name)
+			return "", program.Usagef("found --%s and --%s, expected one of them", given, name)
 		default:
 			given = name
 		}
 	}
 	if given == "" {
-		return "", usagef("no key is named, expected --%s, --%s or --%s", names[0], names[1], names[2])
+		return "", program.Usagef("no key is named, expected --%s, --%s or --%s", names[0], names[1], names[2])
 	}
 	return given, nil
 }

@@ -10,26 +10,22 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
-// Exit codes, which --help tells.
+// Further exit codes, which --help names.
 const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
 	exitRefused     = 3
 	exitUnavailable = 4
 	exitNotValid    = 5
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the program less its process: it returns the exit code.
@@ -43,9 +39,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var failed *failure
 	switch {
 	case err == nil:
-		return exitOK
+		return program.ExitOK
 	case errors.Is(err, errFound):
-		return exitFailed // the output has said what
+		return program.ExitFailed // the output has said what
 	case errors.Is(err, errNotValid):
 		return exitNotValid // as well
 	case errors.Is(err, errNotServing):
@@ -53,12 +49,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &failed):
 		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), failed.message)
 		return failed.exit
-	case errors.As(err, new(usageError)):
+	case program.IsUsage(err):
 		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
-		return exitUsage
+		return program.ExitUsage
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
-		return exitFailed
+		return program.ExitFailed
 	}
 }
 
@@ -71,16 +67,6 @@ var (
 	// errNotServing: a broker says that it does not serve.
 	errNotServing = errors.New("the broker does not serve")
 )
-
-// usageError is an error of the command line.
-type usageError struct{ message string }
-
-// Error implements error.
-func (e usageError) Error() string { return e.message }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Sprintf(format, args...)}
-}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -102,34 +88,20 @@ Exit codes:
   3  the broker refused the request: the input, the key, or what the profile says
   4  no broker answered in time, or it does not serve
   5  the signature is not valid`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err.Error()} })
 	root.AddCommand(
 		newHashData(), newSignCertificate(), newEncryptData(), newDecryptData(), newSignData(), newVerifyData(),
 		newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newVersion(),
 	)
-	onlyCommands(root)
+	subcommands.Configure(root)
 	return root
-}
-
-// onlyCommands makes a command without one of its own an error that names them.
-func onlyCommands(parent *cobra.Command) {
-	parent.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usagef("unknown command %q", args[0])
-		}
-		return nil
-	}
-	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // arguments checks how many arguments a command has.
 func arguments(low, high int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < low || high >= 0 && len(args) > high {
-			return usagef("found %d arguments, expected %s", len(args), want)
+			return program.Usagef("found %d arguments, expected %s", len(args), want)
 		}
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // field is a name with a value.
@@ -53,7 +55,7 @@ func (p *printer) open(cmd *cobra.Command) error {
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cmp.Or(os.Getenv("CRYPTO_BROKER_LOG_LEVEL"), "info"))); err != nil {
-		return usagef("the environment variable CRYPTO_BROKER_LOG_LEVEL is %q, expected debug, info, warn or error", os.Getenv("CRYPTO_BROKER_LOG_LEVEL"))
+		return program.Usagef("the environment variable CRYPTO_BROKER_LOG_LEVEL is %q, expected debug, info, warn or error", os.Getenv("CRYPTO_BROKER_LOG_LEVEL"))
 	}
 	output := p.stdout
 	switch name := os.Getenv("CRYPTO_BROKER_LOG_OUTPUT"); strings.ToLower(name) {
@@ -61,7 +63,7 @@ func (p *printer) open(cmd *cobra.Command) error {
 	case "stderr":
 		output = cmd.ErrOrStderr()
 	default:
-		return usagef("the environment variable CRYPTO_BROKER_LOG_OUTPUT is %q, expected stdout or stderr", name)
+		return program.Usagef("the environment variable CRYPTO_BROKER_LOG_OUTPUT is %q, expected stdout or stderr", name)
 	}
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler
@@ -71,7 +73,7 @@ func (p *printer) open(cmd *cobra.Command) error {
 	case "text":
 		handler = slog.NewTextHandler(output, options)
 	default:
-		return usagef("the environment variable CRYPTO_BROKER_LOG_FORMAT is %q, expected json or text", name)
+		return program.Usagef("the environment variable CRYPTO_BROKER_LOG_FORMAT is %q, expected json or text", name)
 	}
 	p.logger = slog.New(handler).With("service", "crypto-broker")
 	return nil

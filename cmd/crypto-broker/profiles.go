@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
 func newProfiles() *cobra.Command {
@@ -18,7 +19,7 @@ func newProfiles() *cobra.Command {
 		Short: "Check profile files, and show what profiles are worth",
 	}
 	profiles.AddCommand(newValidate(), newShow())
-	onlyCommands(profiles)
+	subcommands.Only(profiles)
 	return profiles
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func newShow() *cobra.Command {
@@ -33,7 +34,7 @@ Profiles.yaml, and - for standard input.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			if cmd.Flags().Changed("require-fips") {
-				return usagef("--require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out")
+				return program.Usagef("--require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out")
 			}
 			if err := b.open(cmd); err != nil {
 				return err
@@ -51,7 +52,7 @@ Profiles.yaml, and - for standard input.`,
 		}
 		for _, flag := range []string{"socket", "timeout"} {
 			if cmd.Flags().Changed(flag) {
-				return usagef("--%s is for asking a broker, but a file is named; give one of them", flag)
+				return program.Usagef("--%s is for asking a broker, but a file is named; give one of them", flag)
 			}
 		}
 		s, err := read(args[0], cmd.InOrStdin())

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // signatureFormats are how signatures are written.
@@ -66,15 +67,15 @@ func signedArguments(cmd *cobra.Command, args []string) error {
 	const want = "what was signed and the signature; the first may be - for standard input, or --file in its place"
 	switch file := cmd.Flags().Changed("file"); {
 	case len(args) == 0:
-		return usagef("found no signature, expected %s", want)
+		return program.Usagef("found no signature, expected %s", want)
 	case len(args) == 1 && !file:
-		return usagef("found 1 argument, expected 2: %s", want)
+		return program.Usagef("found 1 argument, expected 2: %s", want)
 	case len(args) == 2 && file:
-		return usagef("found 2 arguments and --file, expected the signature alone with --file")
+		return program.Usagef("found 2 arguments and --file, expected the signature alone with --file")
 	case len(args) > 2:
-		return usagef("found %d arguments, expected 2: %s", len(args), want)
+		return program.Usagef("found %d arguments, expected 2: %s", len(args), want)
 	case args[len(args)-1] == "":
-		return usagef("the signature is empty, expected its hexadecimal digits")
+		return program.Usagef("the signature is empty, expected its hexadecimal digits")
 	}
 	return nil
 }

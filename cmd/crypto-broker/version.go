@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
@@ -23,21 +24,13 @@ type build struct {
 // built is what is known of this program: the version of the release, else what
 // the Go toolchain knows of the commit.
 func built() build {
-	b := build{version, "unknown"}
-	info, ok := debug.ReadBuildInfo()
-	if ok {
+	b := build{program.Version(version), "unknown"}
+	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				b.Commit = setting.Value
 			}
 		}
-	}
-	switch {
-	case b.Version != "":
-	case ok && info.Main.Version != "":
-		b.Version = info.Main.Version
-	default:
-		b.Version = "(devel)"
 	}
 	return b
 }

@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // claiming is a StatefulSet whose container mounts what it claims.
@@ -48,7 +50,7 @@ func makeClaiming(t *testing.T, namespace string) {
 func TestAStatefulSetIsTriedWithTheVolumesOfItsClaims(t *testing.T) {
 	ns := provided(t, covered(t))
 	makeClaiming(t, ns)
-	if code, stdout, stderr := plugin(t, "explain", "statefulset/store", "-n", ns); code != exitOK || !strings.Contains(stdout, "a new pod of it gets a broker.") {
+	if code, stdout, stderr := plugin(t, "explain", "statefulset/store", "-n", ns); code != program.ExitOK || !strings.Contains(stdout, "a new pod of it gets a broker.") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	manifest := filepath.Join(t.TempDir(), "store.yaml")
@@ -56,7 +58,7 @@ func TestAStatefulSetIsTriedWithTheVolumesOfItsClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := plugin(t, "inject", "-f", manifest, "--from-cluster", "-n", ns)
-	if code != exitOK || !strings.Contains(stdout, "name: crypto-broker\n") || !strings.Contains(stdout, "mountPath: /data") ||
+	if code != program.ExitOK || !strings.Contains(stdout, "name: crypto-broker\n") || !strings.Contains(stdout, "mountPath: /data") ||
 		strings.Contains(stdout, "persistentVolumeClaim") || strings.Contains(stdout, "$setElementOrder") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}

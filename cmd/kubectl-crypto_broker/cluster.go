@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // cluster is the cluster that the flags of kubectl name.
@@ -53,7 +55,7 @@ func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interfac
 	}
 	settings.QPS = -1 // the API server's fairness bounds what one person asks
 	settings.WarningHandler = warnings
-	settings.UserAgent = "kubectl-crypto_broker/" + programVersion()
+	settings.UserAgent = "kubectl-crypto_broker/" + program.Version(version)
 	namespace, _, err := config.Namespace()
 	if err != nil {
 		return nil, "", fmt.Errorf("no namespace: %w", err)

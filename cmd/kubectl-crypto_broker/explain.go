@@ -17,6 +17,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -47,7 +48,7 @@ missing, refused or has not started, where one does not serve what it should, an
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch manifests := len(*o.files) > 0; {
 		case manifests && len(args) > 0 || !manifests && len(args) != 1:
-			return usagef("found %s, expected either the name of one pod or workload, or -f FILE", count(len(args), "argument"))
+			return program.Usagef("found %s, expected either the name of one pod or workload, or -f FILE", count(len(args), "argument"))
 		case manifests:
 			if o.namespace = cluster.overrides.Context.Namespace; o.namespace == "" {
 				o.namespace = "default"
@@ -57,7 +58,7 @@ missing, refused or has not started, where one does not serve what it should, an
 		var w workload
 		podName := args[0][strings.Index(args[0], "/")+1:]
 		if podName == "" {
-			return usagef("found %q, expected the name of a pod", args[0])
+			return program.Usagef("found %q, expected the name of a pod", args[0])
 		}
 		if isWorkload(args[0]) {
 			var err error

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // annotated gives the template of a Deployment annotations.
@@ -45,20 +46,20 @@ func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 		code      int
 		says      []string
 	}{
-		"deployment/fine": {ns, exitFailed, []string{"deployment/fine in namespace " + ns + ": a new pod of it gets a broker; pod fine-1-a of it has one, which has not started yet.\n", "1 pod, with a broker"}},
-		"deploy/early": {ns, exitFailed, []string{
+		"deployment/fine": {ns, program.ExitFailed, []string{"deployment/fine in namespace " + ns + ": a new pod of it gets a broker; pod fine-1-a of it has one, which has not started yet.\n", "1 pod, with a broker"}},
+		"deploy/early": {ns, program.ExitFailed, []string{
 			"deployment/early in namespace " + ns + ": a new pod of it gets a broker; pod early-1-b of it has one, which has not started yet.\n", "2 pods, of which 1 without a broker: early-1-a",
 			"Restart it: kubectl crypto-broker restart deployment/early -n " + ns,
 		}},
-		"deployment.apps/refused": {ns, exitFailed, []string{
+		"deployment.apps/refused": {ns, program.ExitFailed, []string{
 			`a new pod of it is refused: admission webhook "annotated.inject.cryptobroker.io" denied the request`, `found "lots"`, "there are none",
 			"No pod is created until what the sentence names is corrected: kubectl edit deployment/refused -n " + ns,
 		}},
-		"deployment/misplaced": {ns, exitFailed, []string{
+		"deployment/misplaced": {ns, program.ExitFailed, []string{
 			`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`, "a new pod of it gets no broker: the annotation is not on its template.",
 		}},
-		"deployment/left-out": {left, exitFailed, []string{"a new pod of it gets no broker, though it asks for one.", "The operator does not inject into this namespace"}},
-		"cronjob/nightly":     {ns, exitOK, []string{"cronjob/nightly in namespace " + ns + ": a new pod of it gets a broker.\n"}},
+		"deployment/left-out": {left, program.ExitFailed, []string{"a new pod of it gets no broker, though it asks for one.", "The operator does not inject into this namespace"}},
+		"cronjob/nightly":     {ns, program.ExitOK, []string{"cronjob/nightly in namespace " + ns + ": a new pod of it gets a broker.\n"}},
 	} {
 		t.Run(workload, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", workload, "-n", test.namespace)
@@ -72,10 +73,10 @@ func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 			}
 		})
 	}
-	if code, _, stderr := plugin(t, "explain", "service/orders", "-n", ns); code != exitUsage || !strings.Contains(stderr, `found "service/orders", expected the name of a pod, or deployment/NAME`) {
+	if code, _, stderr := plugin(t, "explain", "service/orders", "-n", ns); code != program.ExitUsage || !strings.Contains(stderr, `found "service/orders", expected the name of a pod, or deployment/NAME`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
-	if code, _, stderr := plugin(t, "explain", "deployment/none", "-n", ns); code != exitFailed || !strings.Contains(stderr, `"none" not found`) {
+	if code, _, stderr := plugin(t, "explain", "deployment/none", "-n", ns); code != program.ExitFailed || !strings.Contains(stderr, `"none" not found`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -62,7 +64,7 @@ func defaultTemplate() webhook.Template {
 		StatusPort:  contract.DefaultStatusPort,
 		SocketGroup: 60471,
 		LogLevel:    "info",
-		Version:     programVersion(),
+		Version:     program.Version(version),
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
@@ -72,7 +74,7 @@ func defaultTemplate() webhook.Template {
 
 // imageTag is the tag of the image that goes with this program.
 func imageTag() string {
-	tag := strings.TrimPrefix(programVersion(), "v")
+	tag := strings.TrimPrefix(program.Version(version), "v")
 	if strings.ContainsAny(tag, "()+ ") || tag == "" {
 		return "latest"
 	}
@@ -106,7 +108,7 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 		Example: `  ` + name + ` inject -f deployment.yaml | less
   ` + name + ` inject -f deployment.yaml --from-cluster -n shop | diff -u deployment.yaml -
   kustomize build overlays/production | ` + name + ` inject -f - --broker-image registry.example/broker:1.0.0`,
-		Args:              noArguments,
+		Args:              subcommands.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cluster.flags(cmd, false)
@@ -121,7 +123,7 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 		if *fromCluster {
 			for _, flag := range ofNoCluster {
 				if cmd.Flags().Changed(flag) {
-					return usagef("--%s is for a preview without a cluster, and --from-cluster asks one: give one of them", flag)
+					return program.Usagef("--%s is for a preview without a cluster, and --from-cluster asks one: give one of them", flag)
 				}
 			}
 			warnings := &collected{}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 const (
@@ -25,40 +27,40 @@ func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
 		code  int
 		says  []string
 	}{
-		"a file of profiles":               {goodSet, exitOK, []string{"1 file of profiles checked, 0 problems"}},
-		"a file of profiles as a map":      {"Profiles:\n" + goodSet, exitOK, []string{"1 file of profiles checked, 0 problems"}},
-		"one with a mistake":               {"- Name: D\n  API:\n    HashData: {HashAlg: md5}\n", exitFailed, []string{`standard input:3:25: profile "D": API.HashData.HashAlg: unknown value "md5"`, "1 problem"}},
-		"one with a second document":       {goodSet + "---\n" + goodProfile, exitFailed, []string{"found a second YAML document"}},
-		"nothing":                          {"", exitFailed, []string{"standard input has no object in it, expected manifests of Kubernetes"}},
-		"empty documents":                  {"---\n# a comment\n---\n", exitFailed, []string{"standard input has no object in it"}},
-		"an empty one among others":        {"---\n# Source: a\n---\n" + goodProfile, exitOK, []string{fine}},
-		"one bad document of three":        {goodProfile + "---\na: [b\n---\n" + goodProfile, exitFailed, []string{"standard input, document 2: not readable as YAML: line 6: did not find", "2 profiles and 0 pods with a broker checked, 1 problem"}},
-		"a comment beside a separator":     {goodProfile + "--- # the next\n" + goodProfile, exitOK, []string{"2 profiles"}},
-		"an end of a document":             {goodProfile + "...\n" + goodProfile, exitOK, []string{"2 profiles"}},
-		"Windows line ends":                {strings.ReplaceAll(goodProfile+"---\n"+goodProfile, "\n", "\r\n"), exitOK, []string{"2 profiles"}},
-		"a byte order mark":                {"\ufeff---\n" + goodProfile, exitOK, []string{fine}},
-		"UTF-16":                           {"\xff\xfea\x00", exitFailed, []string{"standard input is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8"}},
-		"a program":                        {"\x7fELF\x02\x00", exitFailed, []string{"standard input is no text: found a zero byte at offset 5, expected YAML or JSON"}},
-		"text in another encoding":         {"kind: caf\xe9\n", exitFailed, []string{"standard input is no text in UTF-8: found the byte 0xe9 at offset 9"}},
-		"more than anybody writes":         {strings.Repeat("#", maxManifest+1), exitFailed, []string{"standard input has more than 64 MiB"}},
-		"JSON":                             {`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}`, exitOK, []string{"not looked at: Service (1)"}},
-		"JSON one after the other":         {"{\"apiVersion\":\"v1\",\"kind\":\"Service\"}\n{\"apiVersion\":\"v2\",\"kind\":\"Service\"}", exitOK, []string{"not looked at: Service (2)"}},
-		"JSON that ends too early":         {`{"kind": "CryptoProfile"`, exitFailed, []string{"standard input: not readable as YAML: line 1"}},
-		"a text":                           {"hello\n", exitFailed, []string{`found the text "hello", expected an object with apiVersion and kind`}},
-		"a list of objects":                {"[{kind: Pod}]", exitFailed, []string{"found a list, expected an object with apiVersion and kind"}},
-		"a List":                           {"apiVersion: v1\nkind: List\nitems:\n- " + indented(goodProfile) + "- 3\n", exitFailed, []string{"standard input, items[1]: found the value 3, expected an object", "1 profile"}},
-		"a list of one kind":               {"apiVersion: cryptobroker.io/v1alpha1\nkind: CryptoProfileList\nitems:\n- " + indented(goodProfile), exitOK, []string{fine}},
-		"something that is no manifest":    {"replicas: 3\n", exitFailed, []string{"found an object without apiVersion and kind, expected a manifest of Kubernetes, or a file of profiles"}},
-		"other kinds":                      {service + "---\n" + service + "---\napiVersion: v1\nkind: Secret\n", exitOK, []string{"0 problems; not looked at: Secret (1), Service (2)"}},
-		"a pod that wants no broker":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n", exitOK, []string{"0 problems; 1 pod gets no broker"}},
-		"a misspelt field":                 {strings.Replace(goodProfile, "hashAlg:", "hashAlgo:", 1), exitFailed, []string{`spec.api.hashData.hashAlgo: there is no such field; did you mean "hashAlg"?`}},
-		"a misspelt kind":                  {strings.Replace(goodProfile, "CryptoProfile", "CryptoProfil", 1), exitFailed, []string{`kind: found "CryptoProfil", expected ClusterCryptoProfile, CryptoProfile or InjectionTemplate; did you mean "CryptoProfile"?`}},
-		"a version that there is not":      {strings.Replace(goodProfile, "v1alpha1", "v1", 1), exitFailed, []string{`apiVersion: found "cryptobroker.io/v1", expected "cryptobroker.io/v1alpha1"`}},
-		"an algorithm that there is not":   {strings.Replace(goodProfile, "hashData: {hashAlg: sha-256}", "signData: {signAlg: dsa}", 1), exitFailed, []string{`spec.api.signData.signAlg: Invalid value: "dsa": expected rsa, rsa-pss, ecdsa or ed25519; with signingMode post-quantum`}},
-		"the operator's InjectionTemplate": {"apiVersion: cryptobroker.io/v1alpha1\nkind: InjectionTemplate\nmetadata: {name: a}\nspec: {stamp: x}\n", exitFailed, []string{"spec.socketGroup: Required value", "note: standard input: InjectionTemplate \"a\": the operator writes InjectionTemplates", "1 InjectionTemplate checked"}},
-		"a pod of other types":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", exitFailed, []string{`Pod "a": spec.containers: found a value of the type number, expected a list`}},
-		"a quantity that is none":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}\n", exitFailed, []string{"found a quantity that is none, expected one such as 100m or 64Mi"}},
-		"a workload without a template":    {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + goodProfile, exitFailed, []string{`standard input, document 1: Deployment "a": there is no spec.template, expected the template of a pod there`, "1 profile"}},
+		"a file of profiles":               {goodSet, program.ExitOK, []string{"1 file of profiles checked, 0 problems"}},
+		"a file of profiles as a map":      {"Profiles:\n" + goodSet, program.ExitOK, []string{"1 file of profiles checked, 0 problems"}},
+		"one with a mistake":               {"- Name: D\n  API:\n    HashData: {HashAlg: md5}\n", program.ExitFailed, []string{`standard input:3:25: profile "D": API.HashData.HashAlg: unknown value "md5"`, "1 problem"}},
+		"one with a second document":       {goodSet + "---\n" + goodProfile, program.ExitFailed, []string{"found a second YAML document"}},
+		"nothing":                          {"", program.ExitFailed, []string{"standard input has no object in it, expected manifests of Kubernetes"}},
+		"empty documents":                  {"---\n# a comment\n---\n", program.ExitFailed, []string{"standard input has no object in it"}},
+		"an empty one among others":        {"---\n# Source: a\n---\n" + goodProfile, program.ExitOK, []string{fine}},
+		"one bad document of three":        {goodProfile + "---\na: [b\n---\n" + goodProfile, program.ExitFailed, []string{"standard input, document 2: not readable as YAML: line 6: did not find", "2 profiles and 0 pods with a broker checked, 1 problem"}},
+		"a comment beside a separator":     {goodProfile + "--- # the next\n" + goodProfile, program.ExitOK, []string{"2 profiles"}},
+		"an end of a document":             {goodProfile + "...\n" + goodProfile, program.ExitOK, []string{"2 profiles"}},
+		"Windows line ends":                {strings.ReplaceAll(goodProfile+"---\n"+goodProfile, "\n", "\r\n"), program.ExitOK, []string{"2 profiles"}},
+		"a byte order mark":                {"\ufeff---\n" + goodProfile, program.ExitOK, []string{fine}},
+		"UTF-16":                           {"\xff\xfea\x00", program.ExitFailed, []string{"standard input is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8"}},
+		"a program":                        {"\x7fELF\x02\x00", program.ExitFailed, []string{"standard input is no text: found a zero byte at offset 5, expected YAML or JSON"}},
+		"text in another encoding":         {"kind: caf\xe9\n", program.ExitFailed, []string{"standard input is no text in UTF-8: found the byte 0xe9 at offset 9"}},
+		"more than anybody writes":         {strings.Repeat("#", maxManifest+1), program.ExitFailed, []string{"standard input has more than 64 MiB"}},
+		"JSON":                             {`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}`, program.ExitOK, []string{"not looked at: Service (1)"}},
+		"JSON one after the other":         {"{\"apiVersion\":\"v1\",\"kind\":\"Service\"}\n{\"apiVersion\":\"v2\",\"kind\":\"Service\"}", program.ExitOK, []string{"not looked at: Service (2)"}},
+		"JSON that ends too early":         {`{"kind": "CryptoProfile"`, program.ExitFailed, []string{"standard input: not readable as YAML: line 1"}},
+		"a text":                           {"hello\n", program.ExitFailed, []string{`found the text "hello", expected an object with apiVersion and kind`}},
+		"a list of objects":                {"[{kind: Pod}]", program.ExitFailed, []string{"found a list, expected an object with apiVersion and kind"}},
+		"a List":                           {"apiVersion: v1\nkind: List\nitems:\n- " + indented(goodProfile) + "- 3\n", program.ExitFailed, []string{"standard input, items[1]: found the value 3, expected an object", "1 profile"}},
+		"a list of one kind":               {"apiVersion: cryptobroker.io/v1alpha1\nkind: CryptoProfileList\nitems:\n- " + indented(goodProfile), program.ExitOK, []string{fine}},
+		"something that is no manifest":    {"replicas: 3\n", program.ExitFailed, []string{"found an object without apiVersion and kind, expected a manifest of Kubernetes, or a file of profiles"}},
+		"other kinds":                      {service + "---\n" + service + "---\napiVersion: v1\nkind: Secret\n", program.ExitOK, []string{"0 problems; not looked at: Secret (1), Service (2)"}},
+		"a pod that wants no broker":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n", program.ExitOK, []string{"0 problems; 1 pod gets no broker"}},
+		"a misspelt field":                 {strings.Replace(goodProfile, "hashAlg:", "hashAlgo:", 1), program.ExitFailed, []string{`spec.api.hashData.hashAlgo: there is no such field; did you mean "hashAlg"?`}},
+		"a misspelt kind":                  {strings.Replace(goodProfile, "CryptoProfile", "CryptoProfil", 1), program.ExitFailed, []string{`kind: found "CryptoProfil", expected ClusterCryptoProfile, CryptoProfile or InjectionTemplate; did you mean "CryptoProfile"?`}},
+		"a version that there is not":      {strings.Replace(goodProfile, "v1alpha1", "v1", 1), program.ExitFailed, []string{`apiVersion: found "cryptobroker.io/v1", expected "cryptobroker.io/v1alpha1"`}},
+		"an algorithm that there is not":   {strings.Replace(goodProfile, "hashData: {hashAlg: sha-256}", "signData: {signAlg: dsa}", 1), program.ExitFailed, []string{`spec.api.signData.signAlg: Invalid value: "dsa": expected rsa, rsa-pss, ecdsa or ed25519; with signingMode post-quantum`}},
+		"the operator's InjectionTemplate": {"apiVersion: cryptobroker.io/v1alpha1\nkind: InjectionTemplate\nmetadata: {name: a}\nspec: {stamp: x}\n", program.ExitFailed, []string{"spec.socketGroup: Required value", "note: standard input: InjectionTemplate \"a\": the operator writes InjectionTemplates", "1 InjectionTemplate checked"}},
+		"a pod of other types":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", program.ExitFailed, []string{`Pod "a": spec.containers: found a value of the type number, expected a list`}},
+		"a quantity that is none":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}\n", program.ExitFailed, []string{"found a quantity that is none, expected one such as 100m or 64Mi"}},
+		"a workload without a template":    {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + goodProfile, program.ExitFailed, []string{`standard input, document 1: Deployment "a": there is no spec.template, expected the template of a pod there`, "1 profile"}},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -87,7 +89,7 @@ func indented(manifest string) string {
 
 func TestADirectoryIsValidatedAndOneWithoutManifestsIsTold(t *testing.T) {
 	directory := t.TempDir()
-	if code, _, stderr := call(t, "", "validate", "-f", directory); code != exitFailed || !strings.Contains(stderr, directory+" has no file that ends in .yaml, .yml or .json; directories in it are not looked into") {
+	if code, _, stderr := call(t, "", "validate", "-f", directory); code != program.ExitFailed || !strings.Contains(stderr, directory+" has no file that ends in .yaml, .yml or .json; directories in it are not looked into") {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	for name, content := range map[string]string{"Profiles.yaml": goodSet, "a.yml": goodProfile, "notes.txt": "not: [read"} {
@@ -95,7 +97,7 @@ func TestADirectoryIsValidatedAndOneWithoutManifestsIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, stdout, stderr := call(t, "", "validate", "-f", directory); code != exitOK || stdout != "1 file of profiles, 1 profile and 0 pods with a broker checked, 0 problems\n" {
+	if code, stdout, stderr := call(t, "", "validate", "-f", directory); code != program.ExitOK || stdout != "1 file of profiles, 1 profile and 0 pods with a broker checked, 0 problems\n" {
 		t.Errorf("exit code %d, found %q, %q", code, stdout, stderr)
 	}
 }
@@ -104,7 +106,7 @@ func TestAFileOfProfilesIsNoManifest(t *testing.T) {
 	for _, command := range []string{"inject", "explain"} {
 		code, stdout, stderr := call(t, goodSet, command, "-f", "-")
 		want := fmt.Sprintf("kubectl crypto-broker %s: standard input is a file of profiles, as a broker reads it, expected manifests of Kubernetes: kubectl crypto-broker validate checks such a file\n", command)
-		if code != exitFailed || stdout != "" || stderr != want {
+		if code != program.ExitFailed || stdout != "" || stderr != want {
 			t.Errorf("exit code %d, found %q, %q", code, stdout, stderr)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // maxManifest is the size in bytes up to which a file is read.
@@ -47,7 +49,7 @@ func readObjects(files []string, stdin io.Reader) ([]document, error) {
 // object in them it fails: nothing was found wrong where nothing was.
 func readDocuments(files []string, stdin io.Reader) ([]document, error) {
 	if len(files) == 0 {
-		return nil, usagef("no manifest given: expected -f FILE, or -f - for standard input")
+		return nil, program.Usagef("no manifest given: expected -f FILE, or -f - for standard input")
 	}
 	var all []document
 	for _, file := range files {

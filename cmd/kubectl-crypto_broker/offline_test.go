@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -55,15 +56,15 @@ func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
 		args []string
 		code int
 	}{
-		"help.txt":             {[]string{"--help"}, exitOK},
-		"help-explain.txt":     {[]string{"help", "explain"}, exitOK},
-		"help-inject.txt":      {[]string{"help", "inject"}, exitOK},
-		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, exitFailed},
-		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, exitOK},
-		"validate-shapes.txt":  {[]string{"validate", "-f", "testdata/shapes.yaml"}, exitFailed},
-		"validate-refused.txt": {[]string{"validate", "-f", "testdata/refused.yaml"}, exitFailed},
-		"explain.txt":          {[]string{"explain", "-f", "testdata/kinds.yaml"}, exitOK},
-		"explain-refused.txt":  {[]string{"explain", "-f", "testdata/refused.yaml"}, exitFailed},
+		"help.txt":             {[]string{"--help"}, program.ExitOK},
+		"help-explain.txt":     {[]string{"help", "explain"}, program.ExitOK},
+		"help-inject.txt":      {[]string{"help", "inject"}, program.ExitOK},
+		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, program.ExitFailed},
+		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, program.ExitOK},
+		"validate-shapes.txt":  {[]string{"validate", "-f", "testdata/shapes.yaml"}, program.ExitFailed},
+		"validate-refused.txt": {[]string{"validate", "-f", "testdata/refused.yaml"}, program.ExitFailed},
+		"explain.txt":          {[]string{"explain", "-f", "testdata/kinds.yaml"}, program.ExitOK},
+		"explain-refused.txt":  {[]string{"explain", "-f", "testdata/refused.yaml"}, program.ExitFailed},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
 func TestWhatIsPrintedIsWhatTheWebhookMakes(t *testing.T) {
 	files := []string{"testdata/app.yaml", "testdata/kinds.yaml"}
 	code, stdout, stderr := call(t, "", "inject", "-f", files[0], "-f", files[1])
-	if code != exitOK {
+	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	given, err := readDocuments(files, nil)
@@ -129,7 +130,7 @@ func TestWhatIsPrintedIsWhatTheWebhookMakes(t *testing.T) {
 func TestInjectingTwiceIsTheSameAsOnce(t *testing.T) {
 	_, once, _ := call(t, "", "inject", "-f", "testdata/app.yaml", "-f", "testdata/kinds.yaml")
 	code, twice, stderr := call(t, once, "inject", "-f", "-")
-	if diff := cmp.Diff(once, twice); code != exitOK || diff != "" {
+	if diff := cmp.Diff(once, twice); code != program.ExitOK || diff != "" {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, diff)
 	}
 }
@@ -137,7 +138,7 @@ func TestInjectingTwiceIsTheSameAsOnce(t *testing.T) {
 func TestDocumentsThatAreNotTouchedStayLetterByLetter(t *testing.T) {
 	const document = "# first\napiVersion:   v1\nkind: ConfigMap # odd   spaces\nmetadata: {name: a}\n---\n# nothing in here\n---\n{\"kind\": \"Secret\"}\n"
 	code, stdout, stderr := call(t, document, "inject", "-f", "-")
-	if code != exitOK || stdout != document {
+	if code != program.ExitOK || stdout != document {
 		t.Errorf("exit code %d, %s, found\n%s", code, stderr, stdout)
 	}
 }
@@ -149,30 +150,30 @@ func TestAWrongCommandLineIsOneClearSentence(t *testing.T) {
 		code int
 		says string
 	}{
-		"no such command":                   {[]string{"list"}, exitUsage, `kubectl crypto-broker: unknown command "list" (see kubectl crypto-broker --help)`},
-		"no such flag":                      {[]string{"pods", "--every"}, exitUsage, "kubectl crypto-broker pods: unknown flag: --every"},
-		"no such format":                    {[]string{"pods", "-o", "xml"}, exitUsage, `--output is "xml", expected table, wide, json, yaml`},
-		"nothing to restart":                {[]string{"restart"}, exitUsage, "expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused"},
-		"both to restart":                   {[]string{"restart", "deploy/a", "--missing"}, exitUsage, "expected either workloads as KIND/NAME"},
-		"what can't be restarted":           {[]string{"restart", "pod/a"}, exitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
-		"no time to come up":                {[]string{"restart", "deploy/a", "--timeout", "0s"}, exitUsage, "--timeout is 0s, expected a time such as 10m"},
-		"one workload in all":               {[]string{"restart", "deploy/a", "-A"}, exitUsage, "--all-namespaces is for --missing, --outdated and --refused"},
-		"no manifest":                       {[]string{"inject"}, exitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
-		"a manifest that there is not":      {[]string{"validate", "-f", "testdata/nothing.yaml"}, exitFailed, "open testdata/nothing.yaml: no such file or directory"},
-		"neither a pod nor a manifest":      {[]string{"explain"}, exitUsage, "found 0 arguments, expected either the name of one pod or workload, or -f FILE"},
-		"a cluster and its settings":        {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, exitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
-		"no cluster to inject from":         {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
-		"no cluster":                        {[]string{"pods"}, exitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
-		"a topic of help that there is not": {[]string{"help", "explain", "x"}, exitUsage, `unknown command "explain x"`},
-		"a shell that there is not":         {[]string{"completion", "tcsh"}, exitUsage, `unexpected argument "tcsh"`},
-		"an argument of completion":         {[]string{"completion", "bash", "x"}, exitUsage, `unexpected argument "x"`},
-		"an argument of version":            {[]string{"version", "x"}, exitUsage, `unexpected argument "x"`},
-		"an argument of validate":           {[]string{"validate", "x"}, exitUsage, `unexpected argument "x"`},
-		"labels that are none":              {[]string{"outdated", "-l", "!!!"}, exitUsage, `--selector is "!!!", expected labels such as app=orders: `},
-		"what can't be explained":           {[]string{"explain", "service/a"}, exitUsage, `found "service/a", expected the name of a pod, or deployment/NAME`},
-		"a pod without a name":              {[]string{"explain", "pod/"}, exitUsage, `found "pod/", expected the name of a pod`},
-		"a cluster that does not answer":    {[]string{"restart", "--refused", "-A", "--server", "http://127.0.0.1:1"}, exitFailed, "the cluster at http://127.0.0.1:1 does not answer: "},
-		"an argument that means nothing":    {[]string{"missing", "x"}, exitUsage, `unexpected argument "x"`},
+		"no such command":                   {[]string{"list"}, program.ExitUsage, `kubectl crypto-broker: unknown command "list" (see kubectl crypto-broker --help)`},
+		"no such flag":                      {[]string{"pods", "--every"}, program.ExitUsage, "kubectl crypto-broker pods: unknown flag: --every"},
+		"no such format":                    {[]string{"pods", "-o", "xml"}, program.ExitUsage, `--output is "xml", expected table, wide, json, yaml`},
+		"nothing to restart":                {[]string{"restart"}, program.ExitUsage, "expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused"},
+		"both to restart":                   {[]string{"restart", "deploy/a", "--missing"}, program.ExitUsage, "expected either workloads as KIND/NAME"},
+		"what can't be restarted":           {[]string{"restart", "pod/a"}, program.ExitUsage, `found "pod/a", expected deployment/NAME, statefulset/NAME or daemonset/NAME`},
+		"no time to come up":                {[]string{"restart", "deploy/a", "--timeout", "0s"}, program.ExitUsage, "--timeout is 0s, expected a time such as 10m"},
+		"one workload in all":               {[]string{"restart", "deploy/a", "-A"}, program.ExitUsage, "--all-namespaces is for --missing, --outdated and --refused"},
+		"no manifest":                       {[]string{"inject"}, program.ExitUsage, "no manifest given: expected -f FILE, or -f - for standard input"},
+		"a manifest that there is not":      {[]string{"validate", "-f", "testdata/nothing.yaml"}, program.ExitFailed, "open testdata/nothing.yaml: no such file or directory"},
+		"neither a pod nor a manifest":      {[]string{"explain"}, program.ExitUsage, "found 0 arguments, expected either the name of one pod or workload, or -f FILE"},
+		"a cluster and its settings":        {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "--socket-group", "7"}, program.ExitUsage, "--socket-group is for a preview without a cluster, and --from-cluster asks one: give one of them"},
+		"no cluster to inject from":         {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster"}, program.ExitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
+		"no cluster":                        {[]string{"pods"}, program.ExitFailed, "no cluster to ask: expected one in the file of --kubeconfig or KUBECONFIG, or in ~/.kube/config"},
+		"a topic of help that there is not": {[]string{"help", "explain", "x"}, program.ExitUsage, `unknown command "explain x"`},
+		"a shell that there is not":         {[]string{"completion", "tcsh"}, program.ExitUsage, `unexpected argument "tcsh"`},
+		"an argument of completion":         {[]string{"completion", "bash", "x"}, program.ExitUsage, `unexpected argument "x"`},
+		"an argument of version":            {[]string{"version", "x"}, program.ExitUsage, `unexpected argument "x"`},
+		"an argument of validate":           {[]string{"validate", "x"}, program.ExitUsage, `unexpected argument "x"`},
+		"labels that are none":              {[]string{"outdated", "-l", "!!!"}, program.ExitUsage, `--selector is "!!!", expected labels such as app=orders: `},
+		"what can't be explained":           {[]string{"explain", "service/a"}, program.ExitUsage, `found "service/a", expected the name of a pod, or deployment/NAME`},
+		"a pod without a name":              {[]string{"explain", "pod/"}, program.ExitUsage, `found "pod/", expected the name of a pod`},
+		"a cluster that does not answer":    {[]string{"restart", "--refused", "-A", "--server", "http://127.0.0.1:1"}, program.ExitFailed, "the cluster at http://127.0.0.1:1 does not answer: "},
+		"an argument that means nothing":    {[]string{"missing", "x"}, program.ExitUsage, `unexpected argument "x"`},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestAManifestThatCannotBeReadIsToldByItsPlace(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			for _, command := range []string{"inject", "explain"} {
-				if code, _, stderr := call(t, test.stdin, command, "-f", "-"); code != exitFailed || !strings.Contains(stderr, test.says) {
+				if code, _, stderr := call(t, test.stdin, command, "-f", "-"); code != program.ExitFailed || !strings.Contains(stderr, test.says) {
 					t.Errorf("%s: exit code %d, found %q", command, code, stderr)
 				}
 			}
@@ -203,10 +204,10 @@ func TestAManifestThatCannotBeReadIsToldByItsPlace(t *testing.T) {
 }
 
 func TestVersionAndCompletion(t *testing.T) {
-	if code, stdout, _ := call(t, "", "version"); code != exitOK || !strings.HasPrefix(stdout, "kubectl-crypto_broker ") {
+	if code, stdout, _ := call(t, "", "version"); code != program.ExitOK || !strings.HasPrefix(stdout, "kubectl-crypto_broker ") {
 		t.Errorf("exit code %d, found %q", code, stdout)
 	}
-	if code, stdout, _ := call(t, "", "__complete", "pods", "-o", ""); code != exitOK || !strings.Contains(stdout, "wide\n") {
+	if code, stdout, _ := call(t, "", "__complete", "pods", "-o", ""); code != program.ExitOK || !strings.Contains(stdout, "wide\n") {
 		t.Errorf("exit code %d, found %q", code, stdout)
 	}
 }
@@ -214,7 +215,7 @@ func TestVersionAndCompletion(t *testing.T) {
 func TestAnAnnotationInTheWrongPlaceIsTold(t *testing.T) {
 	const manifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"orders","annotations":{"cryptobroker.io/inject":"true"}},"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app"}]}}}}`
 	code, stdout, stderr := call(t, manifest, "explain", "-f", "-")
-	if code != exitFailed || !strings.Contains(stdout, `Its own annotation cryptobroker.io/inject: "true" has no effect: it belongs to the template.`) {
+	if code != program.ExitFailed || !strings.Contains(stdout, `Its own annotation cryptobroker.io/inject: "true" has no effect: it belongs to the template.`) {
 		t.Errorf("exit code %d, found %s%s", code, stdout, stderr)
 	}
 }

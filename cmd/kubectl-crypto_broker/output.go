@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // output is how rows are written.
@@ -29,7 +31,7 @@ func outputFlag(cmd *cobra.Command) *output {
 
 func (o *output) check() error {
 	if !slices.Contains(formats, o.format) {
-		return usagef("--output is %q, expected %s", o.format, strings.Join(formats, ", "))
+		return program.Usagef("--output is %q, expected %s", o.format, strings.Join(formats, ", "))
 	}
 	return nil
 }

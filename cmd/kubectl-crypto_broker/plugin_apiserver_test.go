@@ -18,13 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // listed runs a command that lists pods and returns name, broker and set of each.
 func listed(t *testing.T, args ...string) (found []string, stderr string) {
 	t.Helper()
 	code, stdout, stderr := plugin(t, append(args, "-o", "json")...)
-	if code != exitOK {
+	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var answer struct{ Pods []row }
@@ -68,17 +69,17 @@ func TestPodsAreListedByWhatTheirBrokerIs(t *testing.T) {
 
 	code, stdout, stderr := plugin(t, "pods", "-n", ns)
 	heading := regexp.MustCompile(`^POD +BROKER +SET +SERVES +REVISION +VERSION +WORKLOAD\na-missed +missing +- +- +- +- +deployment/orders\n`)
-	if code != exitOK || stderr != "" || !heading.MatchString(stdout) {
+	if code != program.ExitOK || stderr != "" || !heading.MatchString(stdout) {
 		t.Errorf("exit code %d, found %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, _ = plugin(t, "pods", "-A", "-o", "wide")
-	if code != exitOK || !strings.HasPrefix(stdout, "NAMESPACE ") || !strings.Contains(stdout, "the pod has no node yet") {
+	if code != program.ExitOK || !strings.HasPrefix(stdout, "NAMESPACE ") || !strings.Contains(stdout, "the pod has no node yet") {
 		t.Errorf("exit code %d, found\n%s", code, stdout)
 	}
-	if code, _, stderr := plugin(t, "pods", "b-declined", "-n", ns); code != exitFailed || !strings.Contains(stderr, `is called "b-declined"; explain says why of one`) {
+	if code, _, stderr := plugin(t, "pods", "b-declined", "-n", ns); code != program.ExitFailed || !strings.Contains(stderr, `is called "b-declined"; explain says why of one`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
-	if code, stdout, stderr := plugin(t, "pods", "-n", uncovered(t)); code != exitOK || stdout != "" || stderr != "No pods found.\n" {
+	if code, stdout, stderr := plugin(t, "pods", "-n", uncovered(t)); code != program.ExitOK || stdout != "" || stderr != "No pods found.\n" {
 		t.Errorf("exit code %d, found %q, %q", code, stdout, stderr)
 	}
 }
@@ -113,10 +114,10 @@ func TestAPodIsExplained(t *testing.T) {
 		code      int
 		says      string
 	}{
-		"early":    {ns, exitFailed, "has no broker, though it should have one."},
-		"silent":   {ns, exitOK, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
-		"fine":     {ns, exitFailed, "has a broker, as it should, which has not started yet."},
-		"left-out": {left, exitFailed, "has no broker, though it asks for one."},
+		"early":    {ns, program.ExitFailed, "has no broker, though it should have one."},
+		"silent":   {ns, program.ExitOK, `it needs the annotation cryptobroker.io/inject: "true" when it is created`},
+		"fine":     {ns, program.ExitFailed, "has a broker, as it should, which has not started yet."},
+		"left-out": {left, program.ExitFailed, "has no broker, though it asks for one."},
 	} {
 		t.Run(pod, func(t *testing.T) {
 			code, stdout, stderr := plugin(t, "explain", pod, "-n", test.namespace)
@@ -134,7 +135,7 @@ func TestAPodIsExplained(t *testing.T) {
 			t.Errorf("%q is not in\n%s", says, stdout)
 		}
 	}
-	if code, _, stderr := plugin(t, "explain", "nobody", "-n", ns); code != exitFailed || !strings.Contains(stderr, `pods "nobody" not found in namespace `+ns+`; a workload is named with its kind, such as deployment/nobody`) {
+	if code, _, stderr := plugin(t, "explain", "nobody", "-n", ns); code != program.ExitFailed || !strings.Contains(stderr, `pods "nobody" not found in namespace `+ns+`; a workload is named with its kind, such as deployment/nobody`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }
@@ -199,7 +200,7 @@ func TestWorkloadsAreRestartedOneAtATime(t *testing.T) {
 	label(t, ns)
 	rollOut(t, ns, "")
 	code, stdout, stderr := plugin(t, "restart", "--missing", "-n", ns, "--dry-run")
-	if code != exitOK || stdout != "deployment/a in namespace "+ns+"\ndeployment/b in namespace "+ns+"\n" ||
+	if code != program.ExitOK || stdout != "deployment/a in namespace "+ns+"\ndeployment/b in namespace "+ns+"\n" ||
 		!strings.Contains(stderr, "pod "+ns+"/alone is missing and belongs to nothing that makes it anew: it cannot be restarted here") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
@@ -207,11 +208,11 @@ func TestWorkloadsAreRestartedOneAtATime(t *testing.T) {
 		t.Errorf("a dry run restarted %q", names)
 	}
 	code, stdout, stderr = plugin(t, "restart", "--missing", "-n", ns)
-	if code != exitFailed || !strings.Contains(stdout, "Restart these 2, one at a time? [y/N]") || !strings.Contains(stderr, "nothing was restarted: it was not confirmed") {
+	if code != program.ExitFailed || !strings.Contains(stdout, "Restart these 2, one at a time? [y/N]") || !strings.Contains(stderr, "nothing was restarted: it was not confirmed") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, stderr = call(t, "y\n", "restart", "--missing", "-n", ns, "--kubeconfig", kubeconfig)
-	if code != exitOK || !strings.Contains(stdout, "2/2 deployment/b in namespace "+ns+": done after") {
+	if code != program.ExitOK || !strings.Contains(stdout, "2/2 deployment/b in namespace "+ns+": done after") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	if begin, end := strings.Index(stdout, "2/2 deployment/b"), strings.Index(stdout, "1/2 deployment/a in namespace "+ns+": done"); begin < end || end < 0 {
@@ -226,7 +227,7 @@ func TestARestartEndsAtTheFirstThatDoesNotComeUp(t *testing.T) {
 	makeDeployment(t, ns, "b")
 	rollOut(t, ns, "a")
 	code, stdout, stderr := plugin(t, "restart", "deploy/a", "deployment/b", "-n", ns, "--yes", "--timeout", "2s")
-	if code != exitFailed || !strings.Contains(stderr, "deployment/a in namespace "+ns+": it did not come up within 2s") ||
+	if code != program.ExitFailed || !strings.Contains(stderr, "deployment/a in namespace "+ns+": it did not come up within 2s") ||
 		!strings.Contains(stderr, "the other one was not restarted") || !strings.Contains(stdout, "of 1 new pods are available") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
@@ -238,7 +239,7 @@ func TestWhatCannotBeRestartedIsSaidBeforeAnythingIs(t *testing.T) {
 	makeDeployment(t, ns, "a")
 	makeDeployment(t, ns, "paused", func(d *appsv1.Deployment) { d.Spec.Paused = true })
 	code, _, stderr := plugin(t, "restart", "deploy/a", "deploy/paused", "sts/none", "-n", ns, "--yes")
-	if code != exitFailed || !strings.Contains(stderr, "its rollout is paused") || !strings.Contains(stderr, `statefulsets.apps "none" not found`) {
+	if code != program.ExitFailed || !strings.Contains(stderr, "its rollout is paused") || !strings.Contains(stderr, `statefulsets.apps "none" not found`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	expect(t, restarted(t, ns))
@@ -253,7 +254,7 @@ func TestWhatCannotBeRestartedIsSaidBeforeAnythingIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := plugin(t, "restart", "ds/agent", "-n", ns, "--yes"); code != exitFailed || !strings.Contains(stderr, "OnDelete") {
+	if code, _, stderr := plugin(t, "restart", "ds/agent", "-n", ns, "--yes"); code != program.ExitFailed || !strings.Contains(stderr, "OnDelete") {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }

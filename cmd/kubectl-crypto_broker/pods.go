@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 )
 
 // noteMark begins messages that are not the answer.
@@ -48,7 +51,7 @@ or before the annotation or the label of their namespace was there. Restarting t
 namespaces that the operator's webhooks or policies leave out miss nothing; where these may not be read, that is told.`,
 		Example: `  ` + name + ` missing -A
   ` + name + ` restart --missing -n shop`,
-		Args: noArguments,
+		Args: subcommands.NoArguments,
 	}, brokerMissing, false)
 }
 
@@ -62,7 +65,7 @@ of the operator. They go on working; restarting their workload brings the new br
 What a new pod would get is found out by creating one as a dry run, which needs the right to create pods.`,
 		Example: `  ` + name + ` outdated -A
   ` + name + ` restart --outdated -n shop`,
-		Args: noArguments,
+		Args: subcommands.NoArguments,
 	}, brokerOutdated, false)
 }
 
@@ -84,7 +87,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 			return err
 		}
 		if _, err := labels.Parse(*selector); err != nil {
-			return usagef("--selector is %q, expected labels such as app=orders: %v", *selector, err)
+			return program.Usagef("--selector is %q, expected labels such as app=orders: %v", *selector, err)
 		}
 		client, namespace, err := cluster.connect()
 		if err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // injectByPolicy installs a policy that injects as that of the chart does, less
@@ -103,11 +104,11 @@ func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 	makePod(t, ns, "orders", "true", nil)
 	policy, binding := injectByPolicy(t, ns)
 	template := "template-" + ns
-	explained(t, ns, "orders", exitFailed, policy+" covers the namespace since", "the policy "+policy+" has no binding, and so does nothing")
+	explained(t, ns, "orders", program.ExitFailed, policy+" covers the namespace since", "the policy "+policy+" has no binding, and so does nothing")
 
 	bind(t, binding, template)
 	admitted(t, ns, "it is refused", func(_ *corev1.Pod, err error) bool { return err != nil })
-	explained(t, ns, "orders", exitFailed, binding+" takes the InjectionTemplate "+template, "the InjectionTemplate "+template+" is missing", "new pods that ask for a broker are refused until then.")
+	explained(t, ns, "orders", program.ExitFailed, binding+" takes the InjectionTemplate "+template, "the InjectionTemplate "+template+" is missing", "new pods that ask for a broker are refused until then.")
 
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":"InjectionTemplate","metadata":{"name":%q},"spec":{"container":{"name":"crypto-broker","image":"broker:7"},"volumes":[],"firstArguments":[],"socketGroup":7,"statusPort":9470,"stamp":"seven"}}`,
 		v1alpha1.GroupVersion, template)
@@ -121,7 +122,7 @@ func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 		}
 	})
 	admitted(t, ns, "it is stamped", func(pod *corev1.Pod, err error) bool { return err == nil && pod.Labels["stamped"] == "seven" })
-	explained(t, ns, "orders", exitFailed, "image broker:7, stamp seven", "A restart would not bring it now: a new pod gets no broker: ")
+	explained(t, ns, "orders", program.ExitFailed, "image broker:7, stamp seven", "A restart would not bring it now: a new pod gets no broker: ")
 }
 
 // viewer is a kubeconfig of a user who may view one namespace, and no more.
@@ -139,7 +140,7 @@ func viewer(t *testing.T, namespace string) string {
 	}
 	may := func() bool {
 		code, _, _ := plugin(t, "missing", "-n", namespace, "--as", user)
-		return code == exitOK
+		return code == program.ExitOK
 	}
 	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return may(), nil }); err != nil {
 		t.Fatalf("%s may not view: %v", user, err)
@@ -158,16 +159,16 @@ func TestWhoMayOnlyViewIsToldWhichRightIsMissingAndShownTheRest(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"pods": {[]string{"pods", "-n", ns}, exitOK, "fine   present   starting",
+		"pods": {[]string{"pods", "-n", ns}, program.ExitOK, "fine   present   starting",
 			"note: which brokers are outdated is not known: the right to create pods in namespace " + ns + " is missing (user " + user + ")\n"},
-		"all namespaces": {[]string{"pods", "-A"}, exitFailed, "",
+		"all namespaces": {[]string{"pods", "-A"}, program.ExitFailed, "",
 			"the right to list pods in all namespaces is missing (user " + user + "): name one namespace with -n\n"},
-		"outdated": {[]string{"outdated", "-n", ns}, exitFailed, "", "which brokers are outdated is not known: the right to create pods in namespace " + ns + " is missing"},
-		"explain":  {[]string{"explain", "fine", "-n", ns}, exitFailed, "whether the operator is called is not known: the right to list mutatingwebhookconfigurations is missing (user " + user + ")", ""},
-		"restart": {[]string{"restart", "deploy/orders", "-n", ns, "--yes"}, exitFailed, "",
+		"outdated": {[]string{"outdated", "-n", ns}, program.ExitFailed, "", "which brokers are outdated is not known: the right to create pods in namespace " + ns + " is missing"},
+		"explain":  {[]string{"explain", "fine", "-n", ns}, program.ExitFailed, "whether the operator is called is not known: the right to list mutatingwebhookconfigurations is missing (user " + user + ")", ""},
+		"restart": {[]string{"restart", "deploy/orders", "-n", ns, "--yes"}, program.ExitFailed, "",
 			"nothing was restarted: deployment/orders in namespace " + ns + " cannot be restarted: the right to patch deployments in namespace " + ns + " is missing (user " + user + ")\n"},
-		"inject from the cluster": {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "-n", ns}, exitFailed, "", "the right to create pods in namespace"},
-		"another namespace":       {[]string{"pods", "-n", "default"}, exitFailed, "", "kubectl crypto-broker pods: the right to list pods in namespace default is missing (user " + user + ")\n"},
+		"inject from the cluster": {[]string{"inject", "-f", "testdata/app.yaml", "--from-cluster", "-n", ns}, program.ExitFailed, "", "the right to create pods in namespace"},
+		"another namespace":       {[]string{"pods", "-n", "default"}, program.ExitFailed, "", "kubectl crypto-broker pods: the right to list pods in namespace default is missing (user " + user + ")\n"},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -212,7 +213,7 @@ spec: {containers: [{name: app, image: app}]}
 		t.Fatal(err)
 	}
 	code, stdout, stderr := plugin(t, "inject", "-f", manifest, "--from-cluster", "-n", ns)
-	if code != exitOK {
+	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	documents, err := readObjects([]string{"-"}, strings.NewReader(stdout))
@@ -266,11 +267,11 @@ func TestNamesAreCompletedFromTheCluster(t *testing.T) {
 		"deployment/orders\n":             {"__complete", "restart", "-n", ns, "--kubeconfig", kubeconfig, ""},
 		ns + "\n":                         {"__complete", "pods", "--kubeconfig", kubeconfig, "-n", ""},
 	} {
-		if code, stdout, stderr := call(t, "", args...); code != exitOK || !strings.Contains(stdout, want) {
+		if code, stdout, stderr := call(t, "", args...); code != program.ExitOK || !strings.Contains(stdout, want) {
 			t.Errorf("exit code %d, %q is not in %q, %q", code, want, stdout, stderr)
 		}
 	}
-	if code, _, stderr := plugin(t, "pods", "-n", "nowhere"); code != exitFailed || !strings.Contains(stderr, `there is no namespace "nowhere"`) {
+	if code, _, stderr := plugin(t, "pods", "-n", "nowhere"); code != program.ExitFailed || !strings.Contains(stderr, `there is no namespace "nowhere"`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 }

@@ -7,6 +7,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func TestPodsInANamespaceThatIsLeftOutMissNoBroker(t *testing.T) {
@@ -29,10 +31,10 @@ func TestPodsInANamespaceThatIsLeftOutMissNoBroker(t *testing.T) {
 			t.Errorf("%s: found %q", command, stderr)
 		}
 	}
-	if code, stdout, stderr := plugin(t, "pods", "--all", "-o", "wide", "-n", left); code != exitOK || !strings.Contains(stdout, "excluded namespace") {
+	if code, stdout, stderr := plugin(t, "pods", "--all", "-o", "wide", "-n", left); code != program.ExitOK || !strings.Contains(stdout, "excluded namespace") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
-	if code, stdout, stderr := plugin(t, "restart", "--missing", "-n", left, "--yes"); code != exitOK || stdout != "Nothing to restart.\n" {
+	if code, stdout, stderr := plugin(t, "restart", "--missing", "-n", left, "--yes"); code != program.ExitOK || stdout != "Nothing to restart.\n" {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
 
@@ -69,16 +70,16 @@ that were made before the Secret with the signing key was deleted. New pods trus
 	timeout := flags.Duration("timeout", 10*time.Minute, "`time` that one workload has to come up")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		if found.any() == (len(arguments) > 0) {
-			return usagef("expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused")
+			return program.Usagef("expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused")
 		}
 		if *timeout <= 0 {
-			return usagef("--timeout is %s, expected a time such as 10m", *timeout)
+			return program.Usagef("--timeout is %s, expected a time such as 10m", *timeout)
 		}
 		if _, err := parseWorkloads(arguments, ""); err != nil {
 			return err
 		}
 		if len(arguments) > 0 && cluster.allNamespaces {
-			return usagef("--all-namespaces is for --missing, --outdated and --refused")
+			return program.Usagef("--all-namespaces is for --missing, --outdated and --refused")
 		}
 		client, namespace, err := cluster.connect()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // makeMissed creates a Deployment with a pod from before the operator was called,
@@ -43,7 +44,7 @@ func TestNothingIsRestartedWhoseNewPodsWouldBeRefused(t *testing.T) {
 				`found "perhaps"`,
 				"deployment/lots in namespace " + ns + " cannot be restarted: a new pod of it is refused: ", `found "lots"`,
 			} {
-				if code != exitFailed || stdout != "" || !strings.Contains(stderr, says) || strings.Contains(stderr, "deployment/fine") {
+				if code != program.ExitFailed || stdout != "" || !strings.Contains(stderr, says) || strings.Contains(stderr, "deployment/fine") {
 					t.Errorf("exit code %d, %q is not in %s\n%s", code, says, stderr, stdout)
 				}
 			}
@@ -57,12 +58,12 @@ func TestWhatWasFoundIsNotRestartedWhereANewPodGetsNoBroker(t *testing.T) {
 	makePod(t, ns, "silent-1-a", "true", makeDeployment(t, ns, "silent"))
 	label(t, ns)
 	code, _, stderr := plugin(t, "restart", "--missing", "-n", ns, "--yes", "--timeout", "1s")
-	if want := "nothing was restarted: deployment/silent in namespace " + ns + " cannot be restarted: a new pod of it gets no broker: not asked\n"; code != exitFailed || !strings.Contains(stderr, want) {
+	if want := "nothing was restarted: deployment/silent in namespace " + ns + " cannot be restarted: a new pod of it gets no broker: not asked\n"; code != program.ExitFailed || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	expect(t, restarted(t, ns))
 	rollOut(t, ns, "")
-	if code, _, stderr := plugin(t, "restart", "deploy/silent", "-n", ns, "--yes"); code != exitOK {
+	if code, _, stderr := plugin(t, "restart", "deploy/silent", "-n", ns, "--yes"); code != program.ExitOK {
 		t.Errorf("named, exit code %d: %s", code, stderr)
 	}
 	expect(t, restarted(t, ns), "silent")
@@ -71,7 +72,7 @@ func TestWhatWasFoundIsNotRestartedWhereANewPodGetsNoBroker(t *testing.T) {
 func TestAStatefulSetThatClaimsCanBeRestarted(t *testing.T) {
 	ns := covered(t)
 	makeClaiming(t, ns)
-	if code, stdout, stderr := plugin(t, "restart", "sts/store", "-n", ns, "--dry-run"); code != exitOK || stdout != "statefulset/store in namespace "+ns+"\n" || stderr != "" {
+	if code, stdout, stderr := plugin(t, "restart", "sts/store", "-n", ns, "--dry-run"); code != program.ExitOK || stdout != "statefulset/store in namespace "+ns+"\n" || stderr != "" {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 }
@@ -91,7 +92,7 @@ func TestAQuotaThatIsUsedUpIsToldAndNoObstacleToARestart(t *testing.T) {
 	}
 	admitted(t, ns, "it exceeds the quota", func(_ *corev1.Pod, err error) bool { return err != nil && strings.Contains(err.Error(), exceededQuota) })
 	code, stdout, stderr := plugin(t, "restart", "deploy/orders", "-n", ns, "--dry-run")
-	if want := "note: as long as no pod of deployment/orders in namespace " + ns + " has ended, a new one is refused: "; code != exitOK || stdout == "" || !strings.Contains(stderr, want) {
+	if want := "note: as long as no pod of deployment/orders in namespace " + ns + " has ended, a new one is refused: "; code != program.ExitOK || stdout == "" || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, found %q\n%s", code, stderr, stdout)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
@@ -30,14 +31,14 @@ func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
 		"deployment/crypto-broker-operator in namespace " + operator + ": 0 of 0 replicas are available",
 		"The operator is scaled to no replica. Scale it: kubectl scale deployment/crypto-broker-operator -n " + operator + " --replicas=2\n",
 	}
-	explained(t, ns, "deployment/orders", exitFailed, append(fix, "a new pod of it is refused: ", "failed calling webhook")...)
-	explained(t, ns, "orders-1-a", exitFailed, append(fix, "has no broker, though it should have one.", "A restart would not bring it now: a new pod of deployment/orders is refused")...)
-	explained(t, ns, "alone", exitFailed, fix...)
+	explained(t, ns, "deployment/orders", program.ExitFailed, append(fix, "a new pod of it is refused: ", "failed calling webhook")...)
+	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, though it should have one.", "A restart would not bring it now: a new pod of deployment/orders is refused")...)
+	explained(t, ns, "alone", program.ExitFailed, fix...)
 
 	// Who may not look at webhooks, or at the operator, learns where to look.
 	user := editor(t, ns)
 	code, stdout, stderr := plugin(t, "explain", "deployment/orders", "-n", ns, "--as", user)
-	if want := "The operator does not answer the API server. Look at it, or ask who may: kubectl get deployments,pods -n " + operator + "\n"; code != exitFailed || !strings.Contains(stdout, want) {
+	if want := "The operator does not answer the API server. Look at it, or ask who may: kubectl get deployments,pods -n " + operator + "\n"; code != program.ExitFailed || !strings.Contains(stdout, want) {
 		t.Errorf("exit code %d, %q is not in\n%s%s", code, want, stdout, stderr)
 	}
 }
@@ -50,14 +51,14 @@ func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t
 		`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`,
 		"Put the annotation on the template, which makes new pods:\n  kubectl patch deployment/orders -n " + ns + " --type merge -p ",
 	}
-	explained(t, ns, "deployment/orders", exitFailed, append(fix, "a new pod of it gets no broker: the annotation is not on its template.")...)
-	explained(t, ns, "orders-1-a", exitFailed, append(fix, "has no broker, since deployment/orders asks for one and its template does not.")...)
+	explained(t, ns, "deployment/orders", program.ExitFailed, append(fix, "a new pod of it gets no broker: the annotation is not on its template.")...)
+	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, since deployment/orders asks for one and its template does not.")...)
 
 	set := makeDeployment(t, ns, "plain", func(d *appsv1.Deployment) { d.Annotations = map[string]string{contract.InjectAnnotation: "true"} })
 	makePod(t, ns, "plain-1-a", "", set)
-	follow(t, ns, explained(t, ns, "plain-1-a", exitFailed))
-	explained(t, ns, "plain-1-a", exitFailed, "has no broker, and the template of deployment/plain asks for one by now.", "kubectl crypto-broker restart deployment/plain -n "+ns)
-	if said := explained(t, ns, "deployment/plain", exitFailed, "a new pod of it gets a broker.", "1 pod, of which 1 without a broker: plain-1-a"); strings.Contains(said, "has no effect") {
+	follow(t, ns, explained(t, ns, "plain-1-a", program.ExitFailed))
+	explained(t, ns, "plain-1-a", program.ExitFailed, "has no broker, and the template of deployment/plain asks for one by now.", "kubectl crypto-broker restart deployment/plain -n "+ns)
+	if said := explained(t, ns, "deployment/plain", program.ExitFailed, "a new pod of it gets a broker.", "1 pod, of which 1 without a broker: plain-1-a"); strings.Contains(said, "has no effect") {
 		t.Errorf("what the template says too is still told of:\n%s", said)
 	}
 
@@ -77,7 +78,7 @@ func TestAnAnnotationThatIsNotOnTheTemplateIsFoundFromTheWorkloadAndFromItsPod(t
 		t.Fatal(err)
 	}
 	makePod(t, ns, "nightly-1-a", "", job)
-	explained(t, ns, "nightly-1-a", exitFailed, `kubectl patch cronjob/nightly -n `+ns+` --type merge -p '{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"annotations":{`)
+	explained(t, ns, "nightly-1-a", program.ExitFailed, `kubectl patch cronjob/nightly -n `+ns+` --type merge -p '{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"annotations":{`)
 }
 
 func TestASecretOfTheAnnotationKeysThatIsNotThereIsNamed(t *testing.T) {
@@ -97,8 +98,8 @@ func TestASecretOfTheAnnotationKeysThatIsNotThereIsNamed(t *testing.T) {
 		`broker       has not started: MountVolume.SetUp failed for volume "crypto-broker-keys-2" : secret "broker-keys" not found`,
 		"The annotation cryptobroker.io/keys names the Secret broker-keys, which is not there.", "kubectl create secret generic broker-keys -n " + ns,
 	}
-	explained(t, ns, "orders-1-a", exitFailed, fix...)
-	explained(t, ns, "deployment/orders", exitFailed, fix...)
+	explained(t, ns, "orders-1-a", program.ExitFailed, fix...)
+	explained(t, ns, "deployment/orders", program.ExitFailed, fix...)
 }
 
 func TestANamespaceWithoutAProfileIsToldWithWhatToDo(t *testing.T) {
@@ -106,11 +107,11 @@ func TestANamespaceWithoutAProfileIsToldWithWhatToDo(t *testing.T) {
 	makeDeployment(t, ns, "new", asks())
 	onNode(t, makePod(t, ns, "orders-1-a", "true", makeDeployment(t, ns, "orders", asks())))
 	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new"} {
-		explained(t, ns, what, exitFailed, "namespace "+ns+" has no CryptoProfile, and no ClusterCryptoProfile selects it", "Apply a profile, and the pod goes on by itself: kubectl apply -n "+ns+" -f PROFILE.yaml\n")
+		explained(t, ns, what, program.ExitFailed, "namespace "+ns+" has no CryptoProfile, and no ClusterCryptoProfile selects it", "Apply a profile, and the pod goes on by itself: kubectl apply -n "+ns+" -f PROFILE.yaml\n")
 	}
 	profileIn(t, ns, "short", v1alpha1.ReasonBelowMinimumStrength, "The profile has 112 bits, expected 128 at least.")
 	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new"} {
-		explained(t, ns, what, exitFailed, "cprof/short is not accepted (BelowMinimumStrength): The profile has 112 bits", "Correct a profile, and the pod goes on by itself: kubectl edit cprof/short -n "+ns)
+		explained(t, ns, what, program.ExitFailed, "cprof/short is not accepted (BelowMinimumStrength): The profile has 112 bits", "Correct a profile, and the pod goes on by itself: kubectl edit cprof/short -n "+ns)
 	}
 }
 
@@ -166,11 +167,11 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 			}
 			label(t, ns)
 			test.limit(t, ns)
-			explained(t, ns, "orders-1-a", exitFailed, append(test.says, "A restart would not bring it now: ")...)
-			explanation := explained(t, ns, "deployment/orders", exitFailed, test.says...)
+			explained(t, ns, "orders-1-a", program.ExitFailed, append(test.says, "A restart would not bring it now: ")...)
+			explanation := explained(t, ns, "deployment/orders", program.ExitFailed, test.says...)
 			if test.followed {
 				follow(t, ns, explanation)
-				explained(t, ns, "deployment/orders", exitFailed, "a new pod of it gets a broker.", fmt.Sprintf("Restart it: kubectl crypto-broker restart deployment/orders -n %s", ns))
+				explained(t, ns, "deployment/orders", program.ExitFailed, "a new pod of it gets a broker.", fmt.Sprintf("Restart it: kubectl crypto-broker restart deployment/orders -n %s", ns))
 			}
 		})
 	}
@@ -181,7 +182,7 @@ func TestWhatIsAsItShouldBeIsExplainedWithoutAnError(t *testing.T) {
 	makeDeployment(t, ns, "orders", asks())
 	makeDeployment(t, ns, "plain")
 	makePod(t, ns, "declined", "false", nil)
-	explained(t, ns, "deployment/orders", exitOK, "a new pod of it gets a broker.\n")
-	explained(t, ns, "deployment/plain", exitOK, "gets no broker, as it should: not asked.")
-	explained(t, ns, "declined", exitOK, "has no broker, as it should.")
+	explained(t, ns, "deployment/orders", program.ExitOK, "a new pod of it gets a broker.\n")
+	explained(t, ns, "deployment/plain", program.ExitOK, "gets no broker, as it should: not asked.")
+	explained(t, ns, "declined", program.ExitOK, "has no broker, as it should.")
 }

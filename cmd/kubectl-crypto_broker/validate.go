@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -33,7 +34,7 @@ and whether Secrets and images exist. Containers that a pod names and does not h
 another injector may add them; where none does, the cluster refuses the pod.`,
 		Example: `  ` + name + ` validate -f profiles/ -f deployment.yaml
   helm template . | ` + name + ` validate -f -`,
-		Args:              noArguments,
+		Args:              subcommands.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var o offline

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // Kinds of workloads. Those of batches can't be restarted.
@@ -45,7 +47,7 @@ func parseWorkload(argument, namespace string) (workload, error) {
 	if w, ok := workloadOf(argument, namespace, kinds); ok {
 		return w, nil
 	}
-	return workload{}, usagef("found %q, expected deployment/NAME, statefulset/NAME or daemonset/NAME", argument)
+	return workload{}, program.Usagef("found %q, expected deployment/NAME, statefulset/NAME or daemonset/NAME", argument)
 }
 
 // parseAnyWorkload reads kind/name.
@@ -55,7 +57,7 @@ func parseAnyWorkload(argument, namespace string) (workload, error) {
 			return w, nil
 		}
 	}
-	return workload{}, usagef("found %q, expected the name of a pod, or deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME or cronjob/NAME", argument)
+	return workload{}, program.Usagef("found %q, expected the name of a pod, or deployment/NAME, statefulset/NAME, daemonset/NAME, job/NAME or cronjob/NAME", argument)
 }
 
 func workloadOf(argument, namespace string, kinds map[string]string) (workload, bool) {

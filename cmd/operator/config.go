@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
 )
@@ -76,9 +77,7 @@ type config struct {
 
 // flags binds the command line to the config, with the defaults.
 func (c *config) flags() *pflag.FlagSet {
-	f := pflag.NewFlagSet("operator", pflag.ContinueOnError)
-	f.SortFlags = false
-	f.Usage = func() {} // printed by the caller
+	f := program.Flags("operator")
 
 	f.StringVar(&c.namespace, "namespace", "", "`namespace` that the operator runs in; its pods get no broker and it gets no profiles [POD_NAMESPACE]")
 	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas at a time write profiles, by a Lease in the operator's namespace")

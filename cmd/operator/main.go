@@ -11,21 +11,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
-)
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
-
-// helpWidth is the width in columns that --help is wrapped to.
-const helpWidth = 100
 
 func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
@@ -34,23 +25,23 @@ func main() {
 // run is the program without its process: it returns the exit code.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "version" {
-		fmt.Fprintf(stdout, "operator %s %s %s/%s\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return exitOK
+		fmt.Fprintln(stdout, program.VersionLine("operator", version))
+		return program.ExitOK
 	}
 	config, err := parse(args, lookup)
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
-		return exitOK
+		return program.ExitOK
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "operator: %v\nSee operator --help.\n", err)
-		return exitUsage
+		return program.ExitUsage
 	}
 	if err := operate(ctx, config, stderr); err != nil {
 		fmt.Fprintf(stderr, "operator: %v\n", err)
-		return exitFailed
+		return program.ExitFailed
 	}
-	return exitOK
+	return program.ExitOK
 }
 
 func usage() string {
@@ -64,5 +55,5 @@ The cluster is that of the pod's service account, else that of the file which th
 KUBECONFIG names. A wrong value ends the program with exit code 2 and a sentence that says what was expected.
 
 Flags:
-` + (&config{}).flags().FlagUsagesWrapped(helpWidth)
+` + (&config{}).flags().FlagUsagesWrapped(program.HelpWidth)
 }

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 func lookupNothing(string) (string, bool) { return "", false }
 
 func TestHelpNamesEveryFlag(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"--help"}, lookupNothing, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
+	if code := run(t.Context(), []string{"--help"}, lookupNothing, &stdout, &stderr); code != program.ExitOK || stderr.Len() > 0 {
 		t.Fatalf("exit code %d, %s", code, stderr.String())
 	}
 	for _, flag := range []string{
@@ -68,8 +70,8 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			args := append([]string{"--namespace=crypto-broker-system"}, test.args...)
-			if code := run(t.Context(), args, lookupNothing, &stdout, &stderr); code != exitUsage {
-				t.Fatalf("exit code %d, expected %d", code, exitUsage)
+			if code := run(t.Context(), args, lookupNothing, &stdout, &stderr); code != program.ExitUsage {
+				t.Fatalf("exit code %d, expected %d", code, program.ExitUsage)
 			}
 			if !strings.Contains(stderr.String(), test.want) {
 				t.Errorf("found\n%s\nexpected\n%s", stderr.String(), test.want)
@@ -104,7 +106,7 @@ func TestWithoutWebhooksNoImageIsNeeded(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	var stdout bytes.Buffer
-	if code := run(t.Context(), []string{"version"}, lookupNothing, &stdout, &stdout); code != exitOK || !strings.HasPrefix(stdout.String(), "operator ") {
+	if code := run(t.Context(), []string{"version"}, lookupNothing, &stdout, &stdout); code != program.ExitOK || !strings.HasPrefix(stdout.String(), "operator ") {
 		t.Errorf("exit code %d: %s", code, stdout.String())
 	}
 }

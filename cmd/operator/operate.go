@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
@@ -83,7 +84,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 			return err
 		}
 	}
-	log.Log.Info("starting", "version", programVersion(), "namespace", c.namespace)
+	log.Log.Info("starting", "version", program.Version(version), "namespace", c.namespace)
 	if certs == nil {
 		return mgr.Start(ctx)
 	}
@@ -111,7 +112,7 @@ func outlasting(ctx context.Context, extra time.Duration) (context.Context, cont
 // they do at a time.
 func prepare(kubernetes *rest.Config) {
 	kubernetes.QPS = -1
-	kubernetes.UserAgent = "crypto-broker-operator/" + programVersion()
+	kubernetes.UserAgent = "crypto-broker-operator/" + program.Version(version)
 }
 
 func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certificates) (manager.Manager, error) {

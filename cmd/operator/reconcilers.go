@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -76,6 +77,6 @@ func (c *config) template() webhook.Template {
 		LogLevel:      c.brokerLogLevel,
 		RequireFIPS:   c.brokerRequireFIPS,
 		Traces:        c.brokerTraces,
-		Version:       programVersion(),
+		Version:       program.Version(version),
 	}
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program has what all programs of this project have in common: exit
+// codes, errors of the command line, flags, the version, and how a signal ends
+// them. All of them parse flags by github.com/spf13/pflag. Programs with several
+// commands use package subcommands as well.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit codes. A program may have further ones, which its --help names.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	// ExitUsage means that the command line or the environment is wrong.
+	ExitUsage = 2
+)
+
+// HelpWidth is the width in columns that --help is wrapped to.
+const HelpWidth = 100
+
+// UsageError is an error of the command line or the environment. A program that
+// returns one ends with [ExitUsage].
+type UsageError struct{ message string }
+
+// Error implements error.
+func (e UsageError) Error() string { return e.message }
+
+// Usagef returns a [UsageError].
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Sprintf(format, args...)}
+}
+
+// IsUsage reports whether an error is or wraps a [UsageError].
+func IsUsage(err error) bool { return errors.As(err, new(UsageError)) }
+
+// Flags returns an empty set of flags that keeps their order in --help, returns
+// errors and prints nothing by itself.
+func Flags(name string) *pflag.FlagSet {
+	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Usage = func() {}
+	return flags
+}
+
+// Context returns a context that ends at the first SIGINT or SIGTERM. A second
+// signal ends the process at once.
+func Context() context.Context {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx
+}
+
+// Version returns the version of the running program: the one of the release,
+// else what the Go toolchain knows of the commit, else "(devel)". The release is
+// set by -ldflags "-X main.version=v1.2.3".
+func Version(release string) string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// VersionLine returns the line that a program prints for its version, without the
+// line break.
+func VersionLine(name, release string) string {
+	return fmt.Sprintf("%s %s %s %s/%s", name, Version(release), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subcommands makes programs with several commands behave alike: what is
+// wrong on a command line is one sentence and exit code 2, whichever command it is
+// for. The broker and the operator have one command and do without it.
+package subcommands
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+)
+
+// Configure makes a root command return errors instead of printing them, those of
+// flags as errors of the command line.
+func Configure(root *cobra.Command) {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return program.Usagef("%v", err) })
+	Only(root)
+}
+
+// Only makes a command that does nothing by itself print its help, and refuse
+// arguments that name none of its commands.
+func Only(parent *cobra.Command) {
+	parent.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return program.Usagef("unknown command %q", args[0])
+		}
+		return nil
+	}
+	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+}
+
+// NoArguments refuses arguments.
+func NoArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return program.Usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// Strict makes the commands that cobra adds, help and completion, refuse arguments
+// that mean nothing.
+func Strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		switch command.Name() {
+		case "help":
+			command.Args = func(_ *cobra.Command, args []string) error {
+				if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
+					return program.Usagef("unknown command %q", strings.Join(args, " "))
+				}
+				return nil
+			}
+		case "completion":
+			command.Args = NoArguments
+			command.RunE = root.RunE
+			for _, shell := range command.Commands() {
+				shell.Args = NoArguments
+			}
+		}
+	}
+}
