@@ -39,8 +39,7 @@ var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 // and takes it into the row.
 func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *row, sets *sets) {
 	r.Set = setUnknown
-	switch {
-	case !started(pod):
+	if !started(pod) {
 		r.Set, r.Note = setStarting, waiting(ctx, pod, sets)
 		return
 	}
