@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -96,7 +97,7 @@ Profiles:
 
 func benchmarkSubjects() ([]benchmarkSubject, error) {
 	text := benchmarkProfiles
-	for _, algorithm := range profile.HashAlgorithms() {
+	for _, algorithm := range algorithm.Digests(algorithm.ForData) {
 		text += fmt.Sprintf("  - Name: %q\n    API: {HashData: {HashAlg: %q}}\n", algorithm, algorithm)
 	}
 	set, problems := profile.Compile(profile.FileName, []byte(text))
@@ -105,7 +106,7 @@ func benchmarkSubjects() ([]benchmarkSubject, error) {
 	}
 	input := make([]byte, benchmarkInput)
 	var subjects []benchmarkSubject
-	for _, algorithm := range profile.HashAlgorithms() {
+	for _, algorithm := range algorithm.Digests(algorithm.ForData) {
 		p, _ := set.Lookup(algorithm)
 		var buffer [MaxDigestSize]byte
 		subjects = append(subjects, benchmarkSubject{HashData.String() + "/" + algorithm, func() error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
@@ -69,7 +70,7 @@ func TestDigestsAreThoseOfThePublishedExamples(t *testing.T) {
 			t.Errorf("%s of %d bytes: got %x, want %s", answer.algorithm, len(answer.message), got, answer.want)
 		}
 	}
-	for _, algorithm := range profile.HashAlgorithms() {
+	for _, algorithm := range algorithm.Digests(algorithm.ForData) {
 		if !covered[algorithm] {
 			t.Errorf("no example for %s", algorithm)
 		}
@@ -84,7 +85,7 @@ func TestADigestIsAppendedToWhatIsThere(t *testing.T) {
 }
 
 func TestADigestAllocatesNothing(t *testing.T) {
-	for _, algorithm := range profile.HashAlgorithms() {
+	for _, algorithm := range algorithm.Digests(algorithm.ForData) {
 		p := policy(t, algorithm)
 		buffer := make([]byte, 0, engine.MaxDigestSize)
 		if n := testing.AllocsPerRun(100, func() { engine.AppendDigest(buffer, p, bits1600) }); n > 0 {

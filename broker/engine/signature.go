@@ -117,15 +117,8 @@ func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, key
 // signComponent returns a signature in its standard form: DER for ECDSA, else
 // the octets that the algorithm yields.
 func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []byte) ([]byte, error) {
-	var opts crypto.SignerOpts = c.Hash
-	message := input
-	if c.Hash != 0 {
-		message = digestOf(c.Hash, input)
-	}
-	if c.Algorithm == profile.RSAPSS {
-		opts = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: c.Hash}
-	}
-	signature, err := signer.Sign(rand.Reader, message, opts)
+	message := toSign(c, input)
+	signature, err := signer.Sign(rand.Reader, message, c.Algorithm.SignerOptions(c.Hash))
 	if errors.Is(err, rsa.ErrMessageTooLong) {
 		return nil, inputError("keySource", "is an RSA key too small for %s with %s", c.Algorithm, c.Hash)
 	}
@@ -134,21 +127,15 @@ func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []b
 
 // verifyComponent takes a signature in the form that signComponent returns.
 func verifyComponent(c profile.SignatureComponent, public crypto.PublicKey, input, signature []byte) bool {
-	switch c.Algorithm {
-	case profile.RSAPKCS1v15:
-		return rsa.VerifyPKCS1v15(public.(*rsa.PublicKey), c.Hash, digestOf(c.Hash, input), signature) == nil
-	case profile.RSAPSS:
-		return rsa.VerifyPSS(public.(*rsa.PublicKey), c.Hash, digestOf(c.Hash, input), signature,
-			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
-	case profile.ECDSA:
-		return ecdsa.VerifyASN1(public.(*ecdsa.PublicKey), digestOf(c.Hash, input), signature)
-	case profile.Ed25519:
-		return ed25519.Verify(public.(ed25519.PublicKey), input, signature)
-	case profile.MLDSA44, profile.MLDSA65, profile.MLDSA87:
-		return mldsa.Verify(public.(*mldsa.PublicKey), input, signature, nil) == nil
-	default:
-		panic("engine: no signature algorithm named " + c.Algorithm.String())
+	return c.Algorithm.Verify(public, c.Hash, toSign(c, input), signature)
+}
+
+// toSign is what the algorithm signs: a digest of the input, or the input itself.
+func toSign(c profile.SignatureComponent, input []byte) []byte {
+	if c.Hash == 0 {
+		return input
 	}
+	return digestOf(c.Hash, input)
 }
 
 func digestOf(hash crypto.Hash, input []byte) []byte {
@@ -180,7 +167,7 @@ func checkKeyCount(policy *profile.SignaturePolicy, found int) error {
 // checkKey tells whether a key is one of the algorithm and of a size allowed.
 func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits profile.KeyLimits, field string) error {
 	found, bits := describeKey(public)
-	want := keyAlgorithms[c.Algorithm]
+	want := c.Algorithm.Key().Name
 	if found != want {
 		return inputError(field, "is %s key, expected %s key for %s", article(found), article(want), c.Algorithm)
 	}
@@ -195,17 +182,6 @@ func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits prof
 		return inputError(field, "is %s key of %d bits, expected %d to %d bits", article(found), bits, size.MinKeySize, size.MaxKeySize)
 	}
 	return nil
-}
-
-// keyAlgorithms names the keys that an algorithm takes.
-var keyAlgorithms = map[profile.SignatureAlgorithm]string{
-	profile.RSAPKCS1v15: "RSA",
-	profile.RSAPSS:      "RSA",
-	profile.ECDSA:       "ECDSA",
-	profile.Ed25519:     "Ed25519",
-	profile.MLDSA44:     "ML-DSA-44",
-	profile.MLDSA65:     "ML-DSA-65",
-	profile.MLDSA87:     "ML-DSA-87",
 }
 
 // describeKey names the algorithm of a key and its size in bits, 0 where the

@@ -26,21 +26,6 @@ var cmsDigests = map[crypto.Hash]asn1.ObjectIdentifier{
 	crypto.SHA512: pkcs7.OIDDigestAlgorithmSHA512,
 }
 
-// cmsSignatures are the signature algorithms that a SignerInfo may name for a
-// digest (RFC 5754, section 3). For RSA the key's algorithm is allowed as well.
-var cmsSignatures = map[profile.SignatureAlgorithm]map[crypto.Hash][]asn1.ObjectIdentifier{
-	profile.RSAPKCS1v15: {
-		crypto.SHA256: {pkcs7.OIDEncryptionAlgorithmRSASHA256, pkcs7.OIDEncryptionAlgorithmRSA},
-		crypto.SHA384: {pkcs7.OIDEncryptionAlgorithmRSASHA384, pkcs7.OIDEncryptionAlgorithmRSA},
-		crypto.SHA512: {pkcs7.OIDEncryptionAlgorithmRSASHA512, pkcs7.OIDEncryptionAlgorithmRSA},
-	},
-	profile.ECDSA: {
-		crypto.SHA256: {pkcs7.OIDDigestAlgorithmECDSASHA256},
-		crypto.SHA384: {pkcs7.OIDDigestAlgorithmECDSASHA384},
-		crypto.SHA512: {pkcs7.OIDDigestAlgorithmECDSASHA512},
-	},
-}
-
 // signCMS makes a detached SignedData (RFC 5652, section 5) with the signed
 // attributes content type, message digest and signing time, and with the
 // certificates of the key.
@@ -100,7 +85,7 @@ func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature 
 		return malformed("has its content inside, expected a detached CMS SignedData")
 	}
 	signer := signed.Signers[0]
-	if !signer.DigestAlgorithm.Algorithm.Equal(cmsDigests[c.Hash]) || !oneOf(cmsSignatures[c.Algorithm][c.Hash], signer.DigestEncryptionAlgorithm.Algorithm) {
+	if !signer.DigestAlgorithm.Algorithm.Equal(cmsDigests[c.Hash]) || !oneOf(c.Algorithm.CMS(c.Hash), signer.DigestEncryptionAlgorithm.Algorithm) {
 		return malformed("names other algorithms than %s with %s, which the profile prescribes", c.Algorithm, c.Hash)
 	}
 	// Without signed attributes a signature of attributes could be passed off as

@@ -15,6 +15,7 @@ import (
 
 	"filippo.io/mldsa"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -51,7 +52,7 @@ func checkFormat(policy *profile.SignaturePolicy, format profile.SignatureFormat
 func encodeSignatures(components []profile.SignatureComponent, format profile.SignatureFormat, keys []SigningKey, signatures [][]byte) ([]byte, error) {
 	if format == profile.SignatureRAW {
 		for i, c := range components {
-			if c.Algorithm != profile.ECDSA {
+			if c.Algorithm != algorithm.ECDSA {
 				continue
 			}
 			raw, err := joinECDSA(keys[i].Signer.Public().(*ecdsa.PublicKey), signatures[i])
@@ -105,7 +106,7 @@ func decodeSignatures(components []profile.SignatureComponent, format profile.Si
 }
 
 func decodeSignature(c profile.SignatureComponent, format profile.SignatureFormat, public crypto.PublicKey, encoded []byte) ([]byte, error) {
-	if c.Algorithm == profile.ECDSA {
+	if c.Algorithm == algorithm.ECDSA {
 		if format == profile.SignatureRAW {
 			return splitECDSA(public.(*ecdsa.PublicKey), encoded)
 		}

@@ -16,8 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
@@ -123,13 +123,13 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 	var public crypto.PublicKey
 	var chain []*x509.Certificate
 	if path = f.paths[privateKey]; path != "" {
-		if signer, err = ParseSigner(content[privateKey], profile.MaxRSAKeySize); err != nil {
+		if signer, err = ParseSigner(content[privateKey], algorithm.MaxRSASize); err != nil {
 			return nil, path, err
 		}
 		public = signer.Public()
 	}
 	if path = f.paths[publicKey]; path != "" {
-		given, err := parsePublic(content[publicKey], profile.MaxRSAKeySize)
+		given, err := parsePublic(content[publicKey], algorithm.MaxRSASize)
 		if err != nil {
 			return nil, path, err
 		}
@@ -139,7 +139,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 		public = given
 	}
 	if path = f.paths[certificates]; path != "" {
-		if chain, err = ParseCertificates(content[certificates], profile.MaxRSAKeySize); err != nil {
+		if chain, err = ParseCertificates(content[certificates], algorithm.MaxRSASize); err != nil {
 			return nil, path, err
 		}
 		if public == nil {

@@ -15,8 +15,8 @@ import (
 
 	mldsax509 "filippo.io/mldsa/x509"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
@@ -35,7 +35,7 @@ func TestAKeyToVerifyWithIsReadFrom(t *testing.T) {
 		"a private key in SEC 1 as DER":   {string(must(x509.MarshalECPrivateKey(ecKey))), ecKey.Public()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _, err := keys.ParseVerifier([]byte(c.text), profile.MaxRSAKeySize)
+			got, _, err := keys.ParseVerifier([]byte(c.text), algorithm.MaxRSASize)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestAKeyToVerifyWithIsRefusedBecauseIt(t *testing.T) {
 		"is a PEM block of another kind": {block("SIGNATURE", []byte("hunter2")), `has a PEM block "SIGNATURE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := keys.ParseVerifier([]byte(c.text), profile.MaxRSAKeySize)
+			_, _, err := keys.ParseVerifier([]byte(c.text), algorithm.MaxRSASize)
 			if err == nil || err.Error() != c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
@@ -103,7 +103,7 @@ func FuzzParseVerifier(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		public, chain, err := keys.ParseVerifier(data, profile.MaxRSAKeySize)
+		public, chain, err := keys.ParseVerifier(data, algorithm.MaxRSASize)
 		switch {
 		case err != nil && (public != nil || chain != nil):
 			t.Error("a key together with an error")
@@ -116,7 +116,7 @@ func FuzzParseVerifier(f *testing.F) {
 }
 
 func TestAKeyOfARequestIsOverwrittenOnceItWasUsed(t *testing.T) {
-	signer, err := keys.ParseSigner([]byte(privatePEM(edKey)), profile.MaxRSAKeySize)
+	signer, err := keys.ParseSigner([]byte(privatePEM(edKey)), algorithm.MaxRSASize)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestAKeyOfARequestIsOverwrittenOnceItWasUsed(t *testing.T) {
 func TestAKeyThatIsReadIsLeftToItsOwner(t *testing.T) {
 	for form, text := range map[string]string{"PEM": privatePEM(ecKey), "DER": string(must(x509.MarshalPKCS8PrivateKey(ecKey)))} {
 		data := []byte(text)
-		if _, err := keys.ParseSigner(data, profile.MaxRSAKeySize); err != nil {
+		if _, err := keys.ParseSigner(data, algorithm.MaxRSASize); err != nil {
 			t.Fatal(err)
 		}
 		if string(data) != text {

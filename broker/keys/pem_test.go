@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // writtenByOpenSSL runs openssl and returns what it prints, so that the keys of these tests
@@ -57,7 +57,7 @@ func TestAPrivateKeyIsReadFrom(t *testing.T) {
 		"a file with carriage returns":                             bytes.ReplaceAll(p256, []byte("\n"), []byte("\r\n")),
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			signer, err := keys.ParsePrivateKey(text, profile.MaxRSAKeySize)
+			signer, err := keys.ParsePrivateKey(text, algorithm.MaxRSASize)
 			if err != nil {
 				t.Fatalf("the key %v", err)
 			}
@@ -112,7 +112,7 @@ func TestAPrivateKeyIsRefusedBecauseIt(t *testing.T) {
 		"is of an algorithm that is not in": {newPEMKey(t, "ED448"), "has a key of the algorithm 1.3.101.113, expected RSA, ECDSA or Ed25519"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			_, err := keys.ParsePrivateKey(c.text, profile.MaxRSAKeySize)
+			_, err := keys.ParsePrivateKey(c.text, algorithm.MaxRSASize)
 			if err == nil {
 				t.Fatalf("no error, want %q", c.want)
 			}
@@ -136,7 +136,7 @@ func FuzzParsePrivateKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var signer crypto.Signer
 		var err error
-		memory.Check(t, len(text), memory.PerByte, func() { signer, err = keys.ParsePrivateKey(text, profile.MaxRSAKeySize) })
+		memory.Check(t, len(text), memory.PerByte, func() { signer, err = keys.ParsePrivateKey(text, algorithm.MaxRSASize) })
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("message of more than a line: %q", err)
@@ -162,7 +162,7 @@ func TestASigningKeyThatWasCutIsCalledByWhatItIs(t *testing.T) {
 		"DER": {cut, "has content that" + damage},
 	} {
 		t.Run(form, func(t *testing.T) {
-			if _, err := keys.ParseSigner(c.data, profile.MaxRSAKeySize); err == nil || err.Error() != c.want {
+			if _, err := keys.ParseSigner(c.data, algorithm.MaxRSASize); err == nil || err.Error() != c.want {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})

@@ -17,18 +17,6 @@ type Assessment struct {
 	Refused bool
 }
 
-// Section is the field of a profile that offers an operation.
-func Section(operation string) string {
-	switch operation {
-	case "DecryptData":
-		return "API.EncryptData"
-	case "VerifyData":
-		return "API.SignData"
-	default:
-		return "API." + operation
-	}
-}
-
 // Assessments judge each operation that the profile offers, in the order of
 // StrengthOf. The caller must not change them.
 func (c *Compiled) Assessments() []Assessment { return c.assessments }
@@ -38,37 +26,27 @@ func (c *Compiled) Strength() Strength { return c.strength }
 
 // assess judges a valid profile that is compiled.
 func (c *Compiled) assess(p *Profile, o compileOptions) {
-	algorithms := c.algorithms()
-	verdicts := FIPSVerdicts(p)
-	strengths := StrengthOf(p)
-	if len(strengths) > 0 {
-		c.strength = strengths[len(strengths)-1]
+	var strengths []Strength
+	for _, row := range sections {
+		s := row.of(&p.API)
+		if s == nil {
+			continue
+		}
+		for i, judgement := range s.judge() {
+			strength := judgement.strength()
+			strength.Operation = row.Operations[i]
+			strengths = append(strengths, strength)
+			verdict := FIPSVerdict{row.Operations[i], judgement.objection}
+			c.assessments = append(c.assessments, Assessment{
+				Operation: row.Operations[i],
+				Algorithm: judgement.algorithm,
+				Strength:  strength,
+				FIPS:      verdict,
+				Refused:   o.requireFIPS && !verdict.Approved(),
+			})
+		}
 	}
-	for i, verdict := range verdicts {
-		c.assessments = append(c.assessments, Assessment{
-			Operation: verdict.Operation,
-			Algorithm: algorithms[verdict.Operation],
-			Strength:  strengths[i],
-			FIPS:      verdict,
-			Refused:   o.requireFIPS && !verdict.Approved(),
-		})
+	for _, whole := range weakest(strengths) {
+		c.strength = whole
 	}
-}
-
-// algorithms names the algorithm of each operation that the profile offers.
-func (c *Compiled) algorithms() map[string]string {
-	names := map[string]string{}
-	if c.hash != nil {
-		names["HashData"] = c.hash.Algorithm().String()
-	}
-	if c.certificate != nil {
-		names["SignCertificate"] = c.certificate.SignatureAlgorithmName()
-	}
-	if c.cipher != nil {
-		names["EncryptData"], names["DecryptData"] = c.cipher.Algorithm(), c.cipher.Algorithm()
-	}
-	if c.signature != nil {
-		names["SignData"], names["VerifyData"] = c.signature.Algorithm(), c.signature.Algorithm()
-	}
-	return names
 }

@@ -2,6 +2,57 @@
 
 package profile
 
+import (
+	"math"
+)
+
+// Callers restricts who may use the profile; a list that is empty does not
+// restrict.
+type Callers struct {
+	Containers []string `yaml:"Containers,omitempty"`
+	UIDs       []int64  `yaml:"UIDs,omitempty"`
+	GIDs       []int64  `yaml:"GIDs,omitempty"`
+}
+
+// maxUserID is the largest user or group id; the one above means "none" to the
+// kernel.
+const maxUserID = math.MaxUint32 - 1
+
+// callers checks who may use a profile. An empty restriction is refused: it
+// reads as "nobody" and would act as "everybody".
+func (v validator) callers(at place, c *Callers) {
+	if c == nil {
+		return
+	}
+	if !v.anyPresent(at, "Containers", "UIDs", "GIDs") && len(c.Containers)+len(c.UIDs)+len(c.GIDs) == 0 {
+		v.add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", list([]string{"Containers", "UIDs", "GIDs"}))
+	}
+	containers := at.field("Containers")
+	v.notEmpty(containers, len(c.Containers))
+	for i, name := range c.Containers {
+		if where := containers.index(i); !IsDNSLabel(name) {
+			v.add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", excerpt(name))
+		}
+	}
+	v.ids(at.field("UIDs"), "user", c.UIDs)
+	v.ids(at.field("GIDs"), "group", c.GIDs)
+}
+
+func (v validator) ids(at place, kind string, ids []int64) {
+	v.notEmpty(at, len(ids))
+	for i, id := range ids {
+		if id < 0 || id > maxUserID {
+			v.add(at.index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
+		}
+	}
+}
+
+func (v validator) notEmpty(at place, length int) {
+	if length == 0 && v.present(at) {
+		v.add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
+	}
+}
+
 // Caller is who makes a call: the container, known by the socket it came in
 // on, and the credentials the kernel gave for the peer of the connection.
 type Caller struct {

@@ -84,12 +84,6 @@ func (c *Compiled) Callers() *CallerPolicy { return c.callers }
 // AuditRequired tells that a call must be refused where it cannot be recorded.
 func (c *Compiled) AuditRequired() bool { return c.auditRequired }
 
-// HashPolicy is what a profile says about HashData.
-type HashPolicy struct{ algorithm HashAlgorithm }
-
-// Algorithm is the digest to compute.
-func (h *HashPolicy) Algorithm() HashAlgorithm { return h.algorithm }
-
 // CompileOption changes what Compile accepts.
 type CompileOption func(*compileOptions)
 
@@ -153,16 +147,11 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 // not keep the whole file in memory.
 func compile(p *Profile, o compileOptions) *Compiled {
 	c := &Compiled{name: strings.Clone(p.Name), callers: compileCallers(p.Callers)}
-	if p.API.HashData != nil {
-		algorithm, ok := parseHashAlgorithm(p.API.HashData.HashAlg)
-		if !ok {
-			panic("profile: compile of a profile that was not validated")
+	for _, row := range sections {
+		if s := row.of(&p.API); s != nil {
+			s.compile(c, o)
 		}
-		c.hash = &HashPolicy{algorithm: algorithm}
 	}
-	c.certificate = compileCertificate(p.API.SignCertificate, o)
-	c.cipher = compileCipher(p.API.EncryptData, o)
-	c.signature = compileSignature(p.API.SignData, o)
 	if d := p.Deprecation; d != nil {
 		c.deprecation = &Deprecation{
 			ReplacedBy:      strings.Clone(d.ReplacedBy),
@@ -174,4 +163,12 @@ func compile(p *Profile, o compileOptions) *Compiled {
 	c.auditRequired = p.Audit != nil && p.Audit.Required
 	c.assess(p, o)
 	return c
+}
+
+// validated is a value that the validator has found to be one.
+func validated[P any](pattern P, ok bool) P {
+	if !ok {
+		panic("profile: compile of a profile that was not validated")
+	}
+	return pattern
 }

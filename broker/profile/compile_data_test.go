@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -55,13 +56,13 @@ func TestThePolicyOfSignatures(t *testing.T) {
 		components []profile.SignatureComponent
 		format     string
 	}{
-		"RSA":     {"SignAlg: RSA, HashAlg: SHA-256", "rsa-with-sha-256", []profile.SignatureComponent{{Algorithm: profile.RSAPKCS1v15, Hash: crypto.SHA256}}, ""},
-		"PSS":     {"SigningMode: legacy, SignAlg: rsa-pss, HashAlg: sha3-512, SignatureFormat: raw", "rsa-pss-with-sha3-512", []profile.SignatureComponent{{Algorithm: profile.RSAPSS, Hash: crypto.SHA3_512}}, "RAW"},
-		"ECDSA":   {"SignAlg: ecdsa, HashAlg: sha-384, SignatureFormat: CMS", "ecdsa-with-sha-384", []profile.SignatureComponent{{Algorithm: profile.ECDSA, Hash: crypto.SHA384}}, "CMS"},
-		"Ed25519": {"SignAlg: ed25519, SignatureFormat: PEM", "ed25519", []profile.SignatureComponent{{Algorithm: profile.Ed25519}}, "PEM"},
-		"ML-DSA":  {"SigningMode: post-quantum, SignAlg: ml-dsa-87", "ml-dsa-87", []profile.SignatureComponent{{Algorithm: profile.MLDSA87}}, ""},
+		"RSA":     {"SignAlg: RSA, HashAlg: SHA-256", "rsa-with-sha-256", []profile.SignatureComponent{{Algorithm: algorithm.RSAPKCS1v15, Hash: crypto.SHA256}}, ""},
+		"PSS":     {"SigningMode: legacy, SignAlg: rsa-pss, HashAlg: sha3-512, SignatureFormat: raw", "rsa-pss-with-sha3-512", []profile.SignatureComponent{{Algorithm: algorithm.RSAPSS, Hash: crypto.SHA3_512}}, "RAW"},
+		"ECDSA":   {"SignAlg: ecdsa, HashAlg: sha-384, SignatureFormat: CMS", "ecdsa-with-sha-384", []profile.SignatureComponent{{Algorithm: algorithm.ECDSA, Hash: crypto.SHA384}}, "CMS"},
+		"Ed25519": {"SignAlg: ed25519, SignatureFormat: PEM", "ed25519", []profile.SignatureComponent{{Algorithm: algorithm.Ed25519}}, "PEM"},
+		"ML-DSA":  {"SigningMode: post-quantum, SignAlg: ml-dsa-87", "ml-dsa-87", []profile.SignatureComponent{{Algorithm: algorithm.MLDSA87}}, ""},
 		"hybrid": {"SigningMode: Hybrid, SignAlg: ECDSA+ML-DSA-65, HashAlg: sha-512, SignatureFormat: DER", "ecdsa-with-sha-512+ml-dsa-65",
-			[]profile.SignatureComponent{{Algorithm: profile.ECDSA, Hash: crypto.SHA512}, {Algorithm: profile.MLDSA65}}, "DER"},
+			[]profile.SignatureComponent{{Algorithm: algorithm.ECDSA, Hash: crypto.SHA512}, {Algorithm: algorithm.MLDSA65}}, "DER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := compiled(t, "- Name: P\n  API: {SignData: {"+c.api+"}}\n").Signature()
@@ -130,8 +131,8 @@ func TestTheLargestRSAKeyThatARequestMayBringIs(t *testing.T) {
 		})
 	}
 	broker := compiled(t, "- Name: P\n  API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyIds: [{Id: k}]}}\n").Signature()
-	if size, _ := broker.Signs().Range("RSA"); size.MaxKeySize != profile.MaxRSAKeySize {
-		t.Errorf("a key of the broker may have %d bits, want %d", size.MaxKeySize, profile.MaxRSAKeySize)
+	if size, _ := broker.Signs().Range("RSA"); size.MaxKeySize != algorithm.MaxRSASize {
+		t.Errorf("a key of the broker may have %d bits, want %d", size.MaxKeySize, algorithm.MaxRSASize)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -76,7 +77,7 @@ func TestEveryFormOfAFileIsRead(t *testing.T) {
 }
 
 func TestEveryAlgorithmCanBeChosen(t *testing.T) {
-	names := profile.HashAlgorithms()
+	names := algorithm.Digests(algorithm.ForData)
 	if len(names) != 9 {
 		t.Errorf("%d algorithms, want 9", len(names))
 	}

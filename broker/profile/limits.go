@@ -40,14 +40,3 @@ const (
 	// MaxKeyIDLength is the longest key id, in bytes, as on the wire.
 	MaxKeyIDLength = 64
 )
-
-// Sizes of keys in bits. The lower bound of RSA is what Go's crypto/rsa still
-// accepts, the upper bound of ECDSA is P-521; a profile narrows them.
-const (
-	minRSAKeySize = 1024
-	// MaxRSAKeySize is the largest RSA key that a profile can allow.
-	MaxRSAKeySize   = 16384
-	minECDSAKeySize = 224
-	maxECDSAKeySize = 521
-	ed25519KeySize  = 256
-)

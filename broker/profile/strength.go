@@ -3,10 +3,10 @@
 package profile
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
 // Strength is a security strength in bits: an attack takes about two to the
@@ -31,101 +31,51 @@ type Strength struct {
 // 800-38D, appendix B). A whole one counts as its key does in table 2.
 func StrengthOf(p *Profile) []Strength {
 	var all []Strength
-	add := func(operation string, parts ...Strength) {
-		weakest := slices.MinFunc(parts, func(a, b Strength) int { return a.Bits - b.Bits })
-		weakest.Operation = operation
-		all = append(all, weakest)
-	}
-	if h := p.API.HashData; h != nil {
-		add("HashData", hashStrength(h.HashAlg))
-	}
-	if s := p.API.SignCertificate; s != nil {
-		parts := []Strength{signatureStrength(s.SignAlg, s.HashAlg, KeyLimits(s.KeyConstraints.Issuer))}
-		for _, algorithm := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
-			parts = append(parts, keyStrength(algorithm, s.KeyConstraints.Subject[algorithm].MinKeySize))
-		}
-		add("SignCertificate", parts...)
-	}
-	if e := p.API.EncryptData; e != nil {
-		parts := []Strength{{Bits: e.KeySize, Limit: fmt.Sprintf("AES-%d", e.KeySize)}}
-		if tag := e.TagBits(); tag < wholeTagLength {
-			parts = append(parts, Strength{Bits: tag, Limit: fmt.Sprintf("tags of %d bits", tag)})
-		}
-		add("EncryptData", parts...)
-		add("DecryptData", parts...)
-	}
-	if s := p.API.SignData; s != nil {
-		policy := compileSignature(s, compileOptions{})
-		add("SignData", signatureStrength(s.SignAlg, s.HashAlg, policy.Signs()))
-		add("VerifyData", signatureStrength(s.SignAlg, s.HashAlg, policy.Checks()))
-	}
-	if len(all) > 0 {
-		add("", all...)
-	}
-	return all
-}
-
-// signatureStrength is that of an algorithm with its digest and the weakest key
-// allowed. A hybrid is forged only where both of its signatures are, so it is as
-// strong as the stronger one.
-func signatureStrength(sign, hash string, limits KeyLimits) Strength {
-	var strongest Strength
-	for part := range strings.SplitSeq(strings.ToLower(sign), "+") {
-		var s Strength
-		switch part {
-		// FIPS 204, table 1: categories 2, 3 and 5 are at least as hard to break
-		// as collisions of SHA-256, AES-192 and AES-256.
-		case "ml-dsa-44":
-			s = Strength{Bits: 128, Limit: "ML-DSA-44"}
-		case "ml-dsa-65":
-			s = Strength{Bits: 192, Limit: "ML-DSA-65"}
-		case "ml-dsa-87":
-			s = Strength{Bits: 256, Limit: "ML-DSA-87"}
-		default:
-			algorithm := signingKeyAlgorithms[part]
-			size, _ := limits.Range(algorithm) // none is 0 bits: no key signs at all
-			s = keyStrength(algorithm, size.MinKeySize)
-			if digest := hashStrength(hash); hashesSeparately(part) && digest.Bits < s.Bits {
-				s = digest
+	for _, row := range sections {
+		if s := row.of(&p.API); s != nil {
+			for i, judgement := range s.judge() {
+				strength := judgement.strength()
+				strength.Operation = row.Operations[i]
+				all = append(all, strength)
 			}
 		}
-		if s.Bits > strongest.Bits || strongest.Limit == "" {
-			strongest = s
-		}
 	}
-	return strongest
+	return append(all, weakest(all)...)
 }
 
-// signingKeyAlgorithms are the keys that signature algorithms take.
-var signingKeyAlgorithms = map[string]string{"rsa": "RSA", "rsa-pss": "RSA", "ecdsa": "ECDSA", "ed25519": "Ed25519"}
-
-// keyStrength is that of table 2.
-func keyStrength(algorithm string, bits int) Strength {
-	sizes := map[string][]struct{ bits, strength int }{
-		"RSA":   {{15360, 256}, {7680, 192}, {3072, 128}, {2048, 112}, {1024, 80}},
-		"ECDSA": {{512, 256}, {384, 192}, {256, 128}, {224, 112}, {160, 80}},
-		// NIST SP 800-186, section 3.2.3.
-		"Ed25519": {{ed25519KeySize, 128}},
+// weakest is the strength of a whole profile, none where it offers nothing.
+func weakest(all []Strength) []Strength {
+	if len(all) == 0 {
+		return nil
 	}
-	for _, size := range sizes[algorithm] {
-		if bits >= size.bits {
-			limit := fmt.Sprintf("%s keys of %d bits", algorithm, bits)
-			if algorithm == "Ed25519" {
-				limit = algorithm
-			}
-			return Strength{Bits: size.strength, Limit: limit}
-		}
-	}
-	return Strength{Limit: algorithm + " keys, none of which is allowed"}
+	whole := slices.MinFunc(all, func(a, b Strength) int { return a.Bits - b.Bits })
+	whole.Operation = ""
+	return []Strength{whole}
 }
 
-// hashStrength is the resistance to collisions of table 3. That of SHAKE is half
-// of the output at most (FIPS 202, appendix A.1).
-func hashStrength(name string) Strength {
-	bits := map[string]int{
-		"sha-256": 128, "sha-512/256": 128, "sha3-256": 128, "sha-384": 192, "sha3-384": 192, "sha-512": 256, "sha3-512": 256,
-		"shake-128": 64, "shake-256": 128,
+// DigestStrength is the resistance to collisions of a digest, by its name in any
+// case; 0 bits for a name that is none.
+func DigestStrength(name string) Strength {
+	if digest, known := algorithm.FindDigest(name); known {
+		return digestStrength(digest)
 	}
-	name = strings.ToLower(name)
-	return Strength{Bits: bits[name], Limit: strings.ToUpper(name)}
+	return Strength{Limit: strings.ToUpper(name)}
+}
+
+func digestStrength(digest algorithm.Digest) Strength {
+	return Strength{Bits: digest.Strength(), Limit: strings.ToUpper(digest.String())}
+}
+
+// KeyStrength is that of keys of so many bits or more; name is as KeyConstraints
+// have it. An algorithm that is not known has 0 bits.
+func KeyStrength(name string, bits int) Strength {
+	if key, known := algorithm.FindKey(name); known {
+		return sizeStrength(key, bits)
+	}
+	return Strength{Limit: name + " keys, none of which is allowed"}
+}
+
+func sizeStrength(key algorithm.Key, size int) Strength {
+	bits, limit := key.Strength(size)
+	return Strength{Bits: bits, Limit: limit}
 }

@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,6 +14,13 @@ import (
 
 // operations are the fields of API.
 var operations = fieldNames(reflect.TypeFor[API]())
+
+// The values that fields of a profile may have, in their canonical spelling. They
+// are accepted in any case, as released brokers do.
+var (
+	cryptoLibraries = []string{"native"}
+	auditLevels     = []string{"none", "sampled", "sensitive", "all"}
+)
 
 // validator checks what the values of a document mean.
 type validator struct{ *report }
@@ -56,17 +64,10 @@ func (v validator) profile(at place, p *Profile) {
 	if p.API == (API{}) && !v.anyPresent(api, operations...) && !v.failedWithin(api) {
 		v.add(api, at, "offers no operation, expected at least one of %s", list(operations))
 	}
-	if p.API.HashData != nil {
-		v.hashData(api.field("HashData"), p.API.HashData)
-	}
-	if p.API.SignCertificate != nil {
-		v.signCertificate(api.field("SignCertificate"), p.API.SignCertificate)
-	}
-	if p.API.EncryptData != nil {
-		v.encryptData(api.field("EncryptData"), p.API.EncryptData)
-	}
-	if p.API.SignData != nil {
-		v.signData(api.field("SignData"), p.API.SignData)
+	for _, row := range sections {
+		if s := row.of(&p.API); s != nil {
+			s.validate(v, api.field(row.Name))
+		}
 	}
 	v.callers(at.field("Callers"), p.Callers)
 	v.audit(at.field("Audit"), p.Audit)
@@ -96,10 +97,6 @@ func (v validator) kms(at place, k *KMS) {
 	if k != nil {
 		v.text(at.field("Client"), k.Client, maxTextLength)
 	}
-}
-
-func (v validator) hashData(at place, h *HashData) {
-	v.enum(at.field("HashAlg"), at, h.HashAlg, hashAlgorithmNames[:])
 }
 
 func (v validator) audit(at place, a *Audit) {
@@ -153,6 +150,24 @@ func (v validator) oneOf(at, around place, found string, allowed []string, equal
 	}
 	if !slices.ContainsFunc(allowed, func(a string) bool { return equal(a, found) }) {
 		v.add(at, around, "unknown value %s, expected %s%s", excerpt(found), want, didYouMean(found, allowed))
+	}
+}
+
+// number checks one of a fixed list of sizes in bits.
+func (v validator) number(at, around place, found int, allowed []int, required bool) {
+	names := make([]string, len(allowed))
+	for i, n := range allowed {
+		names[i] = fmt.Sprint(n)
+	}
+	want := "one of " + strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1] + " bits"
+	switch {
+	case v.failed[at] || v.failed[around]:
+	case !v.present(at) && found == 0:
+		if required {
+			v.add(at, around, "is missing, expected %s", want)
+		}
+	case !slices.Contains(allowed, found):
+		v.add(at, around, "found %d, expected %s", found, want)
 	}
 }
 

@@ -33,23 +33,10 @@ type warner struct{ *report }
 
 func (w warner) profile(at place, p *Profile, manager *KMS) {
 	api := at.field("API")
-	if s := p.API.SignCertificate; s != nil {
-		operation := api.field("SignCertificate")
-		w.issuers(operation, s)
-		w.curves(operation, s.KeyConstraints)
-		w.external(operation, s.KeyIDs, manager)
-	}
-	if e := p.API.EncryptData; e != nil {
-		operation := api.field("EncryptData")
-		w.tag(operation, e)
-		w.external(operation, e.KeyIDs, manager)
-		w.unlisted(operation, e.KeyIDs, p, manager)
-	}
-	if s := p.API.SignData; s != nil {
-		operation := api.field("SignData")
-		w.curves(operation, s.KeyConstraints)
-		w.external(operation, s.KeyIDs, manager)
-		w.unlisted(operation, s.KeyIDs, p, manager)
+	for _, row := range sections {
+		if s := row.of(&p.API); s != nil {
+			s.warn(w, api.field(row.Name), p, manager)
+		}
 	}
 	switch {
 	case p.Audit == nil:
@@ -57,19 +44,6 @@ func (w warner) profile(at place, p *Profile, manager *KMS) {
 		w.add(at.field("Audit").field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
 	case !strings.EqualFold(p.Audit.Level, "none"):
 		w.add(at.field("Audit").field("Level"), at, "is %s, but brokers of this version write no audit records, so that no call of the profile is recorded", excerpt(p.Audit.Level))
-	}
-}
-
-// issuers warns where the constraints let in no issuer or no subject. In
-// SignCertificate what is not listed is refused, the empty list included.
-func (w warner) issuers(at place, s *SignCertificate) {
-	where := at.field("KeyConstraints")
-	algorithm := signingKeyAlgorithms[strings.ToLower(s.SignAlg)]
-	if _, listed := s.KeyConstraints.Issuer[algorithm]; !listed {
-		w.add(where.field("Issuer"), w.nearest(where, at), "does not list %q, the keys of SignAlg %q, so that every issuer is refused", algorithm, s.SignAlg)
-	}
-	if len(s.KeyConstraints.Subject) == 0 {
-		w.add(where.field("Subject"), w.nearest(where, at), "lists no keys, so that every request is refused, expected at least one of %s", list(keyAlgorithms))
 	}
 }
 
@@ -91,15 +65,6 @@ func (w warner) curves(at place, constraints KeyConstraints) {
 		if size, listed := sizes["ECDSA"]; listed && !slices.ContainsFunc(curveSizes, size.includes) {
 			w.add(where.field("ECDSA"), where, "allows %d to %d bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits", size.MinKeySize, size.MaxKeySize)
 		}
-	}
-}
-
-func (s KeySize) includes(bits int) bool { return s.MinKeySize <= bits && bits <= s.MaxKeySize }
-
-// tag warns of a TagLength that tags do not have.
-func (w warner) tag(at place, e *EncryptData) {
-	if e.TagLength != 0 && e.TagLength < wholeTagLength {
-		w.add(at.field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
 	}
 }
 

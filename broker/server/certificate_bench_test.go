@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -26,7 +27,7 @@ func BenchmarkCertificate(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		key, err := keys.ParsePrivateKey([]byte(files.key), profile.MaxRSAKeySize)
+		key, err := keys.ParsePrivateKey([]byte(files.key), algorithm.MaxRSASize)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -51,15 +51,7 @@ func Compare(before, after profile.Profile) []Weakening {
 	c.settings(before.Settings, after.Settings)
 	c.keyManager(before.KMS, after.KMS)
 	c.offered(&before.API, &after.API)
-	c.hash(before.API.HashData, after.API.HashData)
-	c.certificate(before.API.SignCertificate, after.API.SignCertificate)
-	if old.Certificate() != nil && changed.Certificate() != nil {
-		c.names(before.API.SignCertificate.SubjectAltNames, after.API.SignCertificate.SubjectAltNames, old.Certificate().Names())
-		c.points(before.API.SignCertificate.CRLDistributionPoints, after.API.SignCertificate.CRLDistributionPoints, old.Certificate().DistributionPoints())
-		c.keyIDs("API.SignCertificate.KeyIds", before.API.SignCertificate.KeyIDs, after.API.SignCertificate.KeyIDs)
-	}
-	c.cipher(before.API.EncryptData, after.API.EncryptData)
-	c.signature(before.API.SignData, after.API.SignData)
+	c.sections(side{&before.API, old}, side{&after.API, changed})
 	c.verdicts(old.Assessments(), changed.Assessments())
 	c.callers(before.Callers, after.Callers)
 	c.audit(before.Audit, after.Audit)
@@ -99,17 +91,42 @@ func (c *comparison) says(field string) bool {
 	})
 }
 
+// side is the old or the new profile.
+type side struct {
+	*profile.API
+	compiled *profile.Compiled
+}
+
+// comparers compare a section that both profiles have, by its name in the table of
+// operations. Each stands in a file of its own, compare_….go.
+var comparers = map[string]func(c *comparison, before, after side){
+	"HashData":        (*comparison).hash,
+	"SignCertificate": (*comparison).certificate,
+	"EncryptData":     (*comparison).cipher,
+	"SignData":        (*comparison).signature,
+}
+
 // offered finds operations that the old profile refused.
 func (c *comparison) offered(before, after *profile.API) {
-	add := func(field, operations string, had, has bool) {
-		if has && !had {
-			c.add("API."+field, "not offered", "offered", "%s offered, which the profile refused", operations)
+	for _, row := range profile.Sections() {
+		if !row.Offered(after) || row.Offered(before) {
+			continue
+		}
+		verb := "is"
+		if len(row.Operations) > 1 {
+			verb = "are"
+		}
+		c.add("API."+row.Name, "not offered", "offered", "%s %s offered, which the profile refused", strings.Join(row.Operations, " and "), verb)
+	}
+}
+
+// sections compares the sections that both profiles have.
+func (c *comparison) sections(before, after side) {
+	for _, row := range profile.Sections() {
+		if row.Offered(before.API) && row.Offered(after.API) {
+			comparers[row.Name](c, before, after)
 		}
 	}
-	add("HashData", "HashData is", before.HashData != nil, after.HashData != nil)
-	add("SignCertificate", "SignCertificate is", before.SignCertificate != nil, after.SignCertificate != nil)
-	add("EncryptData", "EncryptData and DecryptData are", before.EncryptData != nil, after.EncryptData != nil)
-	add("SignData", "SignData and VerifyData are", before.SignData != nil, after.SignData != nil)
 }
 
 // verdicts compares what can be said of each operation as a whole. A strength

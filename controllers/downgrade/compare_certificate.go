@@ -11,13 +11,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-func (c *comparison) certificate(before, after *profile.SignCertificate) {
-	if before == nil || after == nil {
-		return
-	}
+func (c *comparison) certificate(old, new side) {
+	c.issuance(old.SignCertificate, new.SignCertificate)
+	c.names(old.SignCertificate.SubjectAltNames, new.SignCertificate.SubjectAltNames, old.compiled.Certificate().Names())
+	c.points(old.SignCertificate.CRLDistributionPoints, new.SignCertificate.CRLDistributionPoints, old.compiled.Certificate().DistributionPoints())
+	c.keyIDs("API.SignCertificate.KeyIds", old.SignCertificate.KeyIDs, new.SignCertificate.KeyIDs)
+}
+
+// issuance compares how certificates are signed, for which keys and with which
+// extensions.
+func (c *comparison) issuance(before, after *profile.SignCertificate) {
 	const at = "API.SignCertificate."
-	old := classical{sign: strings.ToLower(before.SignAlg), hash: before.HashAlg, written: before.SignAlg}
-	new := classical{sign: strings.ToLower(after.SignAlg), hash: after.HashAlg, written: after.SignAlg}
+	old, _ := components(before.SignAlg, before.HashAlg)
+	new, _ := components(after.SignAlg, after.HashAlg)
 	c.signing(at, "KeyConstraints.Issuer", old, new, limits{before: listed(before.KeyConstraints.Issuer), after: listed(after.KeyConstraints.Issuer)})
 	if isSHA1(after.SKIHashAlg) && !isSHA1(before.SKIHashAlg) {
 		c.add(at+"SKIHashAlg", before.SKIHashAlg, "sha-1", "key identifiers are made with SHA-1, they were made with %q", before.SKIHashAlg)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -21,23 +22,13 @@ func (l limits) equal(other limits) bool {
 
 // classical is a signature algorithm that is not post-quantum.
 type classical struct {
-	sign, hash string
-	written    string // SignAlg as the profile has it
+	sign    algorithm.Signature
+	hash    string
+	written string // SignAlg as the profile has it
 }
 
 // keys are the keys that the algorithm takes, as KeyConstraints name them.
-func (a classical) keys() string {
-	switch a.sign {
-	case "ecdsa":
-		return "ECDSA"
-	case "ed25519":
-		return "Ed25519"
-	default: // rsa and rsa-pss
-		return "RSA"
-	}
-}
-
-func (a classical) hashesSeparately() bool { return a.keys() != "Ed25519" }
+func (a classical) keys() string { return a.sign.Key().Name }
 
 // signing compares algorithm, digest and keys of signatures that are made. Only
 // keys that the algorithm takes count. Another kind of keys may take the place of
@@ -49,7 +40,7 @@ func (c *comparison) signing(at, constraints string, before, after classical, ke
 	switch {
 	case !has: // nothing can be signed
 	case before.keys() == after.keys():
-		if after.hashesSeparately() {
+		if after.sign.TakesDigest() {
 			c.digest(at+"HashAlg", before.hash, after.hash)
 		}
 		c.keyRange(at+constraints, after.keys(), old, had, new)

@@ -8,6 +8,22 @@ import (
 	"strings"
 )
 
+// SubjectAltNames says what happens to the alternative names a request asks for,
+// and with the rule "patterns" which names its subject may have.
+type SubjectAltNames struct {
+	// Rule is "deny" (as when the field is absent), "copy" or "patterns".
+	Rule string `yaml:"Rule"`
+	// Required refuses requests without alternative names.
+	Required bool `yaml:"Required,omitempty"`
+
+	DNS   []string `yaml:"DNS,omitempty"`
+	IP    []string `yaml:"IP,omitempty"`
+	URI   []string `yaml:"URI,omitempty"`
+	Email []string `yaml:"Email,omitempty"`
+}
+
+var subjectAltNameRules = []string{"deny", "copy", "patterns"}
+
 // NameRule says what happens to the alternative names of a request.
 type NameRule uint8
 
@@ -79,10 +95,10 @@ func compileNames(s *SubjectAltNames) *NamePolicy {
 			p.ip = append(p.ip, parseIPPattern(text))
 		}
 		for _, text := range s.URI {
-			p.uri = append(p.uri, mustParse(parseURIPattern(text)))
+			p.uri = append(p.uri, validated(parseURIPattern(text)))
 		}
 		for _, text := range s.Email {
-			p.email = append(p.email, mustParse(parseEmailPattern(text)))
+			p.email = append(p.email, validated(parseEmailPattern(text)))
 		}
 	default:
 		panic("profile: compile of a profile that was not validated: " + s.Rule)
@@ -90,11 +106,20 @@ func compileNames(s *SubjectAltNames) *NamePolicy {
 	return p
 }
 
-func mustParse[P any](pattern P, ok bool) P {
-	if !ok {
-		panic("profile: compile of a profile that was not validated")
+func (v validator) subjectAltNames(at place, s *SubjectAltNames) {
+	if s == nil {
+		return
 	}
-	return pattern
+	v.enum(at.field("Rule"), at, s.Rule, subjectAltNameRules)
+	if where := at.field("Required"); s.Required && strings.EqualFold(s.Rule, "deny") {
+		v.add(where, at, "is true while Rule is \"deny\", which leaves all names out, expected Rule \"copy\" or \"patterns\"")
+	}
+	v.patterns(at, s.Rule, "DNS, IP, URI or Email", []patternKind{
+		{"DNS", s.DNS, isDNSPattern, "a DNS name such as \"app.example.com\" or \"*.example.com\""},
+		{"IP", s.IP, isIPPattern, "an address or a range such as \"10.0.0.0/8\""},
+		{"URI", s.URI, isURIPattern, "a URI such as \"spiffe://example.com/ns/*\", where \"*\" is the host's first label, a segment of the path or its end"},
+		{"Email", s.Email, isEmailPattern, "an address such as \"ops@example.com\" or \"*@example.com\""},
+	})
 }
 
 // dnsPattern is a DNS name in lower case, or all names of one more label.

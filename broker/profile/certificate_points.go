@@ -7,6 +7,25 @@ import (
 	"strings"
 )
 
+// CRLDistributionPoints says which CRL distribution points a request may ask for.
+type CRLDistributionPoints struct {
+	// Rule is "any" (as when the field is absent), "deny" or "patterns".
+	Rule string   `yaml:"Rule"`
+	URI  []string `yaml:"URI,omitempty"`
+}
+
+func (v validator) distributionPoints(at place, c *CRLDistributionPoints) {
+	if c == nil {
+		return
+	}
+	v.enum(at.field("Rule"), at, c.Rule, distributionPointRules)
+	v.patterns(at, c.Rule, "URI", []patternKind{
+		{"URI", c.URI, isWebPattern, "a URL of http or https such as \"http://crl.example.com/*\", where \"*\" is the host's first label, a segment of the path or its end"},
+	})
+}
+
+var distributionPointRules = []string{"any", "deny", "patterns"}
+
 // PointRule says which CRL distribution points a request may ask for.
 type PointRule uint8
 
@@ -43,7 +62,7 @@ func compilePoints(c *CRLDistributionPoints) *PointPolicy {
 	case strings.EqualFold(c.Rule, "patterns"):
 		p.rule = PointsMatched
 		for _, text := range c.URI {
-			p.uri = append(p.uri, mustParse(parseURIPattern(text)))
+			p.uri = append(p.uri, validated(parseURIPattern(text)))
 		}
 	default:
 		panic("profile: compile of a profile that was not validated: " + c.Rule)

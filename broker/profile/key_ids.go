@@ -10,6 +10,75 @@ import (
 	"strings"
 )
 
+// AnyKeyID is the id that stands for every key of the broker, alone in its list
+// and not in SignCertificate.
+const AnyKeyID = "*"
+
+// KeyID allows one key of the broker by its id, or every one by AnyKeyID, and may
+// pin it to a public key.
+type KeyID struct {
+	ID string `yaml:"Id"`
+	// SPKISHA256 is the SHA-256 of the DER SubjectPublicKeyInfo, in hex.
+	SPKISHA256 string `yaml:"SPKISHA256,omitempty"`
+}
+
+// ValidKeyID tells whether an id can be that of a key, in profiles, requests and
+// for those who have keys: 1 to MaxKeyIDLength bytes of printable ASCII without
+// spaces. So it can be a file name or a path in a key manager, and travels in
+// messages unquoted.
+func ValidKeyID(id string) bool {
+	if id == "" || len(id) > MaxKeyIDLength {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// keyIDs checks the list of keys of the broker that an operation may use. A list
+// that is there but empty could mean no key at all, or keys of requests.
+func (v validator) keyIDs(at place, keys []KeyID) {
+	if len(keys) == 0 && v.present(at) {
+		v.add(at, at, "the list is empty, expected at least one key; leave the field out where requests bring their keys")
+	}
+	first := map[string]int{}
+	for i, key := range keys {
+		where := at.index(i)
+		id := where.field("Id")
+		switch before, twice := first[key.ID]; {
+		case key.ID == "":
+			v.required(id, where, "a key id of 1 to 64 bytes")
+		case len(key.ID) > MaxKeyIDLength:
+			v.add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
+		case !ValidKeyID(key.ID):
+			v.add(id, where, "found %s, expected printable ASCII without spaces", excerpt(key.ID))
+		case key.ID == AnyKeyID && len(keys) > 1:
+			v.add(id, where, "found %q, which stands for every key of the broker, beside other keys, expected it alone in the list", key.ID)
+		case twice:
+			v.add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)
+		default:
+			first[key.ID] = i
+		}
+		pin := where.field("SPKISHA256")
+		if key.SPKISHA256 == "" && !v.present(pin) {
+			continue
+		}
+		if key.ID == AnyKeyID {
+			v.add(pin, where, "found a pin of %q, which stands for every key of the broker, expected no SPKISHA256", key.ID)
+			continue
+		}
+		if sum, err := hex.DecodeString(key.SPKISHA256); err != nil || len(sum) != 32 {
+			v.add(pin, where, "found %s, expected 64 hexadecimal digits, the SHA-256 of the public key", excerpt(key.SPKISHA256))
+		}
+	}
+}
+
+// AllowsAnyKey reports whether a valid list stands for every key of the broker.
+func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
+
 // KeyPolicy says which keys of the broker an operation may use by reference, and
 // who has them. A nil KeyPolicy allows none: requests bring their own.
 type KeyPolicy struct {
@@ -88,9 +157,6 @@ func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
 	p.any = AllowsAnyKey(keys)
 	return p
 }
-
-// AllowsAnyKey reports whether a valid list stands for every key of the broker.
-func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
 
 // managerOf is the key manager of a profile: its own, else that of the file. One
 // without a word in it is none.

@@ -5,15 +5,15 @@ package profile
 import (
 	"crypto"
 	"crypto/x509"
-	"maps"
-	"strings"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
 // CertificatePolicy is what a profile says about SignCertificate. It never
 // changes and is safe for concurrent use.
 type CertificatePolicy struct {
-	signature           x509.SignatureAlgorithm
+	signature           algorithm.Certificate
 	keyIdentifier       crypto.Hash
 	notBefore, notAfter time.Duration
 	subject, issuer     KeyLimits
@@ -30,13 +30,15 @@ type CertificatePolicy struct {
 }
 
 // SignatureAlgorithm is how the issuer signs.
-func (p *CertificatePolicy) SignatureAlgorithm() x509.SignatureAlgorithm { return p.signature }
+func (p *CertificatePolicy) SignatureAlgorithm() x509.SignatureAlgorithm {
+	return p.signature.Algorithm
+}
 
 // SignatureAlgorithmName is the name that the signature algorithm's object
 // identifier has in RFC 4055, 5758, 8017 or 8410, such as "ecdsa-with-SHA512".
 // It is what replies carry.
 func (p *CertificatePolicy) SignatureAlgorithmName() string {
-	return certificateSignatureNames[p.signature]
+	return p.signature.Name
 }
 
 // KeyIdentifierHash is the digest that key identifiers are made with, SHA-1
@@ -89,36 +91,15 @@ func (p *CertificatePolicy) RequiresFIPS() bool { return p.requireFIPS }
 // empty where requests bring their keys. The caller must not change it.
 func (p *CertificatePolicy) KeyIDs() []string { return p.keyIDs }
 
+// Names of certificate extensions are exact, because they are identifiers of RFC
+// 5280.
 var (
-	certificateSignatures = map[string]map[string]x509.SignatureAlgorithm{
-		"rsa":     {"sha-256": x509.SHA256WithRSA, "sha-384": x509.SHA384WithRSA, "sha-512": x509.SHA512WithRSA},
-		"rsa-pss": {"sha-256": x509.SHA256WithRSAPSS, "sha-384": x509.SHA384WithRSAPSS, "sha-512": x509.SHA512WithRSAPSS},
-		"ecdsa":   {"sha-256": x509.ECDSAWithSHA256, "sha-384": x509.ECDSAWithSHA384, "sha-512": x509.ECDSAWithSHA512},
-		"ed25519": {"": x509.PureEd25519},
+	keyUsages = []string{
+		"digitalSignature", "contentCommitment", "nonRepudiation", "keyEncipherment", "dataEncipherment",
+		"keyAgreement", "keyCertSign", "cRLSign", "encipherOnly", "decipherOnly",
 	}
-
-	certificateSignatureNames = map[x509.SignatureAlgorithm]string{
-		x509.SHA256WithRSA:    "sha256WithRSAEncryption",
-		x509.SHA384WithRSA:    "sha384WithRSAEncryption",
-		x509.SHA512WithRSA:    "sha512WithRSAEncryption",
-		x509.SHA256WithRSAPSS: "id-RSASSA-PSS",
-		x509.SHA384WithRSAPSS: "id-RSASSA-PSS",
-		x509.SHA512WithRSAPSS: "id-RSASSA-PSS",
-		x509.ECDSAWithSHA256:  "ecdsa-with-SHA256",
-		x509.ECDSAWithSHA384:  "ecdsa-with-SHA384",
-		x509.ECDSAWithSHA512:  "ecdsa-with-SHA512",
-		x509.PureEd25519:      "id-Ed25519",
-	}
-
-	keyIdentifierHashes = map[string]crypto.Hash{
-		"":         crypto.SHA1,
-		"sha-1":    crypto.SHA1,
-		"sha-256":  crypto.SHA256,
-		"sha-384":  crypto.SHA384,
-		"sha-512":  crypto.SHA512,
-		"sha3-256": crypto.SHA3_256,
-		"sha3-384": crypto.SHA3_384,
-		"sha3-512": crypto.SHA3_512,
+	extendedKeyUsages = []string{
+		"serverAuth", "clientAuth", "codeSigning", "emailProtection", "timeStamping", "OCSPSigning",
 	}
 
 	// contentCommitment is the newer name of nonRepudiation, the bit is the same.
@@ -145,52 +126,6 @@ var (
 	}
 )
 
-// compileCertificate makes a valid SignCertificate ready.
-func compileCertificate(s *SignCertificate, o compileOptions) *CertificatePolicy {
-	if s == nil {
-		return nil
-	}
-	p := &CertificatePolicy{
-		signature:     lookUp(certificateSignatures[strings.ToLower(s.SignAlg)], strings.ToLower(s.HashAlg)),
-		keyIdentifier: lookUp(keyIdentifierHashes, strings.ToLower(s.SKIHashAlg)),
-		notBefore:     wholeSeconds(s.Validity.ValidNotBeforeOffset, time.Second-1),
-		notAfter:      wholeSeconds(s.Validity.ValidNotAfterOffset, 0),
-		subject:       listedKeys(s.KeyConstraints.Subject),
-		issuer:        listedKeys(s.KeyConstraints.Issuer),
-		pathLen:       -1,
-		requireFIPS:   o.requireFIPS,
-		names:         compileNames(s.SubjectAltNames),
-		points:        compilePoints(s.CRLDistributionPoints),
-		sha1Requests:  s.AllowSHA1Requests,
-		keys:          compileKeyIDs(s.KeyIDs, o.manager),
-	}
-	for _, key := range s.KeyIDs {
-		p.keyIDs = append(p.keyIDs, strings.Clone(key.ID))
-	}
-	for _, usage := range s.KeyUsage {
-		p.usage |= lookUp(keyUsageBits, usage)
-	}
-	for _, usage := range s.ExtendedKeyUsage {
-		p.extendedUsage = append(p.extendedUsage, lookUp(extendedKeyUsageValues, usage))
-	}
-	if b := s.BasicConstraints; b != nil {
-		p.ca = b.CA
-		if b.PathLenConstraint != nil {
-			p.pathLen = *b.PathLenConstraint
-		}
-	}
-	return p
-}
-
-// listedKeys allows what is listed and nothing else, so that an empty list does
-// not fall back to the default of KeyLimits.
-func listedKeys(sizes map[string]KeySize) KeyLimits {
-	if sizes == nil {
-		return KeyLimits{}
-	}
-	return maps.Clone(sizes)
-}
-
 // lookUp finds a name that the validator has accepted.
 func lookUp[V any](values map[string]V, name string) V {
 	value, ok := values[name]
@@ -198,18 +133,4 @@ func lookUp[V any](values map[string]V, name string) V {
 		panic("profile: compile of a profile that was not validated: " + name)
 	}
 	return value
-}
-
-// wholeSeconds reads a valid duration. It is cut to seconds towards the past
-// after slack was added: with a second less a nanosecond, towards the future.
-func wholeSeconds(text string, slack time.Duration) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		panic("profile: compile of a profile that was not validated: " + err.Error())
-	}
-	floor := (d + slack).Truncate(time.Second)
-	if floor > d+slack { // Truncate goes towards zero
-		floor -= time.Second
-	}
-	return floor
 }

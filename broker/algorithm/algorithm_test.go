@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"crypto"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// blank returns the fields of a row that are not filled in.
+func blank(row any) []string {
+	var names []string
+	value := reflect.ValueOf(row)
+	for i := range value.NumField() {
+		field := value.Field(i)
+		// A map that is there and empty is an answer, an empty list is none.
+		if field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0 {
+			names = append(names, value.Type().Field(i).Name)
+		}
+	}
+	return names
+}
+
+func TestNoRowHasABlankCell(t *testing.T) {
+	rows := map[string]any{}
+	for i, row := range digests[1:] {
+		if row.uses&ForSignatures == 0 && row.hash == 0 {
+			row.hash = crypto.Hash(1) // functions that signatures do not take have none
+		}
+		rows["digest "+Digest(i+1).String()] = row
+	}
+	for _, row := range keys {
+		rows["key "+row.Name] = row
+	}
+	for i, row := range signatures[1:] {
+		rows["signature "+Signature(i+1).String()] = row
+	}
+	for i, row := range ciphers[1:] {
+		rows["cipher "+Cipher(i+1).String()] = row
+	}
+	for name, row := range rows {
+		if fields := blank(row); len(fields) > 0 {
+			t.Errorf("%s has no %s", name, strings.Join(fields, ", "))
+		}
+	}
+}
+
+func TestABlankCellIsNoticed(t *testing.T) {
+	row := digests[SHA256]
+	row.strength, row.approval = 0, 0
+	if got := strings.Join(blank(row), " "); got != "strength approval" {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestEachRowHoldsTogether(t *testing.T) {
+	for d := range digests[1:] {
+		digest := Digest(d + 1)
+		want := digest.AppendSum(nil, []byte("message"))
+		running := digest.Start()
+		for _, part := range []string{"mess", "age"} {
+			if _, err := running.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := running.Sum(nil); string(got) != string(want) || len(got) != digests[digest].size {
+			t.Errorf("%s in parts is %x, whole %x, of %d bytes", digest, got, want, digests[digest].size)
+		}
+		if digest.Hash() != 0 && digest.Hash().Size() != digests[digest].size {
+			t.Errorf("%s has the hash %s", digest, digest.Hash())
+		}
+		if found, _ := FindDigest(strings.ToUpper(digest.String())); found != digest {
+			t.Errorf("%s is found as %s", digest, found)
+		}
+	}
+	for i := range signatures[1:] {
+		signature := Signature(i + 1)
+		if _, known := FindKey(signatures[signature].key); !known {
+			t.Errorf("%s has keys %q, which are in no row", signature, signatures[signature].key)
+		}
+		for digest := range signatures[signature].certificates {
+			if signature.TakesDigest() != digest.Is(ForCertificates) {
+				t.Errorf("%s has a certificate with the digest %s", signature, digest)
+			}
+		}
+	}
+	for _, key := range keys {
+		for i, row := range key.strengths {
+			if i > 0 && (row.size >= key.strengths[i-1].size || row.strength >= key.strengths[i-1].strength) {
+				t.Errorf("the strengths of %s are not in order at %d bits", key.Name, row.size)
+			}
+		}
+	}
+}
+
+func TestWhatHasNoVerdictIsNotApproved(t *testing.T) {
+	if Approval(0).Objection() == "" || NotApproved.Objection() == "" || NotInModule.Objection() == "" {
+		t.Error("an objection is missing")
+	}
+	if Approved.Objection() != "" {
+		t.Error("what is approved has an objection")
+	}
+}
+
+func TestANameThatIsUnknownNeedsTheNewestFormat(t *testing.T) {
+	for sentence, test := range map[string]struct{ found, want Format }{
+		"an unknown digest":             {DigestFormat("sha-4"), newest},
+		"an unknown signature":          {SignatureFormat("rot13"), newest},
+		"a hybrid with an unknown part": {SignatureFormat("rsa+rot13"), newest},
+		"an unknown key":                {KeyFormat("rsa"), newest},
+		"an unknown cipher":             {CipherFormat("rot13"), newest},
+		"no name at all":                {max(DigestFormat(""), SignatureFormat(""), CipherFormat("")), Format0},
+		"a released digest":             {DigestFormat("SHA-256"), Format0},
+		"a released signature":          {SignatureFormat("RSA"), Format0},
+		"a later signature":             {SignatureFormat("rsa-pss"), Format1},
+		"a hybrid":                      {SignatureFormat("ecdsa+ml-dsa-44"), Format1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if test.found != test.want {
+				t.Errorf("found version %d, want %d", test.found.Version(), test.want.Version())
+			}
+		})
+	}
+}

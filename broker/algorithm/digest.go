@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package algorithm
+
+import (
+	"crypto"
+	_ "crypto/sha1" //nolint:gosec // for identifiers of keys only (RFC 5280, section 4.2.1.2)
+	"crypto/sha256"
+	"crypto/sha3"
+	"crypto/sha512"
+	"io"
+	"strings"
+)
+
+// Digest is an algorithm that digests a message. The zero value is none.
+type Digest uint8
+
+// The digests of FIPS 180-4 (SHA-1 and SHA-2) and FIPS 202 (SHA-3 and SHAKE).
+//
+//nolint:revive // the names are those of the constants of Go's package crypto
+const (
+	SHA1 Digest = iota + 1
+	SHA256
+	SHA384
+	SHA512
+	SHA512_256
+	SHA3_256
+	SHA3_384
+	SHA3_512
+	SHAKE128
+	SHAKE256
+)
+
+// Use is what a digest may be chosen for.
+type Use uint8
+
+const (
+	// ForData is the digest of the operation HashData.
+	ForData Use = 1 << iota
+	// ForSignatures is the digest of a signature over data.
+	ForSignatures
+	// ForCertificates is the digest of a signature over a certificate.
+	ForCertificates
+	// ForKeyIdentifiers is the digest in the identifier of a key, where nothing rests
+	// on its resistance to collisions (RFC 5280, section 4.2.1.2; RFC 7093).
+	ForKeyIdentifiers
+)
+
+// digestRow is what is known of a digest.
+type digestRow struct {
+	name string
+	// strength is the resistance to collisions in bits (table 3). That of SHAKE is
+	// half of the output at most (FIPS 202, appendix A.1), that of SHA-1 what the
+	// attacks known in 2020 leave.
+	strength int
+	approval Approval
+	since    Format
+	// size is that of the output in bytes. Extendable-output functions have the
+	// sizes of released brokers.
+	size int
+	uses Use
+	// hash is the constant of Go's package crypto, 0 for functions that signatures
+	// do not take.
+	hash crypto.Hash
+	// sum appends the digest of a whole message, start begins one that comes in parts.
+	sum   func(dst, message []byte) []byte
+	start func() Running
+}
+
+const forAll = ForData | ForSignatures | ForCertificates | ForKeyIdentifiers
+
+var digests = [...]digestRow{
+	SHA1: {"sha-1", 61, NotApproved, Format0, 20, ForKeyIdentifiers, crypto.SHA1,
+		func(dst, message []byte) []byte {
+			h := crypto.SHA1.New()
+			h.Write(message)
+			return h.Sum(dst)
+		}, running(crypto.SHA1.New)},
+	SHA256: {"sha-256", 128, Approved, Format0, sha256.Size, forAll, crypto.SHA256,
+		func(dst, message []byte) []byte { s := sha256.Sum256(message); return append(dst, s[:]...) }, running(sha256.New)},
+	SHA384: {"sha-384", 192, Approved, Format0, sha512.Size384, forAll, crypto.SHA384,
+		func(dst, message []byte) []byte { s := sha512.Sum384(message); return append(dst, s[:]...) }, running(sha512.New384)},
+	SHA512: {"sha-512", 256, Approved, Format0, sha512.Size, forAll, crypto.SHA512,
+		func(dst, message []byte) []byte { s := sha512.Sum512(message); return append(dst, s[:]...) }, running(sha512.New)},
+	SHA512_256: {"sha-512/256", 128, Approved, Format0, sha512.Size256, ForData, crypto.SHA512_256,
+		func(dst, message []byte) []byte { s := sha512.Sum512_256(message); return append(dst, s[:]...) }, running(sha512.New512_256)},
+	SHA3_256: {"sha3-256", 128, Approved, Format0, 32, forAll &^ ForCertificates, crypto.SHA3_256,
+		func(dst, message []byte) []byte { s := sha3.Sum256(message); return append(dst, s[:]...) }, running(sha3.New256)},
+	SHA3_384: {"sha3-384", 192, Approved, Format0, 48, forAll &^ ForCertificates, crypto.SHA3_384,
+		func(dst, message []byte) []byte { s := sha3.Sum384(message); return append(dst, s[:]...) }, running(sha3.New384)},
+	SHA3_512: {"sha3-512", 256, Approved, Format0, 64, forAll &^ ForCertificates, crypto.SHA3_512,
+		func(dst, message []byte) []byte { s := sha3.Sum512(message); return append(dst, s[:]...) }, running(sha3.New512)},
+	SHAKE128: {"shake-128", 64, Approved, Format0, shake128Size, ForData, 0,
+		func(dst, message []byte) []byte { return append(dst, sha3.SumSHAKE128(message, shake128Size)...) },
+		func() Running { return &shake{sha3.NewSHAKE128(), shake128Size} }},
+	SHAKE256: {"shake-256", 128, Approved, Format0, shake256Size, ForData, 0,
+		func(dst, message []byte) []byte { return append(dst, sha3.SumSHAKE256(message, shake256Size)...) },
+		func() Running { return &shake{sha3.NewSHAKE256(), shake256Size} }},
+}
+
+// MaxDigestSize is the size of the longest digest, in bytes.
+const MaxDigestSize = sha512.Size
+
+const (
+	shake128Size = 16
+	shake256Size = 32
+)
+
+// Digests returns the names of all digests for a use, in the order of their values.
+func Digests(use Use) []string {
+	var names []string
+	for _, row := range digests {
+		if row.uses&use != 0 {
+			names = append(names, row.name)
+		}
+	}
+	return names
+}
+
+// FindDigest finds a digest by its name, in any case.
+func FindDigest(name string) (Digest, bool) {
+	for i, row := range digests {
+		if row.name != "" && strings.EqualFold(row.name, name) {
+			return Digest(i), true
+		}
+	}
+	return 0, false
+}
+
+// String returns the name in lower case, which is also what replies carry.
+func (d Digest) String() string { return digests[d].name }
+
+// Strength is the resistance to collisions, in bits.
+func (d Digest) Strength() int { return digests[d].strength }
+
+// Approval is the verdict of FIPS 140-3.
+func (d Digest) Approval() Approval { return digests[d].approval }
+
+// Is reports whether the digest may be chosen for a use.
+func (d Digest) Is(use Use) bool { return digests[d].uses&use != 0 }
+
+// Hash is the constant of Go's package crypto; 0 for functions that have none.
+func (d Digest) Hash() crypto.Hash { return digests[d].hash }
+
+// AppendSum appends the digest of a message and returns the extended slice. With
+// MaxDigestSize bytes of capacity left only SHAKE allocates.
+func (d Digest) AppendSum(dst, message []byte) []byte { return digests[d].sum(dst, message) }
+
+// Start begins the digest of a message that comes in parts.
+func (d Digest) Start() Running { return digests[d].start() }
+
+// DigestFormat is the version of the profile format that a digest came with, by
+// its name; Format0 without a name.
+func DigestFormat(name string) Format {
+	if name == "" {
+		return Format0
+	}
+	if d, known := FindDigest(name); known {
+		return digests[d].since
+	}
+	return newest
+}
+
+// Running is the digest of a message that comes in parts. Write never returns an
+// error. Sum appends the digest to dst and ends it: nothing can be added any more.
+type Running interface {
+	io.Writer
+	Sum(dst []byte) []byte
+}
+
+func running[H Running](start func() H) func() Running {
+	return func() Running { return start() }
+}
+
+// shake is a SHAKE with the size of its output in bytes.
+type shake struct {
+	*sha3.SHAKE
+	size int
+}
+
+// Sum implements Running.
+func (s *shake) Sum(dst []byte) []byte {
+	var sum [shake256Size]byte
+	_, _ = s.Read(sum[:s.size]) // never returns an error
+	return append(dst, sum[:s.size]...)
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"slices"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// section is a field of API: what a profile says about one operation, or about one
+// and its inverse. Its type and all that is known of it stand in one file,
+// operation_….go.
+type section interface {
+	// validate reports what the values mean that cannot be.
+	validate(v validator, at place)
+	// format is the version of the profile format that the section needs.
+	format() algorithm.Format
+	// compile puts the policy of a valid section into a profile.
+	compile(c *Compiled, o compileOptions)
+	// judge says what can be said of each operation of a valid section without a
+	// call, in the order of SectionRow.Operations.
+	judge() []judgement
+	// warn finds what a valid section says in vain. manager is the key manager of the
+	// profile, nil for none.
+	warn(w warner, at place, p *Profile, manager *KMS)
+}
+
+// judgement is what can be said of one operation.
+type judgement struct {
+	// algorithm is the name that replies have.
+	algorithm string
+	// parts are all that the strength rests on, at least one.
+	parts []Strength
+	// objection says why FIPS 140-3 does not approve the operation, empty where it
+	// does.
+	objection string
+}
+
+// strength is that of the weakest part.
+func (j judgement) strength() Strength {
+	return slices.MinFunc(j.parts, func(a, b Strength) int { return a.Bits - b.Bits })
+}
+
+// SectionRow is a row of the table of operations.
+type SectionRow struct {
+	// Name is the field of API, such as "EncryptData".
+	Name string
+	// Operations are the names of the operations that the section offers, as they are
+	// on the wire, in metrics and in records: "EncryptData" and "DecryptData".
+	Operations []string
+	// of returns the section of a profile, nil where it has none.
+	of func(*API) section
+}
+
+// Offered reports whether a profile has the section.
+func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
+
+// sections is the table of operations, in the order of the fields of API.
+var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow}
+
+// Sections returns the table of operations. The caller must not change it.
+func Sections() []SectionRow { return sections[:] }
+
+// sectionOf returns a section, nil instead of a pointer that is nil.
+func sectionOf[S any, P interface {
+	*S
+	section
+}](s P) section {
+	if s == nil {
+		return nil
+	}
+	return s
+}
+
+// Operations returns the names of all operations, in the order of the table.
+func Operations() []string {
+	var names []string
+	for _, row := range sections {
+		names = append(names, row.Operations...)
+	}
+	return names
+}
+
+// Section is the field of a profile that offers an operation, such as
+// "API.EncryptData" for DecryptData; empty where there is no such operation.
+func Section(operation string) string {
+	for _, row := range sections {
+		if slices.Contains(row.Operations, operation) {
+			return "API." + row.Name
+		}
+	}
+	return ""
+}
+
+// FormatVersion returns the oldest version of the profile format that can express
+// the profile. A broker that reads only older versions would overlook a field
+// that restricts, so the profile must not be rendered for it. A field that comes
+// to version 1 does not make another: brokers that read that version refuse a
+// profile with a field that they do not know, and that profile alone.
+func (p *Profile) FormatVersion() int {
+	newest := algorithm.Format0
+	if p.Callers != nil || p.Audit != nil {
+		newest = algorithm.Format1
+	}
+	for _, row := range sections {
+		if s := row.of(&p.API); s != nil {
+			newest = max(newest, s.format())
+		}
+	}
+	return newest.Version()
+}
+
+// formatOf is Format1 where a field is used that came with it.
+func formatOf(used bool) algorithm.Format {
+	if used {
+		return algorithm.Format1
+	}
+	return algorithm.Format0
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// signCertificateRow is the operation SignCertificate.
+var signCertificateRow = SectionRow{
+	Name:       "SignCertificate",
+	Operations: []string{"SignCertificate"},
+	of:         func(a *API) section { return sectionOf(a.SignCertificate) },
+}
+
+// SignCertificate is the policy of the SignCertificate operation.
+type SignCertificate struct {
+	SignAlg          string            `yaml:"SignAlg"`
+	HashAlg          string            `yaml:"HashAlg,omitempty"`
+	SKIHashAlg       string            `yaml:"SKIHashAlg,omitempty"`
+	Validity         Validity          `yaml:"Validity"`
+	KeyConstraints   KeyConstraints    `yaml:"KeyConstraints"`
+	KeyUsage         []string          `yaml:"KeyUsage,omitempty"`
+	ExtendedKeyUsage []string          `yaml:"ExtendedKeyUsage,omitempty"`
+	BasicConstraints *BasicConstraints `yaml:"BasicConstraints,omitempty"`
+	SubjectAltNames  *SubjectAltNames  `yaml:"SubjectAltNames,omitempty"`
+	// CRLDistributionPoints restricts those of requests; absent, as with the rule
+	// "any".
+	CRLDistributionPoints *CRLDistributionPoints `yaml:"CRLDistributionPoints,omitempty"`
+	// AllowSHA1Requests accepts certificate requests that are signed with SHA-1.
+	AllowSHA1Requests bool    `yaml:"AllowSHA1Requests,omitempty"`
+	KeyIDs            []KeyID `yaml:"KeyIds,omitempty"`
+}
+
+// Validity bounds a certificate's lifetime relative to the time of signing,
+// as Go durations ("-1h", "8760h").
+type Validity struct {
+	ValidNotBeforeOffset string `yaml:"ValidNotBeforeOffset"`
+	ValidNotAfterOffset  string `yaml:"ValidNotAfterOffset"`
+}
+
+// BasicConstraints is the extension of RFC 5280, section 4.2.1.9.
+type BasicConstraints struct {
+	CA bool `yaml:"CA,omitempty"`
+	// PathLenConstraint is only valid with CA.
+	PathLenConstraint *int `yaml:"PathLenConstraint,omitempty"`
+}
+
+func (s *SignCertificate) validate(v validator, at place) {
+	v.enum(at.field("SignAlg"), at, s.SignAlg, algorithm.CertificateSignatures())
+	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForCertificates))
+	if s.SKIHashAlg != "" || v.present(at.field("SKIHashAlg")) {
+		v.enum(at.field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
+	}
+	v.validity(at.field("Validity"), at, s.Validity)
+	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	exact := func(a, b string) bool { return a == b }
+	for i, usage := range s.KeyUsage {
+		where := at.field("KeyUsage").index(i)
+		v.oneOf(where, where, usage, keyUsages, exact)
+	}
+	for i, usage := range s.ExtendedKeyUsage {
+		where := at.field("ExtendedKeyUsage").index(i)
+		v.oneOf(where, where, usage, extendedKeyUsages, exact)
+	}
+	if b := s.BasicConstraints; b != nil && b.PathLenConstraint != nil {
+		where := at.field("BasicConstraints").field("PathLenConstraint")
+		if *b.PathLenConstraint < 0 || *b.PathLenConstraint > 255 {
+			v.add(where, where, "found %d, expected a number of certificates from 0 to 255", *b.PathLenConstraint)
+		} else if !b.CA {
+			v.add(where, where, "is only allowed where CA is true")
+		}
+	}
+	v.subjectAltNames(at.field("SubjectAltNames"), s.SubjectAltNames)
+	v.distributionPoints(at.field("CRLDistributionPoints"), s.CRLDistributionPoints)
+	for i, key := range s.KeyIDs {
+		if where := at.field("KeyIds").index(i); key.ID == AnyKeyID {
+			v.add(where.field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
+		}
+	}
+	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+}
+
+func (v validator) validity(at, around place, validity Validity) {
+	if v.failed[at] {
+		return
+	}
+	if !v.present(at) {
+		v.required(at, around, "ValidNotBeforeOffset and ValidNotAfterOffset")
+		return
+	}
+	before, ok := v.duration(at.field("ValidNotBeforeOffset"), at, validity.ValidNotBeforeOffset)
+	after, also := v.duration(at.field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
+	switch where := at.field("ValidNotAfterOffset"); {
+	case !ok || !also:
+	case after <= 0:
+		v.add(where, at, "found %q, expected a time after the signing, or every certificate would be expired", validity.ValidNotAfterOffset)
+	case after <= before:
+		v.add(where, at, "found %q, expected more than ValidNotBeforeOffset, which is %q", validity.ValidNotAfterOffset, validity.ValidNotBeforeOffset)
+	}
+}
+
+func (s *SignCertificate) format() algorithm.Format {
+	return max(
+		algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), algorithm.DigestFormat(s.SKIHashAlg), s.KeyConstraints.format(),
+		formatOf(s.SubjectAltNames != nil || s.CRLDistributionPoints != nil || s.AllowSHA1Requests || len(s.KeyIDs) > 0),
+	)
+}
+
+func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
+	p := &CertificatePolicy{
+		signature:     s.signature(),
+		keyIdentifier: s.keyIdentifier().Hash(),
+		notBefore:     wholeSeconds(s.Validity.ValidNotBeforeOffset, time.Second-1),
+		notAfter:      wholeSeconds(s.Validity.ValidNotAfterOffset, 0),
+		subject:       listedKeys(s.KeyConstraints.Subject),
+		issuer:        listedKeys(s.KeyConstraints.Issuer),
+		pathLen:       -1,
+		requireFIPS:   o.requireFIPS,
+		names:         compileNames(s.SubjectAltNames),
+		points:        compilePoints(s.CRLDistributionPoints),
+		sha1Requests:  s.AllowSHA1Requests,
+		keys:          compileKeyIDs(s.KeyIDs, o.manager),
+	}
+	for _, key := range s.KeyIDs {
+		p.keyIDs = append(p.keyIDs, strings.Clone(key.ID))
+	}
+	for _, usage := range s.KeyUsage {
+		p.usage |= lookUp(keyUsageBits, usage)
+	}
+	for _, usage := range s.ExtendedKeyUsage {
+		p.extendedUsage = append(p.extendedUsage, lookUp(extendedKeyUsageValues, usage))
+	}
+	if b := s.BasicConstraints; b != nil {
+		p.ca = b.CA
+		if b.PathLenConstraint != nil {
+			p.pathLen = *b.PathLenConstraint
+		}
+	}
+	c.certificate = p
+}
+
+// signature is how the issuer signs.
+func (s *SignCertificate) signature() algorithm.Certificate {
+	sign := validated(algorithm.FindSignature(s.SignAlg))
+	digest, _ := algorithm.FindDigest(s.HashAlg) // none where the algorithm fixes its own
+	return validated(sign.Certificate(digest))
+}
+
+// keyIdentifier is the digest that identifiers of keys are made with.
+func (s *SignCertificate) keyIdentifier() algorithm.Digest {
+	if s.SKIHashAlg == "" {
+		return algorithm.SHA1
+	}
+	return validated(algorithm.FindDigest(s.SKIHashAlg))
+}
+
+func (s *SignCertificate) judge() []judgement {
+	issuer := KeyLimits(s.KeyConstraints.Issuer)
+	parts := []Strength{signatureStrength(s.SignAlg, s.HashAlg, issuer)}
+	for _, name := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
+		parts = append(parts, KeyStrength(name, s.KeyConstraints.Subject[name].MinKeySize))
+	}
+	objection := cmp.Or(
+		signatureObjection(s.SignAlg, s.HashAlg, issuer),
+		s.subjectObjection(), // the signature of the request is checked with it
+		digestObjection("SKIHashAlg", s.keyIdentifier()),
+	)
+	if objection == "" && s.AllowSHA1Requests {
+		objection = "AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve"
+	}
+	return []judgement{{s.signature().Name, parts, objection}}
+}
+
+// subjectObjection says why FIPS 140-3 does not approve the keys that certificates
+// are made for; empty where it does.
+func (s *SignCertificate) subjectObjection() string {
+	for _, name := range slices.Sorted(maps.Keys(s.KeyConstraints.Subject)) {
+		key, _ := algorithm.FindKey(name)
+		if why := key.Approval.Objection(); why != "" {
+			return fmt.Sprintf("KeyConstraints list %s keys, %s", name, why)
+		}
+		if s.KeyConstraints.Subject[name].MinKeySize < key.MinApprovedSize {
+			return shortKeys(key)
+		}
+	}
+	return ""
+}
+
+func (s *SignCertificate) warn(w warner, at place, _ *Profile, manager *KMS) {
+	w.issuers(at, s)
+	w.curves(at, s.KeyConstraints)
+	w.external(at, s.KeyIDs, manager)
+}
+
+// issuers warns where the constraints let in no issuer or no subject. In
+// SignCertificate what is not listed is refused, the empty list included.
+func (w warner) issuers(at place, s *SignCertificate) {
+	where := at.field("KeyConstraints")
+	sign, _ := algorithm.FindSignature(s.SignAlg)
+	if _, listed := s.KeyConstraints.Issuer[sign.Key().Name]; !listed {
+		w.add(where.field("Issuer"), w.nearest(where, at), "does not list %q, the keys of SignAlg %q, so that every issuer is refused", sign.Key().Name, s.SignAlg)
+	}
+	if len(s.KeyConstraints.Subject) == 0 {
+		w.add(where.field("Subject"), w.nearest(where, at), "lists no keys, so that every request is refused, expected at least one of %s", list(algorithm.ListedKeyNames()))
+	}
+}
+
+// wholeSeconds reads a valid duration. It is cut to seconds towards the past
+// after slack was added: with a second less a nanosecond, towards the future.
+func wholeSeconds(text string, slack time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic("profile: compile of a profile that was not validated: " + err.Error())
+	}
+	floor := (d + slack).Truncate(time.Second)
+	if floor > d+slack { // Truncate goes towards zero
+		floor -= time.Second
+	}
+	return floor
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// encryptDataRow are the operations EncryptData and DecryptData.
+var encryptDataRow = SectionRow{
+	Name:       "EncryptData",
+	Operations: []string{"EncryptData", "DecryptData"},
+	of:         func(a *API) section { return sectionOf(a.EncryptData) },
+}
+
+// EncryptData is the policy of EncryptData and DecryptData.
+type EncryptData struct {
+	EncryptAlg string `yaml:"EncryptAlg"`
+	// KeySize is in bits.
+	KeySize int `yaml:"KeySize"`
+	// NonceStrategy is "user-provided" or "random".
+	NonceStrategy string `yaml:"NonceStrategy,omitempty"`
+	// TagLength is in bits and has no effect, as in released brokers.
+	TagLength int `yaml:"TagLength,omitempty"`
+	// ShortTagLength is the length of a tag that is cut, in bits. Absent, the tag
+	// is whole.
+	ShortTagLength int     `yaml:"ShortTagLength,omitempty"`
+	KeyIDs         []KeyID `yaml:"KeyIds,omitempty"`
+}
+
+var nonceStrategies = []string{"user-provided", "random"}
+
+func (e *EncryptData) validate(v validator, at place) {
+	cipher := e.cipher()
+	v.enum(at.field("EncryptAlg"), at, e.EncryptAlg, algorithm.Ciphers())
+	v.number(at.field("KeySize"), at, e.KeySize, cipher.KeySizes(), true)
+	if e.NonceStrategy != "" || v.present(at.field("NonceStrategy")) {
+		v.enum(at.field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
+	}
+	v.number(at.field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
+	v.number(at.field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
+	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
+	for i := range e.KeyIDs {
+		where := at.field("KeyIds").index(i)
+		if e.KeyIDs[i].ID == AnyKeyID {
+			continue // which has no pin either
+		}
+		if pin := where.field("SPKISHA256"); v.present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
+			v.add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")
+		}
+	}
+}
+
+func (e *EncryptData) format() algorithm.Format {
+	return max(algorithm.CipherFormat(e.EncryptAlg), formatOf(len(e.KeyIDs) > 0 || e.ShortTagLength != 0 || e.randomNonce()))
+}
+
+func (e *EncryptData) compile(c *Compiled, o compileOptions) {
+	c.cipher = &CipherPolicy{
+		cipher:      e.cipher(),
+		keySize:     e.KeySize / 8,
+		tagSize:     e.TagBits() / 8,
+		randomNonce: e.randomNonce(),
+		keys:        compileKeyIDs(e.KeyIDs, o.manager),
+	}
+}
+
+func (e *EncryptData) judge() []judgement {
+	cipher := e.cipher()
+	bits, limit := cipher.Strength(e.KeySize)
+	parts := []Strength{{Bits: bits, Limit: limit}}
+	if tag := e.TagBits(); tag < cipher.WholeTag() {
+		parts = append(parts, Strength{Bits: tag, Limit: fmt.Sprintf("tags of %d bits", tag)})
+	}
+	decrypt := ""
+	if why := cipher.Approval().Objection(); why != "" {
+		decrypt = "EncryptAlg is " + cipher.String() + ", " + why
+	}
+	encrypt := decrypt
+	if encrypt == "" && !e.randomNonce() {
+		encrypt = "the caller makes the nonce, which FIPS 140-3 does not approve for AES-GCM (implementation guidance C.H); choose NonceStrategy random"
+	}
+	return []judgement{{cipher.String(), parts, encrypt}, {cipher.String(), parts, decrypt}}
+}
+
+func (e *EncryptData) warn(w warner, at place, p *Profile, manager *KMS) {
+	if e.TagLength != 0 && e.TagLength < e.cipher().WholeTag() {
+		w.add(at.field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
+	}
+	w.external(at, e.KeyIDs, manager)
+	w.unlisted(at, e.KeyIDs, p, manager)
+}
+
+// cipher is the algorithm; where there is no such one, the one whose sizes problems
+// name.
+func (e *EncryptData) cipher() algorithm.Cipher {
+	if c, known := algorithm.FindCipher(e.EncryptAlg); known {
+		return c
+	}
+	return algorithm.AESGCM
+}
+
+func (e *EncryptData) randomNonce() bool { return strings.EqualFold(e.NonceStrategy, "random") }
+
+// TagBits is the length of the authentication tag in bits. Released brokers make
+// and take whole tags whatever TagLength says, and what they encrypted has to be
+// decrypted here.
+func (e *EncryptData) TagBits() int { return cmp.Or(e.ShortTagLength, e.cipher().WholeTag()) }
+
+// CipherPolicy is what a profile says about EncryptData and DecryptData.
+type CipherPolicy struct {
+	cipher      algorithm.Cipher
+	keySize     int
+	tagSize     int
+	randomNonce bool
+	keys        *KeyPolicy
+}
+
+// Algorithm is the algorithm's name as profiles and replies have it.
+func (c *CipherPolicy) Algorithm() string { return c.cipher.String() }
+
+// KeySize is the size of the key in bytes: 16, 24 or 32.
+func (c *CipherPolicy) KeySize() int { return c.keySize }
+
+// TagSize is the size of the authentication tag in bytes, 12 to 16.
+func (c *CipherPolicy) TagSize() int { return c.tagSize }
+
+// RandomNonce tells that the broker makes the nonce; otherwise the caller does,
+// and answers for never using one twice with the same key.
+func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
+
+// Keys says which of the broker's keys may be used, nil where requests bring
+// their own.
+func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }

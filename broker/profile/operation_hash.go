@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// hashDataRow is the operation HashData.
+var hashDataRow = SectionRow{
+	Name:       "HashData",
+	Operations: []string{"HashData"},
+	of:         func(a *API) section { return sectionOf(a.HashData) },
+}
+
+// HashData is the policy of the HashData operation.
+type HashData struct {
+	// HashAlg is one of the names of algorithm.Digests for data, in any case.
+	HashAlg string `yaml:"HashAlg"`
+}
+
+func (h *HashData) validate(v validator, at place) {
+	v.enum(at.field("HashAlg"), at, h.HashAlg, algorithm.Digests(algorithm.ForData))
+}
+
+func (h *HashData) format() algorithm.Format { return algorithm.DigestFormat(h.HashAlg) }
+
+func (h *HashData) compile(c *Compiled, _ compileOptions) {
+	c.hash = &HashPolicy{validated(algorithm.FindDigest(h.HashAlg))}
+}
+
+func (h *HashData) judge() []judgement {
+	digest := validated(algorithm.FindDigest(h.HashAlg))
+	return []judgement{{digest.String(), []Strength{digestStrength(digest)}, digestObjection("HashAlg", digest)}}
+}
+
+func (h *HashData) warn(warner, place, *Profile, *KMS) {}
+
+// HashPolicy is what a profile says about HashData.
+type HashPolicy struct{ digest algorithm.Digest }
+
+// Algorithm is the digest to compute.
+func (h *HashPolicy) Algorithm() algorithm.Digest { return h.digest }

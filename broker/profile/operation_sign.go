@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// signDataRow are the operations SignData and VerifyData.
+var signDataRow = SectionRow{
+	Name:       "SignData",
+	Operations: []string{"SignData", "VerifyData"},
+	of:         func(a *API) section { return sectionOf(a.SignData) },
+}
+
+// SignData is the policy of SignData and VerifyData.
+type SignData struct {
+	// SigningMode is "legacy", "hybrid" or "post-quantum".
+	SigningMode     string         `yaml:"SigningMode,omitempty"`
+	SignAlg         string         `yaml:"SignAlg"`
+	HashAlg         string         `yaml:"HashAlg,omitempty"`
+	SignatureFormat string         `yaml:"SignatureFormat,omitempty"`
+	KeyConstraints  KeyConstraints `yaml:"KeyConstraints,omitempty"`
+	KeyIDs          []KeyID        `yaml:"KeyIds,omitempty"`
+}
+
+const (
+	signingLegacy      = "legacy"
+	signingHybrid      = "hybrid"
+	signingPostQuantum = "post-quantum"
+)
+
+var signingModes = []string{signingLegacy, signingHybrid, signingPostQuantum}
+
+func (s *SignData) validate(v validator, at place) {
+	mode := strings.ToLower(s.SigningMode)
+	if s.SigningMode == "" && !v.present(at.field("SigningMode")) {
+		mode = signingLegacy
+	} else {
+		v.enum(at.field("SigningMode"), at, s.SigningMode, signingModes)
+	}
+	v.signAlgorithm(at.field("SignAlg"), at, mode, s.SignAlg)
+	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForSignatures))
+	if s.SignatureFormat != "" || v.present(at.field("SignatureFormat")) {
+		v.enum(at.field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
+		v.cms(at, s)
+	}
+	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	v.usableKeys(at, s)
+	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+}
+
+func (s *SignData) format() algorithm.Format {
+	return max(algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg), s.KeyConstraints.format(), formatOf(len(s.KeyIDs) > 0))
+}
+
+func (s *SignData) compile(c *Compiled, o compileOptions) { c.signature = s.policy(o) }
+
+func (s *SignData) judge() []judgement {
+	policy := s.policy(compileOptions{})
+	judged := func(limits KeyLimits) judgement {
+		return judgement{policy.Algorithm(), []Strength{signatureStrength(s.SignAlg, s.HashAlg, limits)}, signatureObjection(s.SignAlg, s.HashAlg, limits)}
+	}
+	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
+}
+
+func (s *SignData) warn(w warner, at place, p *Profile, manager *KMS) {
+	w.curves(at, s.KeyConstraints)
+	w.external(at, s.KeyIDs, manager)
+	w.unlisted(at, s.KeyIDs, p, manager)
+}
+
+// cms refuses the format CMS where no call could ever get it.
+func (v validator) cms(at place, s *SignData) {
+	if !strings.EqualFold(s.SignatureFormat, SignatureCMS.String()) || v.failed[at.field("SignAlg")] || v.failed[at.field("HashAlg")] {
+		return
+	}
+	signs := algorithm.FindSignatures(s.SignAlg)
+	digest, _ := algorithm.FindDigest(s.HashAlg)
+	if len(signs) != 1 || len(signs[0].CMS(digest.Hash())) == 0 {
+		v.add(at.field("SignatureFormat"), at, "found \"CMS\", which needs SignAlg \"rsa\" or \"ecdsa\" with a HashAlg \"sha-256\", \"sha-384\" or \"sha-512\"")
+	}
+}
+
+// usableKeys refuses constraints that leave the algorithm without any key. What
+// is not listed is refused, so such a profile would refuse every call.
+func (v validator) usableKeys(at place, s *SignData) {
+	if v.failed[at.field("SignAlg")] {
+		return
+	}
+	for _, sign := range algorithm.FindSignatures(s.SignAlg) {
+		key := sign.Key()
+		if !key.IsListed() {
+			continue
+		}
+		for name, sizes := range map[string]map[string]KeySize{"Subject": s.KeyConstraints.Subject, "Issuer": s.KeyConstraints.Issuer} {
+			if _, listed := sizes[key.Name]; len(sizes) > 0 && !listed {
+				where := at.field("KeyConstraints")
+				v.add(where.field(name), where, "does not list %q, the keys of SignAlg %q, so that every key would be refused", key.Name, s.SignAlg)
+			}
+		}
+	}
+}
+
+// signAlgorithm checks that the algorithm fits the mode: a classical one, a
+// post-quantum one, or for a hybrid one of each joined by "+".
+func (v validator) signAlgorithm(at, around place, mode, found string) {
+	classical, postQuantum := algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum)
+	want := map[string]string{
+		signingLegacy:      "one of " + list(classical),
+		signingPostQuantum: "one of " + list(postQuantum),
+		signingHybrid:      "one of " + list(classical) + " and one of " + list(postQuantum) + ", joined by +, such as \"ecdsa+ml-dsa-65\"",
+	}[mode]
+	fits := modeOf(found)
+	switch {
+	case want == "" || fits == mode: // of an unknown mode that is said elsewhere
+	case fits != "":
+		v.add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", excerpt(found), mode, want, excerpt(found), fits)
+	case mode == signingLegacy:
+		v.enum(at, around, found, classical)
+	case mode == signingPostQuantum:
+		v.enum(at, around, found, postQuantum)
+	case found == "":
+		v.required(at, around, want)
+	default:
+		v.add(at, around, "found %s in mode %q, expected %s", excerpt(found), mode, want)
+	}
+}
+
+// modeOf is the mode that a SignAlg is for, empty if there is no such one.
+func modeOf(signAlg string) string {
+	kinds := []algorithm.Kind{}
+	for part := range strings.SplitSeq(signAlg, "+") {
+		s, known := algorithm.FindSignature(part)
+		if !known {
+			return ""
+		}
+		kinds = append(kinds, s.Kind())
+	}
+	switch {
+	case len(kinds) == 2 && kinds[0] == algorithm.Classical && kinds[1] == algorithm.PostQuantum:
+		return signingHybrid
+	case len(kinds) != 1:
+		return ""
+	case kinds[0] == algorithm.PostQuantum:
+		return signingPostQuantum
+	default:
+		return signingLegacy
+	}
+}
+
+// policy makes a valid section ready.
+func (s *SignData) policy(o compileOptions) *SignaturePolicy {
+	given := len(s.KeyIDs) == 0
+	p := &SignaturePolicy{
+		signs:       keyLimits(s.KeyConstraints.Issuer, s.KeyConstraints.Subject, given),
+		checks:      keyLimits(s.KeyConstraints.Subject, s.KeyConstraints.Issuer, given),
+		keys:        compileKeyIDs(s.KeyIDs, o.manager),
+		requireFIPS: o.requireFIPS,
+	}
+	var names []string
+	for part := range strings.SplitSeq(s.SignAlg, "+") {
+		c := SignatureComponent{Algorithm: validated(algorithm.FindSignature(part))}
+		name := c.Algorithm.String()
+		if c.Algorithm.TakesDigest() {
+			digest := validated(algorithm.FindDigest(s.HashAlg))
+			c.Hash = digest.Hash()
+			name += "-with-" + digest.String()
+		}
+		p.components = append(p.components, c)
+		names = append(names, name)
+	}
+	p.name = strings.Join(names, "+")
+	if s.SignatureFormat != "" {
+		p.format, p.fixed = validated(findFormat(s.SignatureFormat)), true
+	}
+	return p
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+)
+
+// offering is a profile with one section of each kind.
+func offering(t *testing.T) *Profile {
+	t.Helper()
+	doc, problems := Parse(FileName, []byte(`
+- Name: P
+  API:
+    HashData: {HashAlg: sha-256}
+    SignCertificate:
+      SignAlg: ecdsa
+      HashAlg: sha-256
+      Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}
+      KeyConstraints: {Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}}, Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}}
+    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}
+    SignData: {SignAlg: ecdsa, HashAlg: sha-256}
+`))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return &doc.Profiles[0]
+}
+
+func TestTheTableOfOperationsHasARowForEachFieldOfAPI(t *testing.T) {
+	var names []string
+	for _, row := range sections {
+		names = append(names, row.Name)
+	}
+	if fields := fieldNames(reflect.TypeFor[API]()); !slices.Equal(names, fields) {
+		t.Errorf("rows %q, fields %q", names, fields)
+	}
+}
+
+func TestNoRowOfTheTableOfOperationsHasABlankCell(t *testing.T) {
+	p := offering(t)
+	seen := map[string]bool{}
+	for _, row := range sections {
+		if row.of == nil || len(row.Operations) == 0 {
+			t.Errorf("%s has a blank cell", row.Name)
+			continue
+		}
+		if row.Offered(&API{}) {
+			t.Errorf("%s is offered by a profile without it", row.Name)
+		}
+		s := row.of(&p.API)
+		if s == nil {
+			t.Errorf("%s is not found in a profile that has it", row.Name)
+			continue
+		}
+		if s.format() == 0 {
+			t.Errorf("%s has no version of the format", row.Name)
+		}
+		judgements := s.judge()
+		if len(judgements) != len(row.Operations) {
+			t.Errorf("%s has %d judgements for the operations %q", row.Name, len(judgements), row.Operations)
+			continue
+		}
+		for i, operation := range row.Operations {
+			if seen[operation] || Section(operation) != "API."+row.Name {
+				t.Errorf("%s is in the table twice", operation)
+			}
+			seen[operation] = true
+			if judgements[i].algorithm == "" || judgements[i].strength().Bits == 0 || judgements[i].strength().Limit == "" {
+				t.Errorf("%s has no algorithm or strength: %+v", operation, judgements[i])
+			}
+		}
+		var c, none Compiled
+		if s.compile(&c, compileOptions{}); reflect.DeepEqual(c, none) {
+			t.Errorf("%s compiles to nothing", row.Name)
+		}
+	}
+}
+
+func TestTheVerdictAndTheFormatOfADigestAreThoseOfItsRow(t *testing.T) {
+	for _, name := range algorithm.Digests(algorithm.ForData | algorithm.ForKeyIdentifiers) {
+		digest, _ := algorithm.FindDigest(name)
+		approved := digest.Approval() == algorithm.Approved
+		p := &Profile{Name: "P", API: API{HashData: &HashData{HashAlg: name}}}
+		verdict := FIPSVerdicts(p)[0]
+		if verdict.Approved() != approved {
+			t.Errorf("HashData with %s: %q, its row says approved %t", name, verdict.Reason, approved)
+		}
+		if got, want := p.FormatVersion(), algorithm.DigestFormat(name).Version(); got != want {
+			t.Errorf("HashData with %s needs version %d, its row says %d", name, got, want)
+		}
+	}
+}
+
+func TestAProfileWithAnUnknownAlgorithmNeedsTheNewestFormat(t *testing.T) {
+	for sentence, change := range map[string]func(*API){
+		"a digest":                   func(a *API) { a.HashData.HashAlg = "sha-4" },
+		"a digest of certificates":   func(a *API) { a.SignCertificate.HashAlg = "sha-4" },
+		"a digest of key ids":        func(a *API) { a.SignCertificate.SKIHashAlg = "sha-4" },
+		"a cipher":                   func(a *API) { a.EncryptData.EncryptAlg = "rot13" },
+		"a digest of signatures":     func(a *API) { a.SignData.HashAlg = "sha-4" },
+		"a signature":                func(a *API) { a.SignData.SignAlg = "rot13" },
+		"a signature of certificate": func(a *API) { a.SignCertificate.SignAlg = "rot13" },
+		"a key":                      func(a *API) { a.SignCertificate.KeyConstraints.Subject["rot13"] = KeySize{} },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := offering(t)
+			if version := p.FormatVersion(); version != 0 {
+				t.Fatalf("the profile needs version %d before", version)
+			}
+			if change(&p.API); p.FormatVersion() != NewestFormatVersion {
+				t.Errorf("needs version %d", p.FormatVersion())
+			}
+		})
+	}
+}
