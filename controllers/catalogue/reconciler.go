@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
 // The rights that the catalogue needs beside reading are no markers here: the

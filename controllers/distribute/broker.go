@@ -22,41 +22,41 @@ const (
 	// RetryAfter is how long a broker may be behind after a try, with an API server
 	// that writes at once.
 	RetryAfter = 1500 * time.Millisecond
-	// slowness is by how much more than a write takes a kubelet may be later: it
-	// waits for the API server several times.
-	slowness     = 4
-	mostSlowness = 30 * time.Second
+	// slownessFactor is how many times the duration of a write a kubelet may be later,
+	// because it waits for the API server several times. maxSlowness bounds it.
+	slownessFactor = 4
+	maxSlowness    = 30 * time.Second
 
-	firstQuestion = 150 * time.Millisecond // after a try
-	nextQuestion  = 150 * time.Millisecond // while behind
-	// While behind after all tries, or without any: a kubelet resyncs within
-	// about 90 s.
-	patientQuestion = time.Second
-	patientUntil    = 2 * time.Minute // after the last try; then less often
-	restingQuestion = 15 * time.Second
+	firstDelay   = 150 * time.Millisecond // before the first question after a try
+	pollInterval = 150 * time.Millisecond // between questions while behind
+	// slowInterval is the time between questions while the broker is behind after all
+	// tries, or without any. A kubelet resyncs within about 90 s. From slowUntil after
+	// the last try on it is slowestInterval.
+	slowInterval    = time.Second
+	slowUntil       = 2 * time.Minute
+	slowestInterval = 15 * time.Second
 
-	// firstPatience is how long the first question waits for its answer: after a
-	// change of leader nothing is known of any broker, and those that can't be
-	// reached are not to hold up the others.
-	firstPatience = 250 * time.Millisecond
+	// firstTimeout bounds the first question. After a change of leader nothing is known
+	// of any broker, and those that can't be reached must not delay the others.
+	firstTimeout = 250 * time.Millisecond
 
-	// A broker that doesn't answer is asked again after unansweredFirst, then
-	// twice that and so on up to unansweredMost.
-	unansweredFirst = 250 * time.Millisecond
-	unansweredMost  = time.Minute
-	// unansweredTrusted is how many questions in a row may stay without an
-	// answer before what the broker said earlier no longer counts.
-	unansweredTrusted = 3
-	// unverifiedAfter is how many questions in a row stay without an answer
-	// before a broker that never answered is called unverified.
+	// A broker that doesn't answer is asked again after minBackoff, then after twice
+	// that, and so on up to maxBackoff.
+	minBackoff = 250 * time.Millisecond
+	maxBackoff = time.Minute
+	// forgetAfter is the number of questions in a row without an answer after which the
+	// broker's last answer no longer counts.
+	forgetAfter = 3
+	// unverifiedAfter is the number of questions in a row without an answer after which
+	// a broker that never answered is called unverified.
 	unverifiedAfter = 2
 
-	// A broker that confirmed is asked again within these bounds.
-	recheckLeast = 3 * time.Minute
-	recheckMost  = 7 * time.Minute
+	// A broker that confirmed is asked again after a time between these.
+	minRecheck = 3 * time.Minute
+	maxRecheck = 7 * time.Minute
 
-	// waitingIsBehind is how long a broker may wait for its first set before
-	// it counts as behind.
+	// waitingIsBehind is how long a broker may wait for its first set before it counts
+	// as waiting.
 	waitingIsBehind = 5 * time.Second
 )
 
@@ -74,28 +74,30 @@ type Target struct {
 
 // broker is what is known of one pod's broker, and what was done for it.
 type broker struct {
-	// hurry is whether annotations are written to hurry kubelets.
-	hurry  bool
-	pod    pod
-	target Target
+	// annotates is whether annotations are written to make kubelets refresh the
+	// profiles at once.
+	annotates bool
+	pod       pod
+	target    Target
 	// outdated is whether it is another broker than a new pod would get.
 	outdated bool
 
 	tries int       // annotations written for the target
 	tried time.Time // when the last of them was written
-	// took is how long the API server took to write it. It is as slow for kubelets,
-	// which read the pod and the set from it.
+	// took is how long the API server took to write it. Kubelets, which read the pod and
+	// the set from the API server, wait as long.
 	took    time.Duration
 	value   string // the annotation written last, for whichever target
 	writing bool   // an annotation is being written just now
-	// unsure is the annotation that was being written when an error came, and may be
-	// written all the same; unsureFor is the target's digest.
-	unsure, unsureFor string
-	wasLate           bool   // it said that it serves another set than the target
-	wokenFor          string // digest for which a broker that can't be asked was woken
-	// detour is whether it was sent another set since it said that it serves the
-	// target, and has no revision by which to tell what it said before from that.
-	detour bool
+	// uncertain is the annotation whose write failed, and which may be written all the
+	// same. uncertainFor is the target's digest.
+	uncertain, uncertainFor string
+	wasBehind               bool   // it said that it serves another set than the target
+	annotatedFor            string // digest for which a broker that can't be asked was woken
+	// stale is true while the answer confirms nothing: the target was another one since
+	// the broker gave it, and the broker reports no revision that shows whether it serves
+	// the old set or the same set again.
+	stale bool
 
 	known     bool // answer counts
 	answer    confirm.Answer
@@ -112,41 +114,41 @@ type broker struct {
 type action int
 
 const (
-	wait   action = iota // nothing, until the time given, or until something changes
-	annote               // write the annotation
-	ask                  // ask the broker
+	actionWait     action = iota // nothing, until the time given, or until something changes
+	actionAnnotate               // write the annotation
+	actionAsk                    // ask the broker
 )
 
-// see takes in what the cache knows of the pod.
-func (b *broker) see(p pod, now time.Time) {
+// setPod updates what the cache knows of the pod.
+func (b *broker) setPod(p pod, now time.Time) {
 	if b.pod.uid != p.uid {
-		*b = broker{hurry: b.hurry, target: b.target}
+		*b = broker{annotates: b.annotates, target: b.target}
 	}
 	if b.pod.instance != p.instance || !p.started {
 		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
 	}
 	b.pod = p
-	if b.unsure != "" && b.unsure == p.annotation {
-		b.wrote(b.unsureFor, b.unsure, 0, now)
+	if b.uncertain != "" && b.uncertain == p.annotation {
+		b.recordWrite(b.uncertainFor, b.uncertain, 0, now)
 	}
 }
 
-// aim makes the broker's target this one. The same set written again means that
-// somebody changed it in between: what the broker said before may be outdated.
+// setTarget sets the broker's target. The same set written again means that somebody
+// changed it in between: the broker's last answer may be outdated.
 //
-// A change that is taken back before it was confirmed makes a target of what the
-// broker said it serves, while the change may still be on its way to it. What it
-// said then confirms nothing, and it is brought the way back as any other change.
-// Where sets have revisions, the way back has a higher one, and needs no such care.
-func (b *broker) aim(t Target) {
+// A change may be reverted before the broker confirmed it. Then the target is the set
+// that the broker said it serves, while the change may still reach it. The last answer
+// confirms nothing then, and the reverted set is distributed as any other change. Sets
+// with revisions need no such care, because the reverted set has a higher revision.
+func (b *broker) setTarget(t Target) {
 	if b.target.Digest != t.Digest {
-		b.detour = !b.pod.sealed && b.hurry && b.target.Digest != "" && b.known && b.answer.Digest == t.Digest
-		if !b.pod.sealed && !b.hurry && b.known && b.answer.Digest == t.Digest {
+		b.stale = !b.pod.sealed && b.annotates && b.target.Digest != "" && b.known && b.answer.Digest == t.Digest
+		if !b.pod.sealed && !b.annotates && b.known && b.answer.Digest == t.Digest {
 			b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
 		}
 	}
 	if b.target.Digest != t.Digest || b.target.Revision != t.Revision || !b.target.Written.Equal(t.Written) {
-		b.tries, b.tried, b.wasLate, b.confirmed = 0, time.Time{}, false, time.Time{}
+		b.tries, b.tried, b.wasBehind, b.confirmed = 0, time.Time{}, false, time.Time{}
 	}
 	if b.target.Digest == t.Digest && !b.target.Written.Equal(t.Written) {
 		b.known, b.failures, b.asked, b.pause = false, 0, time.Time{}, 0
@@ -154,102 +156,103 @@ func (b *broker) aim(t Target) {
 	b.target = t
 }
 
-// next says what to do, and when where it is to wait: after 0 it waits for a
-// change.
+// next returns the next action. For actionWait it also returns for how long, 0 for
+// until something changes.
 func (b *broker) next(now time.Time) (action, time.Duration) {
-	annotate := b.hurry && b.tries < MaxTries && !b.writing
+	annotate := b.annotates && b.tries < MaxTries && !b.writing
 	switch {
 	case b.target.Digest == "" || b.pod.running.IsZero():
-		return wait, 0
+		return actionWait, 0
 	case !b.pod.started:
 		return b.nextWhileWaiting(now, annotate)
 	case !b.pod.address.IsValid():
-		if annotate && b.wokenFor != b.target.Digest && !b.hasAnnotation() {
-			return annote, 0
+		if annotate && b.annotatedFor != b.target.Digest && !b.hasAnnotation() {
+			return actionAnnotate, 0
 		}
-		return wait, 0
+		return actionWait, 0
 	case !b.known:
-		if b.failures >= unverifiedAfter && annotate && b.wokenFor != b.target.Digest && !b.hasAnnotation() {
-			return annote, 0
+		if b.failures >= unverifiedAfter && annotate && b.annotatedFor != b.target.Digest && !b.hasAnnotation() {
+			return actionAnnotate, 0
 		}
-		return at(ask, b.asked.Add(b.pause), now)
-	case b.serves() && !b.misplaced() && !b.detour:
-		return at(ask, b.answered.Add(b.recheck), now)
+		return at(actionAsk, b.asked.Add(b.pause), now)
+	case b.serves() && !b.directoryDiffers() && !b.stale:
+		return at(actionAsk, b.answered.Add(b.recheck), now)
 	}
 	// It is behind, or would be after a restart.
 	switch {
 	case annotate && b.tries == 0:
-		return annote, 0
+		return actionAnnotate, 0
 	case annotate && b.answered.Sub(b.tried) >= b.retryAfter():
-		return annote, 0
+		return actionAnnotate, 0
 	case b.failures > 0:
-		return at(ask, b.asked.Add(b.pause), now)
+		return at(actionAsk, b.asked.Add(b.pause), now)
 	case b.tries == 0 || b.exhausted():
-		pause := patientQuestion
-		if now.Sub(latest(b.tried, b.target.Written)) > patientUntil {
-			pause = restingQuestion
+		pause := slowInterval
+		if now.Sub(latest(b.tried, b.target.Written)) > slowUntil {
+			pause = slowestInterval
 		}
-		return at(ask, b.asked.Add(pause), now)
+		return at(actionAsk, b.asked.Add(pause), now)
 	default:
-		return at(ask, latest(b.asked.Add(nextQuestion), b.tried.Add(firstQuestion)), now)
+		return at(actionAsk, latest(b.asked.Add(pollInterval), b.tried.Add(firstDelay)), now)
 	}
 }
 
-// nextWhileWaiting is for a broker that has no set yet, whose volume may have
-// been set up before the ConfigMap had one. It answers no questions.
+// nextWhileWaiting returns the next action for a broker that has no set yet. Its volume
+// may have been set up before the ConfigMap had one. It answers no questions.
 func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Duration) {
 	if !annotate {
-		return at(wait, b.pod.running.Add(waitingIsBehind), now)
+		return at(actionWait, b.pod.running.Add(waitingIsBehind), now)
 	}
 	if b.tries == 0 && b.target.Written.After(b.pod.running) {
-		return annote, 0
+		return actionAnnotate, 0
 	}
-	return at(annote, latest(b.pod.running, b.tried).Add(b.retryAfter()), now)
+	return at(actionAnnotate, latest(b.pod.running, b.tried).Add(b.retryAfter()), now)
 }
 
-// serves is true when it said that it serves the target. One that takes signed sets
-// has to have this revision of it, or a higher one: the same set can come again.
+// serves reports whether the broker said that it serves the target. One that takes
+// signed sets must have this revision or a higher one, because the same set can return
+// under another revision.
 func (b *broker) serves() bool {
 	return b.answer.Digest == b.target.Digest && (!b.pod.sealed || b.answer.Revision >= b.target.Revision)
 }
 
-// ahead is true when it said that it serves a higher revision than the target's: the
-// ConfigMap was put back to an older one, as with a cluster that was restored.
+// ahead reports whether the broker said that it serves a higher revision than the
+// target's. The ConfigMap was put back to an older one then, as in a cluster that was
+// restored from a backup.
 func (b *broker) ahead() bool {
 	return b.known && b.pod.sealed && b.target.Digest != "" && b.answer.Revision > b.target.Revision
 }
 
-// misplaced is true when the broker kept the target in memory while its
-// directory holds something else, which it refused: a set that was damaged and
-// put right again. It serves what it should, and could not start with what the
-// kubelet left there.
-func (b *broker) misplaced() bool {
+// directoryDiffers reports whether the broker has the target in memory, and refused
+// what its directory holds: a set that was damaged and put right again. It serves what
+// it should, but could not start again with what is in the directory.
+func (b *broker) directoryDiffers() bool {
 	return refused(b.answer.Reason) || b.answer.Reason == string(directory.Missing)
 }
 
-// brought is true when the set was written by this process and came to the
-// broker after that, so that the time it took means something.
-func (b *broker) brought() bool {
-	return !b.target.Written.IsZero() && !b.confirmed.IsZero() && (b.wasLate || b.tries > 0)
+// isTimed reports whether this process wrote the set and the broker took it after that.
+// Only then is the time in between a propagation time.
+func (b *broker) isTimed() bool {
+	return !b.target.Written.IsZero() && !b.confirmed.IsZero() && (b.wasBehind || b.tries > 0)
 }
 
-// exhausted is true when all tries are made and the last has had its time; where
-// none are made, when a kubelet's own resync is overdue.
+// exhausted reports whether all tries are made and the last has had its time. Where
+// none are made, it reports whether a kubelet's own resync is overdue.
 func (b *broker) exhausted() bool {
-	if !b.hurry {
-		return b.answered.Sub(b.target.Written) >= patientUntil
+	if !b.annotates {
+		return b.answered.Sub(b.target.Written) >= slowUntil
 	}
 	return b.tries >= MaxTries && b.answered.Sub(b.tried) >= b.retryAfter()
 }
 
-// retryAfter is how long the broker may be behind after its last try: RetryAfter,
+// retryAfter returns how long the broker may be behind after its last try: RetryAfter,
 // and longer where the API server is slow.
 func (b *broker) retryAfter() time.Duration {
-	return RetryAfter + min(slowness*b.took, mostSlowness)
+	return RetryAfter + min(slownessFactor*b.took, maxSlowness)
 }
 
-// hasAnnotation is true when the pod was annotated for the target already, by
-// this process or by the leader before.
+// hasAnnotation reports whether the pod was annotated for the target already, by this
+// process or by an earlier leader.
 func (b *broker) hasAnnotation() bool {
 	return strings.HasPrefix(b.annotation(), b.target.Digest+".")
 }
@@ -261,8 +264,8 @@ func (b *broker) annotation() string {
 	return b.pod.annotation
 }
 
-// nextValue is the annotation to write: the try's number, or a higher one where
-// that is what the pod has already.
+// nextValue returns the annotation to write, with the number of the try, or a higher
+// number if the pod has that one already.
 func (b *broker) nextValue() string {
 	for n := b.tries + 1; ; n++ {
 		if value := fmt.Sprintf("%s.%d", b.target.Digest, n); value != b.annotation() {
@@ -271,32 +274,33 @@ func (b *broker) nextValue() string {
 	}
 }
 
-// wrote takes in that the annotation was written for a target, and how long it took.
-func (b *broker) wrote(digest, value string, took time.Duration, now time.Time) {
-	b.unsure, b.unsureFor, b.took = "", "", took
+// recordWrite records that the annotation was written for a target, and how long that
+// took.
+func (b *broker) recordWrite(digest, value string, took time.Duration, now time.Time) {
+	b.uncertain, b.uncertainFor, b.took = "", "", took
 	b.value = value
-	b.wokenFor = digest
+	b.annotatedFor = digest
 	if b.target.Digest == digest {
 		b.tries++
 		b.tried = now
 	}
 }
 
-// heard takes in the broker's answer and returns true when it is the first that
+// recordAnswer records the broker's answer, and reports whether it is the first that
 // confirms the target.
-func (b *broker) heard(answer confirm.Answer, now time.Time) bool {
+func (b *broker) recordAnswer(answer confirm.Answer, now time.Time) bool {
 	b.known, b.answer, b.failures = true, answer, 0
 	b.asked, b.answered = now, now
-	b.recheck = recheckLeast + rand.N(recheckMost-recheckLeast)
+	b.recheck = minRecheck + rand.N(maxRecheck-minRecheck)
 	if !b.serves() {
-		b.wasLate, b.confirmed = true, time.Time{}
+		b.wasBehind, b.confirmed = true, time.Time{}
 		return false
 	}
-	if b.detour {
+	if b.stale {
 		if b.tries == 0 || now.Sub(b.tried) < RetryAfter {
 			return false
 		}
-		b.detour = false
+		b.stale = false
 	}
 	if !b.confirmed.IsZero() {
 		return false
@@ -305,43 +309,42 @@ func (b *broker) heard(answer confirm.Answer, now time.Time) bool {
 	return true
 }
 
-// unheard takes in that a question stayed without an answer.
-func (b *broker) unheard(now time.Time) {
+// recordFailure records that a question had no answer.
+func (b *broker) recordFailure(now time.Time) {
 	b.failures++
-	b.asked, b.pause = now, unanswered(b.failures)
-	if b.failures >= unansweredTrusted {
+	b.asked, b.pause = now, backoff(b.failures)
+	if b.failures >= forgetAfter {
 		b.known = false
 	}
 }
 
-// mostFailures is the number of failures from which on more make no difference to
-// the priority.
-const mostFailures = 100
+// maxCountedFailures is the number of failures above which further ones make no
+// difference to the priority.
+const maxCountedFailures = 100
 
-// priority is that of the next question and the next annotation. The more questions
-// stayed without an answer, the later the next is asked: each may take a second,
-// and brokers that do answer are not to wait for it. A broker that was not asked
-// yet comes before all that did not answer.
+// priority returns the priority of the broker's next request. The more questions had no
+// answer, the lower it is: each may take a second, and brokers that answer must not
+// wait for it. A broker that was not asked yet comes before all that did not answer.
 func (b *broker) priority() int {
 	if b.failures == 0 {
 		return 0
 	}
-	return handler.LowPriority - min(b.failures, mostFailures)
+	return handler.LowPriority - min(b.failures, maxCountedFailures)
 }
 
-// unanswered is the pause after so many questions in a row without an answer.
-func unanswered(failures int) time.Duration {
-	pause := unansweredMost
+// backoff returns the pause after so many questions in a row without an answer.
+func backoff(failures int) time.Duration {
+	pause := maxBackoff
 	if shift := failures - 1; shift < 10 {
-		pause = min(unansweredFirst<<shift, unansweredMost)
+		pause = min(minBackoff<<shift, maxBackoff)
 	}
 	return pause*3/4 + rand.N(pause/2) // so that brokers lost together don't return together
 }
 
-// at does something at a time: now if it has come.
+// at returns the action if its time has come, and else for how long to wait.
 func at(what action, when, now time.Time) (action, time.Duration) {
 	if pause := when.Sub(now); pause > 0 {
-		return wait, pause
+		return actionWait, pause
 	}
 	return what, 0
 }

@@ -30,8 +30,8 @@ type simulation struct {
 }
 
 func simulate(answers func(time.Time) (confirm.Answer, error)) *simulation {
-	s := &simulation{broker: &broker{hurry: true}, now: epoch, answers: answers}
-	s.see(pod{
+	s := &simulation{broker: &broker{annotates: true}, now: epoch, answers: answers}
+	s.setPod(pod{
 		uid:      "1",
 		address:  netip.MustParseAddrPort("10.0.0.1:9470"),
 		running:  epoch.Add(-time.Hour),
@@ -47,18 +47,18 @@ func (s *simulation) run(d time.Duration) {
 	for {
 		what, pause := s.next(s.now)
 		switch what {
-		case annote:
+		case actionAnnotate:
 			value := s.nextValue()
 			s.annotated = append(s.annotated, value)
 			s.now = s.now.Add(s.took)
-			s.wrote(s.target.Digest, value, s.took, s.now)
+			s.recordWrite(s.target.Digest, value, s.took, s.now)
 			continue
-		case ask:
+		case actionAsk:
 			s.asked = append(s.asked, s.now.Sub(epoch))
 			if answer, err := s.answers(s.now); err != nil {
-				s.unheard(s.now)
+				s.recordFailure(s.now)
 			} else {
-				s.heard(answer, s.now)
+				s.recordAnswer(answer, s.now)
 			}
 			continue
 		}
@@ -100,7 +100,7 @@ func expect(t *testing.T, s *simulation, want class, annotated ...string) {
 
 func TestABrokerThatServesTheSetIsLeftAlone(t *testing.T) {
 	s := simulate(serves("new"))
-	s.aim(Target{Digest: "new"})
+	s.setTarget(Target{Digest: "new"})
 	s.run(time.Minute)
 	expect(t, s, updated)
 	if len(s.asked) != 1 {
@@ -121,7 +121,7 @@ func TestABrokerThatServesTheSetOverADamagedFileIsWokenUntilTheFileIsRight(t *te
 				}
 				return serves("same")(now)
 			})
-			s.aim(Target{Digest: "same", Written: epoch})
+			s.setTarget(Target{Digest: "same", Written: epoch})
 			s.run(time.Minute)
 			expect(t, s, updated, "same.1", "same.2")
 		})
@@ -138,13 +138,13 @@ func TestAChangeThatIsTakenBackBeforeItWasConfirmedIsBroughtToTheBrokerAgain(t *
 		}
 		return serves("first")(now)
 	}
-	s.aim(Target{Digest: "first"})
+	s.setTarget(Target{Digest: "first"})
 	s.run(0)
-	s.aim(Target{Digest: "change", Written: s.now})
+	s.setTarget(Target{Digest: "change", Written: s.now})
 	s.run(200 * time.Millisecond)
-	expect(t, s, hurried, "change.1")
+	expect(t, s, updating, "change.1")
 
-	s.aim(Target{Digest: "first", Written: s.now})
+	s.setTarget(Target{Digest: "first", Written: s.now})
 	if found := s.class(s.now); found == updated {
 		t.Error("what the broker said before the change counts as a confirmation of the way back")
 	}
@@ -154,26 +154,26 @@ func TestAChangeThatIsTakenBackBeforeItWasConfirmedIsBroughtToTheBrokerAgain(t *
 
 func TestABrokerThatIsKnownToBeBehindIsAnnotatedBeforeItIsAsked(t *testing.T) {
 	s := simulate(becomes("old", "new", 650*time.Millisecond))
-	s.aim(Target{Digest: "old"})
+	s.setTarget(Target{Digest: "old"})
 	s.run(0)
 	s.asked = nil
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(2 * time.Second)
 	expect(t, s, updated, "new.1")
-	if s.asked[0] != firstQuestion {
-		t.Errorf("asked first after %s, expected %s", s.asked[0], firstQuestion)
+	if s.asked[0] != firstDelay {
+		t.Errorf("asked first after %s, expected %s", s.asked[0], firstDelay)
 	}
-	if took := s.confirmed.Sub(epoch); took > 650*time.Millisecond+nextQuestion {
+	if took := s.confirmed.Sub(epoch); took > 650*time.Millisecond+pollInterval {
 		t.Errorf("confirmed after %s", took)
 	}
-	if !s.brought() {
+	if !s.isTimed() {
 		t.Error("the time it took is not counted")
 	}
 }
 
 func TestEachTryHasAnotherValueAndTheLastIsTheFourth(t *testing.T) {
 	s := simulate(serves("old"))
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(20 * time.Second)
 	expect(t, s, behind, "new.1", "new.2", "new.3", "new.4")
 	if len(s.asked) > 80 {
@@ -188,32 +188,32 @@ func TestEachTryHasAnotherValueAndTheLastIsTheFourth(t *testing.T) {
 
 func TestASetThatComesBackGetsAValueThatThePodDoesNotHave(t *testing.T) {
 	s := simulate(serves("other"))
-	s.see(pod{uid: "1", address: s.pod.address, running: s.pod.running, started: true, instance: "first", annotation: "new.1"}, s.now)
-	s.aim(Target{Digest: "new"})
+	s.setPod(pod{uid: "1", address: s.pod.address, running: s.pod.running, started: true, instance: "first", annotation: "new.1"}, s.now)
+	s.setTarget(Target{Digest: "new"})
 	s.run(time.Second)
-	expect(t, s, hurried, "new.2")
+	expect(t, s, updating, "new.2")
 }
 
 func TestARefusalIsToldOnceAllHasBeenTried(t *testing.T) {
 	s := simulate(func(time.Time) (confirm.Answer, error) {
 		return confirm.Answer{Digest: "old", Reason: string(directory.SetRejected)}, nil
 	})
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(time.Second)
-	expect(t, s, hurried, "new.1")
+	expect(t, s, updating, "new.1")
 	s.run(19 * time.Second)
 	expect(t, s, refusing, "new.1", "new.2", "new.3", "new.4")
 }
 
 func TestABrokerThatDoesNotAnswerIsAnnotatedOnce(t *testing.T) {
 	s := simulate(silent)
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(20 * time.Minute)
 	expect(t, s, unverified, "new.1")
 	if n := len(s.asked); n > 40 {
 		t.Errorf("asked %d times in 20 minutes", n)
 	}
-	s.aim(Target{Digest: "newer", Written: s.now})
+	s.setTarget(Target{Digest: "newer", Written: s.now})
 	s.run(time.Millisecond)
 	expect(t, s, unverified, "new.1", "newer.1")
 }
@@ -221,7 +221,7 @@ func TestABrokerThatDoesNotAnswerIsAnnotatedOnce(t *testing.T) {
 func TestABrokerWithoutAnAddressIsAnnotatedOnceAndNeverAsked(t *testing.T) {
 	s := simulate(silent)
 	s.pod.address = netip.AddrPort{}
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(time.Hour)
 	expect(t, s, unverified, "new.1")
 	if len(s.asked) > 0 {
@@ -232,7 +232,7 @@ func TestABrokerWithoutAnAddressIsAnnotatedOnceAndNeverAsked(t *testing.T) {
 func TestABrokerThatTheLeaderBeforeAnnotatedIsNotAnnotatedAgainWhenItDoesNotAnswer(t *testing.T) {
 	s := simulate(silent)
 	s.pod.annotation = "new.1"
-	s.aim(Target{Digest: "new"})
+	s.setTarget(Target{Digest: "new"})
 	s.run(time.Hour)
 	expect(t, s, unverified)
 }
@@ -240,29 +240,29 @@ func TestABrokerThatTheLeaderBeforeAnnotatedIsNotAnnotatedAgainWhenItDoesNotAnsw
 func TestOneMissedQuestionForgetsNothing(t *testing.T) {
 	misses := 0
 	s := simulate(func(now time.Time) (confirm.Answer, error) {
-		if now.After(epoch) && misses < unansweredTrusted-1 {
+		if now.After(epoch) && misses < forgetAfter-1 {
 			misses++
 			return silent(now)
 		}
 		return serves("new")(now)
 	})
-	s.aim(Target{Digest: "new"})
+	s.setTarget(Target{Digest: "new"})
 	for range 60 {
 		s.run(10 * time.Second)
 		expect(t, s, updated)
 	}
-	if misses != unansweredTrusted-1 {
-		t.Errorf("missed %d questions, expected %d", misses, unansweredTrusted-1)
+	if misses != forgetAfter-1 {
+		t.Errorf("missed %d questions, expected %d", misses, forgetAfter-1)
 	}
 }
 
 func TestARestartedBrokerIsAskedAgain(t *testing.T) {
 	s := simulate(serves("new"))
-	s.aim(Target{Digest: "new"})
+	s.setTarget(Target{Digest: "new"})
 	s.run(time.Second)
 	restarted := s.pod
 	restarted.instance, restarted.running = "second", s.now
-	s.see(restarted, s.now)
+	s.setPod(restarted, s.now)
 	expect(t, s, checking)
 	s.run(time.Millisecond)
 	expect(t, s, updated)
@@ -273,21 +273,21 @@ func TestARestartedBrokerIsAskedAgain(t *testing.T) {
 
 func TestAnotherPodOfTheSameNameIsAnotherBroker(t *testing.T) {
 	s := simulate(serves("old"))
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(20 * time.Second)
 	successor := s.pod
 	successor.uid = "2"
-	s.see(successor, s.now)
-	if s.tries != 0 || s.value != "" || s.target.Digest != "new" || !s.hurry {
+	s.setPod(successor, s.now)
+	if s.tries != 0 || s.value != "" || s.target.Digest != "new" || !s.annotates {
 		t.Errorf("found %+v", s.broker)
 	}
 }
 
 func TestTheSameSetWrittenAgainIsConfirmedAgain(t *testing.T) {
 	s := simulate(serves("new"))
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(time.Second)
-	s.aim(Target{Digest: "new", Written: s.now})
+	s.setTarget(Target{Digest: "new", Written: s.now})
 	expect(t, s, checking)
 	s.run(time.Millisecond)
 	expect(t, s, updated)
@@ -308,8 +308,8 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			s := simulate(silent)
-			s.see(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"}, s.now)
-			s.aim(Target{Digest: "new", Written: epoch.Add(test.written)})
+			s.setPod(pod{uid: "1", address: s.pod.address, running: epoch, instance: "first"}, s.now)
+			s.setTarget(Target{Digest: "new", Written: epoch.Add(test.written)})
 			s.run(test.after)
 			expect(t, s, test.class, test.annotated...)
 			if len(s.asked) > 0 {
@@ -321,16 +321,16 @@ func TestABrokerThatWaitsForItsFirstSet(t *testing.T) {
 
 func TestWithoutHurryABrokerIsAskedForAsLongAsAKubeletTakes(t *testing.T) {
 	s := simulate(becomes("old", "new", 80*time.Second))
-	s.hurry = false
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.annotates = false
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(79 * time.Second)
-	expect(t, s, hurried)
+	expect(t, s, updating)
 	s.run(3 * time.Second)
 	expect(t, s, updated)
 
 	s = simulate(serves("old"))
-	s.hurry = false
-	s.aim(Target{Digest: "new", Written: epoch})
+	s.annotates = false
+	s.setTarget(Target{Digest: "new", Written: epoch})
 	s.run(5 * time.Minute)
 	expect(t, s, behind)
 }
@@ -346,8 +346,8 @@ func TestWithoutATargetNothingIsDone(t *testing.T) {
 
 func TestPausesGrowToAMinute(t *testing.T) {
 	for failures := range 100 {
-		pause := unanswered(failures + 1)
-		if pause < unansweredFirst/2 || pause > unansweredMost*5/4 {
+		pause := backoff(failures + 1)
+		if pause < minBackoff/2 || pause > maxBackoff*5/4 {
 			t.Errorf("after %d failures the pause is %s", failures+1, pause)
 		}
 	}
@@ -361,8 +361,8 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 	} {
 		s := simulate(becomes("old", "new", arrives))
 		s.took = took
-		s.heard(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
-		s.aim(Target{Digest: "new", Written: s.now})
+		s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
+		s.setTarget(Target{Digest: "new", Written: s.now})
 		s.run(time.Minute)
 		if want := []string{"new.1"}; !slices.Equal(s.annotated, want) {
 			t.Errorf("with an API server that takes %s, found the annotations %q, expected %q", took, s.annotated, want)
@@ -372,13 +372,13 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 
 func TestAnAnnotationThatArrivedBesideAnErrorIsNotWrittenAgain(t *testing.T) {
 	s := simulate(serves("old"))
-	s.heard(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
-	s.aim(Target{Digest: "new", Written: s.now})
-	s.unsure, s.unsureFor = s.nextValue(), s.target.Digest // the answer of the API server was lost
+	s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
+	s.setTarget(Target{Digest: "new", Written: s.now})
+	s.uncertain, s.uncertainFor = s.nextValue(), s.target.Digest // the answer of the API server was lost
 	seen := s.pod
-	seen.annotation = s.unsure
-	s.see(seen, s.now)
-	if what, _ := s.next(s.now); what == annote || s.tries != 1 {
+	seen.annotation = s.uncertain
+	s.setPod(seen, s.now)
+	if what, _ := s.next(s.now); what == actionAnnotate || s.tries != 1 {
 		t.Errorf("what is next is %v after %d tries, expected to wait after one", what, s.tries)
 	}
 }

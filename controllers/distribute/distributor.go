@@ -22,16 +22,16 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
 // How many annotations are written and how many brokers are asked at a time.
 // Writing loads the API server, asking the network. A broker that doesn't answer
-// takes an asker for a second, but none is taken for such a one while a broker
-// waits that did answer: see priority.
+// occupies a worker for a second. While brokers wait that did answer, no worker takes
+// one that didn't: see priority.
 const (
-	writers = 32
-	askers  = 128
+	writeWorkers = 32
+	askWorkers   = 128
 )
 
 // Names of the two controllers, in logs and metrics.
@@ -42,21 +42,21 @@ const (
 
 // Options configure a Distributor.
 type Options struct {
-	// Annotate is whether pods are annotated to hurry their kubelets. Without,
-	// a set arrives at the kubelets' own pace.
+	// Annotate is whether pods are annotated to make their kubelets refresh the
+	// profiles at once. Otherwise a set arrives with the kubelets' own resync.
 	Annotate bool
 	// Ask asks a broker, usually (*confirm.Client).Ask.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
-	// Outdated tells whether a pod's broker is another than a new pod would get;
+	// Outdated reports whether a pod's broker is another than a new pod would get;
 	// nil where that is not known.
 	Outdated func(*corev1.Pod) bool
 	// Changed is called when the Summary of a namespace may have changed. It
 	// must not block and must not call the Distributor.
 	Changed func(namespace string)
-	// Newer is called when a broker says that it serves a higher revision than that
-	// of its namespace's target, which it will not go back to; nil for nobody. It
-	// must not block and must not call the Distributor.
-	Newer func(namespace string)
+	// RevisionAhead is called when a broker says that it serves a higher revision than
+	// its namespace's target has, to which it will not go back; nil for no call. It must
+	// not block and must not call the Distributor.
+	RevisionAhead func(namespace string)
 }
 
 // Distributor brings sets into brokers. Its methods are safe for concurrent use.
@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
 		asking:     queue.New(askingName),
 		namespaces: map[string]*namespace{},
 	}
-	write := queue.Options(d.writing, writers)
+	write := queue.Options(d.writing, writeWorkers)
 	write.Reconciler = reconcile.Func(d.write)
 	if _, err := controller.New(writingName, mgr, write); err != nil {
 		return nil, err
@@ -94,13 +94,13 @@ func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
 	return d, ctrl.NewControllerManagedBy(mgr).
 		Named(askingName).
 		Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(podChanged)).
-		WithOptions(queue.Options(d.asking, askers)).
+		WithOptions(queue.Options(d.asking, askWorkers)).
 		Complete(reconcile.Func(d.ask))
 }
 
-// Aim makes a set the one that the brokers of a namespace are to serve, and
-// starts at once to bring it to them.
-func (d *Distributor) Aim(name string, target Target) {
+// SetTarget sets the set that the brokers of a namespace are to serve, and starts at
+// once to bring it to them.
+func (d *Distributor) SetTarget(name string, target Target) {
 	d.mu.Lock()
 	ns := d.namespace(name)
 	if ns.target == target {
@@ -110,7 +110,7 @@ func (d *Distributor) Aim(name string, target Target) {
 	ns.target = target
 	requests := map[int][]reconcile.Request{}
 	for _, b := range ns.brokers {
-		b.aim(target)
+		b.setTarget(target)
 		b.reported = b.class(time.Now()) // the caller's report has it
 		requests[b.priority()] = append(requests[b.priority()], reconcile.Request{NamespacedName: b.pod.name})
 	}
@@ -121,7 +121,7 @@ func (d *Distributor) Aim(name string, target Target) {
 	d.options.Changed(name)
 }
 
-// Revision is the highest revision that brokers of a namespace say they serve.
+// Revision returns the highest revision that brokers of a namespace say they serve.
 func (d *Distributor) Revision(name string) (highest int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,36 +142,36 @@ func (d *Distributor) Forget(name string) {
 	if ns, ok := d.namespaces[name]; ok {
 		ns.target = Target{}
 		for _, b := range ns.brokers {
-			b.aim(Target{})
+			b.setTarget(Target{})
 		}
 		d.drop(name, ns)
 	}
 }
 
-// podChanged lets events pass that matter to brokers.
+// podChanged ignores events that make no difference to a broker.
 var podChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool {
 		_, has := view(e.Object.(*corev1.Pod))
 		return has
 	},
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return matters(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
+		return concernsBroker(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
 	},
 	DeleteFunc: func(e event.DeleteEvent) bool {
 		return injected.Broker(e.Object.(*corev1.Pod)) != nil
 	},
 }
 
-// matters tells whether a change of a pod is one to its broker.
-func matters(before, after *corev1.Pod) bool {
+// concernsBroker reports whether a change of a pod makes a difference to its broker.
+func concernsBroker(before, after *corev1.Pod) bool {
 	old, had := view(before)
 	now, has := view(after)
 	old.annotation, now.annotation = "", "" // written by us
 	return had != has || old != now
 }
 
-// observe takes in what the cache has of a pod and returns its broker, nil when
-// there is none (any more). The caller holds d.mu.
+// observe updates what is known of a pod from the cache. It returns the pod's broker,
+// nil when there is none or none any more. The caller holds d.mu.
 func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*broker, error) {
 	var object corev1.Pod
 	err := d.client.Get(ctx, name, &object)
@@ -190,12 +190,12 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 	ns := d.namespace(name.Namespace)
 	b, had := ns.brokers[name.Name]
 	if !had {
-		b = &broker{hurry: d.options.Annotate}
+		b = &broker{annotates: d.options.Annotate}
 		ns.brokers[name.Name] = b
 		d.options.Changed(name.Namespace)
 	}
-	b.aim(ns.target)
-	b.see(seen, time.Now())
+	b.setTarget(ns.target)
+	b.setPod(seen, time.Now())
 	b.outdated = d.options.Outdated != nil && d.options.Outdated(&object)
 	return b, nil
 }
@@ -210,7 +210,7 @@ func (d *Distributor) namespace(name string) *namespace {
 	return ns
 }
 
-// drop removes a namespace of which nothing is known. The caller holds d.mu.
+// drop removes a namespace if nothing is known of it. The caller holds d.mu.
 func (d *Distributor) drop(name string, ns *namespace) {
 	if len(ns.brokers) == 0 && ns.target == (Target{}) {
 		delete(d.namespaces, name)

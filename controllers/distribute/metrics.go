@@ -45,8 +45,8 @@ var _ prometheus.Collector = &Distributor{}
 // Describe implements prometheus.Collector.
 func (d *Distributor) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- podsDescription }
 
-// Collect implements prometheus.Collector. Counting at the scrape leaves nothing
-// behind of a namespace that is gone.
+// Collect implements prometheus.Collector. It counts at the scrape, so that nothing is
+// left of a namespace that is gone.
 func (d *Distributor) Collect(metrics chan<- prometheus.Metric) {
 	now := time.Now()
 	d.mu.Lock()
@@ -59,7 +59,7 @@ func (d *Distributor) Collect(metrics chan<- prometheus.Metric) {
 		for state, count := range map[string]int{
 			"updated":    s.Updated,
 			"unverified": s.Unverified + s.Checking,
-			"behind":     s.Hurried + s.Behind + s.Refusing + s.Waiting,
+			"behind":     s.Updating + s.Behind + s.Refusing + s.Waiting,
 		} {
 			metrics <- prometheus.MustNewConstMetric(podsDescription, prometheus.GaugeValue, float64(count), name, state)
 		}

@@ -185,7 +185,7 @@ func TestEventsThatMeanNothingToBrokersAreLeftOut(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			if passes := matters(injectedPod(), injectedPod(test.change)); passes != test.passes {
+			if passes := concernsBroker(injectedPod(), injectedPod(test.change)); passes != test.passes {
 				t.Errorf("passes: %t", passes)
 			}
 		})
@@ -196,7 +196,7 @@ func TestSummaries(t *testing.T) {
 	var brokers []*broker
 	add := func(change func(*simulation)) {
 		s := simulate(serves("new"))
-		s.aim(Target{Digest: "new", Written: epoch})
+		s.setTarget(Target{Digest: "new", Written: epoch})
 		change(s)
 		brokers = append(brokers, s.broker)
 	}
@@ -229,7 +229,7 @@ func TestAProfileIsOutOfServiceSinceTheFirstBrokerTookItOut(t *testing.T) {
 			answer.Withdrawn[1] = confirm.Withdrawn{Profile: "P", Since: since}
 		}
 		s := simulate(func(time.Time) (confirm.Answer, error) { return answer, nil })
-		s.aim(Target{Digest: "new", Written: epoch})
+		s.setTarget(Target{Digest: "new", Written: epoch})
 		s.run(time.Second)
 		ns.brokers[name] = s.broker
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
-// ask asks a broker if that is what is to be done next, leaves annotating to
-// write, and comes back when it is time for more.
+// ask is the reconciler of broker-confirmation. It asks a broker if that is the next
+// action, leaves annotating to write, and requeues the pod for the action after that.
 func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	d.mu.Lock()
 	b, err := d.observe(ctx, request.NamespacedName)
@@ -27,7 +27,7 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 	at, instance := b.pod.address, b.pod.instance
 	d.mu.Unlock()
 
-	if what == ask {
+	if what == actionAsk {
 		d.question(ctx, request.Namespace, b, at, instance)
 		d.mu.Lock()
 		what, pause = b.next(time.Now())
@@ -38,53 +38,52 @@ func (d *Distributor) ask(ctx context.Context, request reconcile.Request) (recon
 	d.mu.Lock()
 	priority := b.priority()
 	d.mu.Unlock()
-	if what == annote {
+	if what == actionAnnotate {
 		d.writing.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 		return reconcile.Result{}, nil
 	}
-	if what == ask {
+	if what == actionAsk {
 		pause = time.Millisecond
 	}
 	return reconcile.Result{RequeueAfter: pause, Priority: &priority}, nil
 }
 
-// question asks a broker and takes in what it says. That the operator stops says
-// nothing about the broker, nor does what another instance of its container says
-// than the one that is there now.
+// question asks a broker and records the answer.
 func (d *Distributor) question(ctx context.Context, namespace string, b *broker, at netip.AddrPort, instance string) {
 	d.mu.Lock()
-	patience := confirm.Timeout
+	timeout := confirm.Timeout
 	if b.asked.IsZero() {
-		patience = firstPatience
+		timeout = firstTimeout
 	}
 	d.mu.Unlock()
-	asking, done := context.WithTimeout(ctx, patience)
+	asking, done := context.WithTimeout(ctx, timeout)
 	answer, failure := d.options.Ask(asking, at)
 	done()
-	if d.hear(ctx, b, at, instance, answer, failure) && d.options.Newer != nil {
-		d.options.Newer(namespace)
+	if d.record(ctx, b, at, instance, answer, failure) && d.options.RevisionAhead != nil {
+		d.options.RevisionAhead(namespace)
 	}
 }
 
-// hear takes in an answer, or that there was none. It returns true when the broker
-// serves a higher revision than it should.
-func (d *Distributor) hear(ctx context.Context, b *broker, at netip.AddrPort, instance string, answer confirm.Answer, failure error) bool {
+// record records an answer, or that there was none. It ignores one that came because
+// the operator stops, and one of an instance of the container that is there no more. It
+// reports whether the broker serves a higher revision than it should.
+func (d *Distributor) record(ctx context.Context, b *broker, at netip.AddrPort, instance string, answer confirm.Answer, failure error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
 	switch {
 	case ctx.Err() != nil || b.pod.instance != instance || b.pod.address != at:
 	case failure != nil:
-		b.unheard(now)
+		b.recordFailure(now)
 		log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", b.pod.name, "reason", failure.Error())
-	case b.heard(answer, now) && b.brought():
+	case b.recordAnswer(answer, now) && b.isTimed():
 		propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
 	}
 	return b.ahead()
 }
 
-// report tells when a broker counts as something else than before, be it by its
-// answer or by the time that has passed.
+// report reports that a broker counts as something else than before, by its answer or
+// because time has passed.
 func (d *Distributor) report(b *broker, namespace string) {
 	d.mu.Lock()
 	now := b.class(time.Now())

@@ -45,7 +45,7 @@ func TestABrokerOfSignedSetsConfirmsByDigestAndRevision(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			s := simulate(test.answers)
 			s.pod.sealed = test.sealed
-			s.aim(Target{Digest: "new", Revision: 7, Written: epoch})
+			s.setTarget(Target{Digest: "new", Revision: 7, Written: epoch})
 			s.run(time.Minute)
 			if got := s.class(s.now); got != test.want {
 				t.Errorf("the broker counts as %d, expected %d", got, test.want)
@@ -62,29 +62,29 @@ func TestAHigherRevisionOfTheSameSetIsBroughtWithAnotherAnnotation(t *testing.T)
 	s := simulateSealed(func(time.Time) (confirm.Answer, error) {
 		return confirm.Answer{Digest: "new", Revision: revision, Reason: string(directory.Loaded)}, nil
 	})
-	s.aim(Target{Digest: "new", Revision: 7, Written: epoch})
+	s.setTarget(Target{Digest: "new", Revision: 7, Written: epoch})
 	s.run(time.Second)
 	expect(t, s, updated)
-	s.aim(Target{Digest: "new", Revision: 9, Written: s.now})
+	s.setTarget(Target{Digest: "new", Revision: 9, Written: s.now})
 	s.run(100 * time.Millisecond)
-	expect(t, s, hurried, "new.1")
+	expect(t, s, updating, "new.1")
 	revision = 9
 	s.run(time.Second)
 	expect(t, s, updated, "new.1")
-	s.aim(Target{Digest: "new", Revision: 11, Written: s.now})
+	s.setTarget(Target{Digest: "new", Revision: 11, Written: s.now})
 	s.run(100 * time.Millisecond)
-	expect(t, s, hurried, "new.1", "new.2")
+	expect(t, s, updating, "new.1", "new.2")
 }
 
 func TestAChangeThatIsTakenBackNeedsNoDetourWhereSetsHaveRevisions(t *testing.T) {
 	answer := confirm.Answer{Digest: "first", Revision: 1, Reason: string(directory.Loaded)}
 	s := simulateSealed(func(time.Time) (confirm.Answer, error) { return answer, nil })
-	s.aim(Target{Digest: "first", Revision: 1, Written: epoch})
+	s.setTarget(Target{Digest: "first", Revision: 1, Written: epoch})
 	s.run(time.Second)
-	s.aim(Target{Digest: "second", Revision: 2, Written: s.now})
-	s.aim(Target{Digest: "first", Revision: 3, Written: s.now})
+	s.setTarget(Target{Digest: "second", Revision: 2, Written: s.now})
+	s.setTarget(Target{Digest: "first", Revision: 3, Written: s.now})
 	s.run(200 * time.Millisecond)
-	expect(t, s, hurried, "first.1") // what it said before is about the first revision
+	expect(t, s, updating, "first.1") // what it said before is about the first revision
 	answer.Revision = 3
 	s.run(200 * time.Millisecond)
 	expect(t, s, updated, "first.1")

@@ -16,8 +16,8 @@ const (
 	checking                // was not asked yet
 	updated                 // says that it serves the target
 	partial                 // as updated, without some profiles of the set
-	hurried                 // says that it serves another set; more is being tried
-	behind                  // as hurried, and all has been tried
+	updating                // says that it serves another set, and more is being tried
+	behind                  // as updating, and all has been tried
 	refusing                // as behind, and says that it refused a newer set
 	waiting                 // has no set yet, for longer than it should take
 	unverified              // can't be asked
@@ -37,14 +37,14 @@ func (b *broker) class(now time.Time) class {
 		return unverified
 	case !b.known:
 		return checking
-	case b.detour && b.serves():
+	case b.stale && b.serves():
 		return checking
 	case b.serves() && b.answer.Reason == string(directory.ProfilesRejected):
 		return partial
 	case b.serves():
 		return updated
 	case !b.exhausted():
-		return hurried
+		return updating
 	case refused(b.answer.Reason):
 		return refusing
 	default:
@@ -52,8 +52,8 @@ func (b *broker) class(now time.Time) class {
 	}
 }
 
-// refused tells whether a broker gives this reason for having refused what its
-// directory holds.
+// refused reports whether a broker gives this reason for refusing what its directory
+// holds.
 func refused(reason string) bool {
 	switch directory.Reason(reason) {
 	case directory.SetRejected, directory.SignatureRejected, directory.RevisionRejected, directory.NotKept:
@@ -62,11 +62,11 @@ func refused(reason string) bool {
 	return false
 }
 
-// Summary counts the brokers of a namespace.
+// Summary has the numbers of brokers of a namespace.
 type Summary struct {
 	// Digest is the set that the numbers are about.
 	Digest string
-	// Pods is how many brokers run: the sum of Checking, Updated, Hurried,
+	// Pods is how many brokers run: the sum of Checking, Updated, Updating,
 	// Behind, Refusing, Waiting and Unverified.
 	Pods int
 	// Checking were not asked yet.
@@ -74,12 +74,11 @@ type Summary struct {
 	// Updated said that they serve the set; Partial of them left profiles of
 	// it out.
 	Updated, Partial int
-	// WithdrawnSince is when the first of Partial took the profile out of service
-	// that the numbers are told for, and that it served before; zero where none did.
-	// See Distributor.WithdrawnSince.
+	// WithdrawnSince is about one profile. It is when the first of Partial took the
+	// profile out of service; zero where none did. See Distributor.WithdrawnSince.
 	WithdrawnSince time.Time
-	// Hurried said that they serve another set, and more is being tried.
-	Hurried int
+	// Updating said that they serve another set, and more is being tried.
+	Updating int
 	// Behind said that they serve another set, and all has been tried.
 	Behind int
 	// Refusing are as Behind, and said that they refused a newer set.
@@ -120,8 +119,8 @@ func (ns *namespace) summary(now time.Time) Summary {
 			s.Updated++
 		case updated:
 			s.Updated++
-		case hurried:
-			s.Hurried++
+		case updating:
+			s.Updating++
 		case behind:
 			s.Behind++
 		case refusing:
@@ -135,14 +134,14 @@ func (ns *namespace) summary(now time.Time) Summary {
 		if c := b.class(now); b.outdated && (c == partial || c == refusing || c == waiting) {
 			s.Old++
 		}
-		if b.brought() {
+		if b.isTimed() {
 			s.Took = max(s.Took, b.confirmed.Sub(ns.target.Written))
 		}
 	}
 	return s
 }
 
-// WithdrawnSince is when the first of the brokers of a namespace took a profile of
+// WithdrawnSince returns when the first of the brokers of a namespace took a profile of
 // the set out of service that it had served; zero where none did.
 func (d *Distributor) WithdrawnSince(name, profile string) time.Time {
 	d.mu.Lock()
@@ -168,7 +167,7 @@ func (ns *namespace) withdrawnSince(profile string, now time.Time) (since time.T
 	return since
 }
 
-// Earlier is the earlier of two times that are not zero.
+// Earlier returns the earlier of two times, and ignores one that is zero.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

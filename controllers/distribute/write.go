@@ -20,8 +20,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// write annotates a pod if that is what is to be done next; everything else it
-// leaves to ask.
+// write is the reconciler of pod-annotation. It annotates a pod if that is the next
+// action, and leaves everything else to ask.
 func (d *Distributor) write(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	d.mu.Lock()
 	b, err := d.observe(ctx, request.NamespacedName)
@@ -29,7 +29,7 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 		d.mu.Unlock()
 		return reconcile.Result{}, err
 	}
-	if what, _ := b.next(time.Now()); what != annote {
+	if what, _ := b.next(time.Now()); what != actionAnnotate {
 		priority := b.priority()
 		d.mu.Unlock()
 		d.asking.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
@@ -47,9 +47,9 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	switch now := time.Now(); {
 	case b.pod.uid != uid:
 	case err == nil:
-		b.wrote(digest, value, now.Sub(begin), now)
+		b.recordWrite(digest, value, now.Sub(begin), now)
 	default:
-		b.unsure, b.unsureFor = value, digest
+		b.uncertain, b.uncertainFor = value, digest
 	}
 	priority := b.priority()
 	d.mu.Unlock()
@@ -60,12 +60,12 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{Priority: &priority}, err
 	}
 	patches.WithLabelValues(strconv.Itoa(min(try, MaxTries))).Inc()
-	d.asking.AddWithOpts(priorityqueue.AddOpts{After: firstQuestion, Priority: &priority}, request)
+	d.asking.AddWithOpts(priorityqueue.AddOpts{After: firstDelay, Priority: &priority}, request)
 	return reconcile.Result{}, nil
 }
 
-// annotate writes the annotation, and only that. The UID makes the API server
-// refuse when another pod has the name by now.
+// annotate writes the annotation, and only that. Because of the UID the API server
+// refuses the write if another pod has the name by now.
 func annotate(ctx context.Context, c client.Client, name types.NamespacedName, uid types.UID, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":         uid,
@@ -74,8 +74,8 @@ func annotate(ctx context.Context, c client.Client, name types.NamespacedName, u
 	if err != nil {
 		return err
 	}
-	// Only the metadata comes back: specs and statuses of many pods at a time
-	// would be a load for nothing.
+	// Only the metadata comes back. Specs and statuses of many pods at a time would
+	// cost memory, and are not needed.
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	pod.Namespace, pod.Name = name.Namespace, name.Name

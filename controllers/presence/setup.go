@@ -22,7 +22,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/controllers/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
 const (

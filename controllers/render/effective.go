@@ -114,7 +114,7 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 	return result
 }
 
-// Selects tells whether a ClusterCryptoProfile is for a namespace with these
+// Selects reports whether a ClusterCryptoProfile is for a namespace with these
 // labels. One whose selector can't be read is for none.
 func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]string) bool {
 	if spec.NamespaceSelector == nil {

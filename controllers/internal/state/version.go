@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import "k8s.io/apimachinery/pkg/util/resourceversion"
+
+// IsBehind reports whether an object that the cache has is older than the
+// operator's own last write. found is its resource version, empty where the cache
+// has no object. written is that of the write, empty where there was none that
+// the cache may not have.
+func IsBehind(found, written string) bool {
+	if written == "" {
+		return false
+	}
+	if found == "" {
+		return true
+	}
+	// Versions that can't be compared, which no API server should give, leave
+	// only one choice: to believe the cache.
+	order, err := resourceversion.CompareResourceVersion(found, written)
+	return err == nil && order < 0
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+)
+
+// writePause is the least time between two writes of one namespace's set. The
+// first of many changes is written at once, the others together: each write
+// wakes the kubelet of each pod.
+const writePause = 200 * time.Millisecond
+
+// apply makes the namespace's ConfigMap what it should be, and returns the set
+// that brokers are to serve after that: where nothing can be written, the one
+// that is there. A pause says that it is too early to write again.
+func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
+	if set.Refusal != "" {
+		return r.targetInPlace(ctx, from), 0, nil
+	}
+	data := set.Data
+	if len(set.Names) == 0 && !set.frozen {
+		needed, err := r.needsEmptySet(ctx, from)
+		if err != nil {
+			return r.targetInPlace(ctx, from), 0, err
+		}
+		if !needed {
+			data = nil
+		}
+		if data == nil && set.state.IsEmpty() {
+			return r.remove(ctx, from, set)
+		}
+	}
+	seal, err := r.sealer.seal(ctx, from.namespace, from.found, data, set.annotations)
+	if err != nil {
+		return r.targetInPlace(ctx, from), 0, err
+	}
+	set.annotations = maps.Clone(set.annotations)
+	set.annotations[v1alpha1.MemorySignatureAnnotation] = string(seal.memory)
+	if isAsDesired(from.found, data, seal.signature, set.annotations) {
+		r.remember(from.namespace, set, seal)
+		return r.targetOf(from.namespace, seal.Statement), 0, nil
+	}
+	if pause := writePause - time.Since(r.namespaces.Of(from.namespace).Target.Written); pause > 0 {
+		return distribute.Target{}, pause, nil
+	}
+	if err := r.restored(); err != nil {
+		return r.targetInPlace(ctx, from), 0, err
+	}
+	if err := r.configMaps.write(ctx, from.namespace, from.found, data, seal.signature, set.annotations); err != nil {
+		return r.targetInPlace(ctx, from), 0, err
+	}
+	r.remember(from.namespace, set, seal)
+	r.guard.weakened.Add(float64(len(set.allowed)))
+	r.reportWeakened(ctx, from.namespace.Name, set.allowed)
+	return r.written(ctx, from, set, seal, data), 0, nil
+}
+
+// needsEmptySet reports whether the ConfigMap of a namespace without profiles has
+// to hold an empty set: brokers that have, or may get, another one must be told
+// that there is nothing to serve.
+func (r *reconciler) needsEmptySet(ctx context.Context, from sources) (bool, error) {
+	all, started, err := distribute.Brokers(ctx, r.client, from.namespace.Name)
+	if err != nil {
+		return false, err
+	}
+	if r.targetInPlace(ctx, from).Digest != "" {
+		return all > 0, nil
+	}
+	return started > 0, nil
+}
+
+// remove deletes the ConfigMap of a namespace that has nothing to serve and nothing
+// to remember.
+func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
+	if from.found != nil {
+		if err := r.configMaps.remove(ctx, from.namespace, from.found); err != nil {
+			return r.targetInPlace(ctx, from), 0, err
+		}
+		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, without brokers and with nothing to remember")
+	}
+	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Served = &set.state })
+	return distribute.Target{}, 0, nil
+}
+
+// remember stores what the namespace's ConfigMap has now.
+func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sealed) {
+	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Served = &set.state })
+	r.sealer.remember(namespace, seal)
+	if !set.state.IsNew() {
+		r.record.note(namespace, given{seal.revision, givenSet(seal.Digest)})
+	}
+}
+
+// written logs a write and returns the set that brokers are to serve after it.
+func (r *reconciler) written(ctx context.Context, from sources, set guarded, seal sealed, data []byte) distribute.Target {
+	logger := log.FromContext(ctx)
+	if data == nil {
+		logger.Info("took the set out of the ConfigMap of a namespace; what is known of it is remembered", "profilesWithheld", len(set.withheld))
+		return distribute.Target{}
+	}
+	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Contents = state.Contents{Digest: set.Digest, Names: set.Names} })
+	if !seal.fresh && from.found != nil && from.found.Data[profile.FileName] == string(data) {
+		logger.Info("wrote what is beside the set of a namespace: a signature by other keys, or what is remembered", "digest", set.Digest, "revision", seal.Revision)
+		return r.targetOf(from.namespace, seal.Statement) // brokers need not be told of this at once
+	}
+	logger.Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)
+	return distribute.Target{Digest: set.Digest, Revision: seal.Revision, Written: time.Now()}
+}
+
+// targetOf returns the target for a set that is in place. A set that this process
+// wrote keeps the time of the write.
+func (r *reconciler) targetOf(namespace *corev1.Namespace, statement signed.Statement) distribute.Target {
+	if target := r.namespaces.Of(namespace).Target; target.Digest == statement.Digest && target.Revision == statement.Revision {
+		return target
+	}
+	return distribute.Target{Digest: statement.Digest, Revision: statement.Revision}
+}
+
+// targetInPlace returns the target for the set in the ConfigMap, where nothing
+// better is known. One that is not validly signed counts with any revision.
+func (r *reconciler) targetInPlace(ctx context.Context, from sources) distribute.Target {
+	if from.found == nil {
+		return distribute.Target{}
+	}
+	file, ok := from.found.Data[profile.FileName]
+	if !ok {
+		return distribute.Target{}
+	}
+	statement, valid, err := r.sealer.setInPlace(ctx, from.namespace, from.found)
+	if !valid || err != nil {
+		statement = signed.Statement{Digest: profile.Digest([]byte(file))}
+	}
+	return r.targetOf(from.namespace, statement)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
+)
+
+// Reasons and actions of events.
+const (
+	eventHeld            = "ProfilesHeld"
+	eventReleased        = "ProfilesReleased"
+	eventBaselineMissing = "BaselineMissing"
+	eventWeakened        = "ProfileWeakened"
+
+	actionHold    = "Hold"
+	actionCompare = "Compare"
+	actionRender  = "Render"
+)
+
+// reportWeakened makes an event on each object with a change that makes a profile
+// weaker, was allowed, and is written.
+func (r *reconciler) reportWeakened(ctx context.Context, namespace string, changes []downgrade.Change) {
+	for _, c := range changes {
+		var object client.Object = &v1alpha1.CryptoProfile{}
+		if c.Source.Kind == downgrade.KindCluster {
+			object = &v1alpha1.ClusterCryptoProfile{}
+		}
+		key := client.ObjectKey{Namespace: c.Source.Namespace, Name: c.Source.Name}
+		if err := r.client.Get(ctx, key, object); err != nil {
+			log.FromContext(ctx).Error(err, "a weaker profile was allowed, and no event says so", "profile", c.Profile, "source", c.Source.String())
+			continue
+		}
+		event.Record(r.recorder, object, corev1.EventTypeWarning, eventWeakened, actionRender, fmt.Sprintf("The profile %q of namespace %q is weaker from now on, as was allowed. %s", c.Profile, namespace, strings.Join(c.Sentences(), " ")))
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// guard withholds from the sets of namespaces what is weaker than what they
+// served and was not allowed. Admission refuses such a change where it sees it.
+// The guard is for changes that admission can't see: a label of a namespace, a
+// ClusterCryptoProfile that is deleted, a time without admission.
+type guard struct {
+	namespaces *state.Store
+	// minimum is the least strength in bits, 0 for none.
+	minimum int
+	// baseline finds out what a namespace served before this process began.
+	baseline func(context.Context, sources) (downgrade.State, error)
+
+	weakened prometheus.Counter
+}
+
+func newGuard(namespaces *state.Store, minimum int, baseline func(context.Context, sources) (downgrade.State, error)) *guard {
+	return &guard{
+		namespaces: namespaces,
+		minimum:    minimum,
+		baseline:   baseline,
+		weakened: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "crypto_broker_operator_profiles_weakened_total",
+			Help: "Profiles of namespaces that became weaker, as somebody allowed.",
+		}),
+	}
+}
+
+// guarded is a set after the guard has looked at it.
+type guarded struct {
+	render.Result
+	// annotations are for the ConfigMap, and state is what it will hold.
+	annotations map[string]string
+	state       downgrade.State
+	// withheld and allowed are the changes that are weaker.
+	withheld, allowed []downgrade.Change
+	// frozen is true where it is not known what brokers served, and a profile is not
+	// allowed. Brokers keep what they have then, and the ConfigMap has no set.
+	frozen bool
+	// held says why the set is the one in place, empty where it is not held.
+	held string
+}
+
+// judge compares the set that was rendered with what the namespace served.
+func (g *guard) judge(ctx context.Context, from sources) (guarded, error) {
+	served, err := g.served(ctx, from)
+	if err != nil {
+		return guarded{Result: from.rendered}, err
+	}
+	if from.rendered.Refusal != "" {
+		return guarded{Result: from.rendered, annotations: served.Annotations(), state: served}, nil
+	}
+	candidates := downgrade.Candidates(from.namespace.Name, from.rendered.Parts, from.namespaced, from.cluster)
+	j, without := fitting(served, candidates, g.minimum)
+	g.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Withheld = len(j.Withheld) })
+	set := guarded{Result: from.rendered, annotations: j.After.Annotations(), state: j.After, withheld: j.Withheld, allowed: j.Allowed}
+	set.frozen = served.IsUnknown() && len(j.Withheld) > 0
+	if j.IsUnchanged() && len(without) == 0 {
+		return set, nil
+	}
+	set.explain(j, candidates, without)
+	if set.frozen {
+		set.annotations, set.state, set.allowed = served.Annotations(), served, nil
+		set.Data, set.Digest, set.Names, set.Parts = nil, "", nil, nil
+		return set, nil
+	}
+	set.fill(j.Served)
+	return set, nil
+}
+
+// explain says on each object whose profile is not served as it asks why that is so.
+func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidate, without []downgrade.Source) {
+	g.Namespaced, g.Cluster = maps.Clone(g.Namespaced), maps.Clone(g.Cluster)
+	if g.frozen {
+		for _, c := range candidates {
+			g.refuse(c.Source, v1alpha1.ReasonNotWritten, "What the namespace served before is not known, so brokers keep what they have until all profiles of the namespace are allowed; this one is, or needs not be.")
+		}
+	}
+	for _, source := range without {
+		g.refuse(source, v1alpha1.ReasonTooLarge, fmt.Sprintf("With the older profiles that stay in the place of weaker ones there is no room for this one in the set, which has at most %d bytes.", render.MaxSetSize))
+	}
+	for _, c := range j.Withheld {
+		g.refuse(c.Source, v1alpha1.ReasonDowngradeWithheld, c.Withheld())
+	}
+	for _, s := range j.Short {
+		message := s.Sentence()
+		if s.Served {
+			message += " What was served before goes on being served."
+		}
+		g.refuse(s.Source, v1alpha1.ReasonBelowMinimumStrength, message)
+	}
+}
+
+// fitting judges the candidates. It also returns those of the namespace for which
+// there is no room beside the older profiles that stay, the largest first. So whoever
+// may write the profiles of a namespace cannot push those of the cluster out of it.
+func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum int) (j downgrade.Judgement, without []downgrade.Source) {
+	j = state.Judge(candidates, minimum)
+	excess := 0
+	if !j.IsUnchanged() {
+		excess = size(j.Served) - render.MaxSetSize
+	}
+	for excess > 0 {
+		left, out := largest(candidates, j.Served, excess)
+		if len(out) == 0 {
+			break // all that is left is the cluster's
+		}
+		candidates, without = left, append(without, out...)
+		j = state.Judge(candidates, minimum)
+		excess = size(j.Served) - render.MaxSetSize
+	}
+	return j, without
+}
+
+// largest takes out the largest of the namespace's candidates until the set is smaller
+// by excess, in bytes.
+func largest(candidates []downgrade.Candidate, served []profile.Profile, excess int) (left []downgrade.Candidate, out []downgrade.Source) {
+	sizes := map[string]int{} // by the name of the profile
+	for i := range served {
+		sizes[served[i].Name] = size(served[i : i+1])
+	}
+	bySize := slices.SortedStableFunc(slices.Values(candidates), func(a, b downgrade.Candidate) int {
+		return sizes[b.Profile.Name] - sizes[a.Profile.Name]
+	})
+	for _, c := range bySize {
+		if c.Source.Kind != downgrade.KindNamespaced || sizes[c.Profile.Name] == 0 || excess <= 0 {
+			left = append(left, c)
+			continue
+		}
+		out = append(out, c.Source)
+		excess -= sizes[c.Profile.Name]
+	}
+	return left, out
+}
+
+// size returns the number of bytes of a set with these profiles, math.MaxInt where it
+// can't be encoded.
+func size(profiles []profile.Profile) int {
+	data, err := profile.Marshal(&profile.Document{Profiles: profiles})
+	if err != nil {
+		return math.MaxInt
+	}
+	return len(data)
+}
+
+// refuse says why an object's profile is not in the set.
+func (g *guarded) refuse(source downgrade.Source, reason, message string) {
+	verdicts := g.Namespaced
+	if source.Namespace == "" {
+		verdicts = g.Cluster
+	}
+	verdict := verdicts[source.Name]
+	verdict.Accepted, verdict.Reason, verdict.Message = false, reason, message
+	verdicts[source.Name] = verdict
+}
+
+// fill puts other profiles into the set than were rendered.
+func (g *guarded) fill(served []profile.Profile) {
+	data, err := profile.Marshal(&profile.Document{Profiles: served})
+	if err == nil && len(data) > render.MaxSetSize {
+		err = fmt.Errorf("it takes %d bytes, and a set has at most %d", len(data), render.MaxSetSize)
+	}
+	g.Parts = nil // which objects the older profiles are from is not known any more
+	if err != nil {
+		g.Refusal = fmt.Sprintf("The set with what is withheld from it can't be written, and brokers keep what they have: %s.", err)
+		g.Data, g.Digest, g.Names = nil, "", nil
+		return
+	}
+	g.Data, g.Digest, g.Names = data, profile.Digest(data), nil
+	for _, p := range served {
+		g.Names = append(g.Names, p.Name)
+	}
+}
+
+// served returns what the namespace served.
+func (g *guard) served(ctx context.Context, from sources) (downgrade.State, error) {
+	if served := g.namespaces.Of(from.namespace).Served; served != nil {
+		return *served, nil
+	}
+	return g.baseline(ctx, from)
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// failureGrace is for how long a set may fail to be written before its profiles
+// are no longer called accepted.
+const failureGrace = 3 * time.Second
+
+// everyNamespace in the place of a name requests all namespaces with a ConfigMap.
+const everyNamespace = ""
+
+// reconciler renders and writes the set of a namespace. Requests name a namespace.
+type reconciler struct {
+	client            client.Client
+	recorder          events.EventRecorder
+	namespaces        *state.Store
+	configMaps        *configMaps
+	renderings        *renderings
+	guard             *guard
+	definitions       *definitions
+	sealer            *sealer
+	record            *record
+	queue             queue.Queue
+	operatorNamespace string
+	distributor       *distribute.Distributor
+	// restored returns an error once etcd was restored from a backup. The process
+	// must write nothing then, because its memory no longer matches the cluster.
+	restored func() error
+	// decided is called after each decision.
+	decided func(namespace string)
+}
+
+// sources are what the set of a namespace is made from.
+type sources struct {
+	namespace  *corev1.Namespace
+	namespaced []v1alpha1.CryptoProfile
+	cluster    []v1alpha1.ClusterCryptoProfile
+	// rendered is the set that the profiles ask for.
+	rendered render.Result
+	// found is the ConfigMap in place, nil for none.
+	found *corev1.ConfigMap
+}
+
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if request.Name == everyNamespace {
+		return reconcile.Result{}, r.requestAll(ctx)
+	}
+	var namespace corev1.Namespace
+	err := r.client.Get(ctx, request.NamespacedName, &namespace)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
+		return reconcile.Result{}, err
+	}
+	if gone || !namespace.DeletionTimestamp.IsZero() {
+		r.forget(request.Name)
+		return reconcile.Result{}, nil
+	}
+	if contract.IsExcluded(namespace.Name, r.operatorNamespace) {
+		r.publish(&namespace, state.Decision{Excluded: true})
+		return reconcile.Result{}, nil
+	}
+
+	from, err := r.collect(ctx, &namespace)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	set, target, pause, err := r.decide(ctx, from)
+	if pause > 0 {
+		return reconcile.Result{RequeueAfter: pause}, nil
+	}
+	if failing := r.failingFor(&namespace, err, time.Now()); err != nil && failing < failureGrace {
+		return reconcile.Result{}, err // tried again before a status reports it
+	}
+	// Brokers get the set before a status may report on it. The distributor must know
+	// the target before the decision is published, or a status would count brokers that
+	// serve the set before.
+	r.namespaces.Update(&namespace, func(known *state.Namespace) { known.Target = target })
+	r.distributor.SetTarget(namespace.Name, target)
+	r.publish(&namespace, decision(set, target, err))
+	return reconcile.Result{}, err
+}
+
+// requestAll requests each namespace with a ConfigMap, after the keys changed.
+func (r *reconciler) requestAll(ctx context.Context) error {
+	var sets corev1.ConfigMapList
+	if err := r.client.List(ctx, &sets); err != nil {
+		return err
+	}
+	for i := range sets.Items {
+		r.queue.Add(queue.Request(sets.Items[i].Namespace))
+	}
+	return nil
+}
+
+// collect lists the profiles of a namespace and renders its set.
+func (r *reconciler) collect(ctx context.Context, namespace *corev1.Namespace) (sources, error) {
+	var namespaced v1alpha1.CryptoProfileList
+	if err := r.client.List(ctx, &namespaced, client.InNamespace(namespace.Name)); err != nil {
+		return sources{}, err
+	}
+	var cluster v1alpha1.ClusterCryptoProfileList
+	if err := r.client.List(ctx, &cluster); err != nil {
+		return sources{}, err
+	}
+	return sources{
+		namespace:  namespace,
+		namespaced: namespaced.Items,
+		cluster:    cluster.Items,
+		rendered:   r.renderings.effective(namespaced.Items, cluster.Items, namespace),
+	}, nil
+}
+
+// decide determines the set that counts in a namespace, and applies it. It returns
+// the set that brokers are to serve after that. A pause says that it is too early
+// to write.
+func (r *reconciler) decide(ctx context.Context, from sources) (set guarded, target distribute.Target, pause time.Duration, err error) {
+	if from.found, err = r.configMaps.read(ctx, from.namespace); err != nil {
+		return guarded{Result: from.rendered}, r.namespaces.Of(from.namespace).Target, 0, err
+	}
+	if set, err = r.guard.judge(ctx, from); err != nil {
+		return set, r.targetInPlace(ctx, from), 0, err
+	}
+	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.BaselineMissing = set.frozen })
+	set.annotations = withAge(set.annotations, oldestOf(from))
+	if set, err = r.hold(ctx, from, set); err != nil {
+		return set, r.targetInPlace(ctx, from), 0, err
+	}
+	target, pause, err = r.apply(ctx, from, set)
+	return set, target, pause, err
+}
+
+// decision is what statuses are told of a set, and of the error that came when it
+// was applied.
+func decision(set guarded, target distribute.Target, failure error) state.Decision {
+	decided := state.Decision{
+		Namespaced: set.Namespaced,
+		Cluster:    set.Cluster,
+		Digest:     target.Digest,
+		Emptied:    len(set.Names) == 0 && target.Digest != "" && set.Refusal == "",
+		Withheld:   set.withheld,
+		Held:       set.held,
+	}
+	if failure != nil {
+		decided.Failure = fmt.Sprintf("The namespace's set could not be written, and brokers keep what they have: %s.", failure)
+	}
+	return decided
+}
+
+// publish stores the decision about a namespace and reports that there is one.
+func (r *reconciler) publish(namespace *corev1.Namespace, decided state.Decision) {
+	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Decision = &decided })
+	r.decided(namespace.Name)
+}
+
+// failingFor returns for how long the set of a namespace has failed to be written,
+// err included.
+func (r *reconciler) failingFor(namespace *corev1.Namespace, err error, now time.Time) (duration time.Duration) {
+	r.namespaces.Update(namespace, func(known *state.Namespace) {
+		switch {
+		case err == nil:
+			known.FailingSince = time.Time{}
+			return
+		case known.FailingSince.IsZero():
+			known.FailingSince = now
+		}
+		duration = now.Sub(known.FailingSince)
+	})
+	return duration
+}
+
+// forget drops all that is known of a namespace that is gone.
+func (r *reconciler) forget(name string) {
+	if known, was := r.namespaces.Forget(name); was {
+		r.record.drop(known.UID)
+	}
+	r.distributor.Forget(name)
+	r.decided(name)
+}

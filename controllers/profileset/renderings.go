@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// keptRenderings is how many sets are remembered.
+const keptRenderings = 16
+
+// renderings remembers the sets rendered last. Namespaces without profiles of
+// their own all have the same set: a ClusterCryptoProfile for a thousand of them
+// is rendered once. And each write of a ConfigMap comes back as an event, which
+// need not render again. It is safe for concurrent use; its results are shared
+// and must not be changed.
+type renderings struct {
+	mu    sync.Mutex
+	kept  map[string]render.Result
+	order []string // keys, the oldest first
+}
+
+func newRenderings() *renderings { return &renderings{kept: map[string]render.Result{}} }
+
+// effective is render.Effective.
+func (r *renderings) effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) render.Result {
+	key := renderingKey(namespaced, cluster, ns)
+	r.mu.Lock()
+	result, ok := r.kept[key]
+	r.mu.Unlock()
+	if ok {
+		return result
+	}
+	result = render.Effective(namespaced, cluster, ns)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.kept[key]; !ok {
+		r.kept[key] = result
+		r.order = append(r.order, key)
+	}
+	for len(r.order) > keptRenderings {
+		delete(r.kept, r.order[0])
+		r.order = r.order[1:]
+	}
+	return result
+}
+
+// renderingKey identifies what a set is rendered from: an object's UID and
+// generation stand for its name, age and spec. The cache lists objects in any
+// order; another order is another key and costs a rendering.
+func renderingKey(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) string {
+	var key strings.Builder
+	for i := range namespaced {
+		o := &namespaced[i]
+		fmt.Fprintf(&key, "%s %d %t\n", o.UID, o.Generation, o.DeletionTimestamp.IsZero())
+	}
+	for i := range cluster {
+		o := &cluster[i]
+		if render.Selects(&o.Spec, ns.Labels) {
+			fmt.Fprintf(&key, "cluster %s %d %t\n", o.UID, o.Generation, o.DeletionTimestamp.IsZero())
+		}
+	}
+	return key.String()
+}

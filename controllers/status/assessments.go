@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// keptAssessments is how many assessments are remembered, and half of it at least
+// of those that were asked for last.
+const keptAssessments = 8192
+
+// assessments remembers what profiles are worth: a status is made often, and a
+// profile changes seldom. It is safe for concurrent use.
+type assessments struct {
+	mu sync.Mutex
+	// recent are those that were asked for since it was full last, and former those
+	// before that.
+	recent, former map[types.UID]assessed
+}
+
+type assessed struct {
+	generation int64
+	worth      render.Assessment
+}
+
+func newAssessments() *assessments { return &assessments{recent: map[types.UID]assessed{}} }
+
+// of is render.Assess of an object that the API server has. The result is shared
+// and must not be changed. Nobody waits while another profile is assessed.
+func (a *assessments) of(object client.Object, spec *v1alpha1.ProfileSpec) render.Assessment {
+	known, ok := a.find(object.GetUID())
+	if !ok || known.generation != object.GetGeneration() {
+		known = assessed{object.GetGeneration(), render.Assess(object.GetName(), spec)}
+	}
+	a.keep(object.GetUID(), known)
+	return known.worth
+}
+
+func (a *assessments) find(uid types.UID) (assessed, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.recent[uid]; ok {
+		return known, true
+	}
+	known, ok := a.former[uid]
+	return known, ok
+}
+
+func (a *assessments) keep(uid types.UID, known assessed) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, is := a.recent[uid]; !is && len(a.recent) >= keptAssessments/2 {
+		a.recent, a.former = map[types.UID]assessed{}, a.recent
+	}
+	a.recent[uid] = known
+}

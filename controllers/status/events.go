@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+)
+
+// Reasons and actions of events.
+const (
+	eventAccepted   = "Accepted"
+	eventPropagated = "Propagated"
+	eventRecovered  = "Recovered"
+
+	actionRender     = "Render"
+	actionDistribute = "Distribute"
+)
+
+// reporter makes events about what somebody should notice: on a profile, that a new
+// version of it was accepted, refused or propagated; on the ConfigMap of a namespace,
+// that brokers don't get its set or can't be asked. Each is reported once, when it
+// begins.
+type reporter struct {
+	recorder   events.EventRecorder
+	client     client.Client
+	namespaces *state.Store
+	conditions conditions
+}
+
+// reportProfile makes the events of a profile, by its conditions before and after its
+// status was written.
+func (r *reporter) reportProfile(object client.Object, before, after []metav1.Condition, took time.Duration) {
+	c := meta.FindStatusCondition(after, v1alpha1.ConditionAccepted)
+	b := meta.FindStatusCondition(before, c.Type)
+	switch {
+	case b != nil && b.Status == c.Status && b.Reason == c.Reason && b.ObservedGeneration == c.ObservedGeneration:
+	case c.Status != metav1.ConditionTrue:
+		event.Record(r.recorder, object, corev1.EventTypeWarning, c.Reason, actionRender, c.Message)
+	case b == nil || b.Status != c.Status || meta.FindStatusCondition(after, v1alpha1.ConditionPropagated).Reason == v1alpha1.ReasonNoPods:
+		event.Record(r.recorder, object, corev1.EventTypeNormal, eventAccepted, actionRender, fmt.Sprintf("Generation %d is accepted. %s", c.ObservedGeneration, c.Message))
+	default: // the event comes when the change has reached the brokers
+	}
+	r.reportWithheld(object, before, after)
+	c = meta.FindStatusCondition(after, v1alpha1.ConditionPropagated)
+	if c.Reason != v1alpha1.ReasonAllUpdated {
+		return
+	}
+	if b = meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.ObservedGeneration != c.ObservedGeneration {
+		note := fmt.Sprintf("Generation %d: %s", c.ObservedGeneration, c.Message)
+		if took > 0 {
+			note = fmt.Sprintf("%s The last got it %.2f s after it was written.", note, took.Seconds())
+		}
+		event.Record(r.recorder, object, corev1.EventTypeNormal, eventPropagated, actionDistribute, note)
+	}
+}
+
+// reportSet makes an event on the namespace's ConfigMap when distributing its set
+// becomes a problem, when the problem becomes another, and when it ends.
+func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute.Summary) error {
+	if !settled(s) || s.Digest == "" {
+		return nil
+	}
+	c := r.conditions.propagated(s, true)
+	problem := ""
+	if c.Status != metav1.ConditionTrue {
+		problem = c.Reason
+	}
+	var before string
+	r.namespaces.UpdateKnown(namespace, func(known *state.Namespace) { before, known.ProblemReported = known.ProblemReported, problem })
+	if before == problem {
+		return nil
+	}
+	var set corev1.ConfigMap
+	key := client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
+	if err := r.client.Get(ctx, key, &set); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	if problem == "" {
+		event.Record(r.recorder, &set, corev1.EventTypeNormal, eventRecovered, actionDistribute, c.Message)
+	} else {
+		event.Record(r.recorder, &set, corev1.EventTypeWarning, problem, actionDistribute, c.Message)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+)
+
+// settledDelay is how long a status waits that differs only in numbers. So pods that
+// come and go, and brokers that take a set one after the other, make one write. The
+// numbers at the end of a change that somebody may be waiting for are written at once.
+const settledDelay = 2 * time.Second
+
+// movingDelay is the same while brokers are still being updated. Most profiles of a
+// set did not change with it, and nobody waits for news of them. Where all brokers are
+// updated within this time, such a profile gets no write at all.
+const movingDelay = 30 * time.Second
+
+// memory is what one reconciler remembers of the statuses that it writes. It decides
+// when a status is worth a write. It is safe for concurrent use.
+type memory struct {
+	mu sync.Mutex
+	// profiles are by namespace, empty for a ClusterCryptoProfile, and name.
+	profiles map[string]map[string]remembered
+}
+
+// remembered is what is known of one profile. It is dropped when nothing is known.
+type remembered struct {
+	// differsSince is when the status began to differ from what is written.
+	differsSince time.Time
+	// awaited is true when the profile itself changed, so that somebody may be waiting
+	// for the result.
+	awaited bool
+	// pendingVersion is the resource version of the last write, until the cache has it.
+	pendingVersion string
+	// completeGeneration is the generation of a ClusterCryptoProfile of which all
+	// namespaces were heard, 0 for none.
+	completeGeneration int64
+}
+
+func newMemory() *memory { return &memory{profiles: map[string]map[string]remembered{}} }
+
+// update changes what is known of a profile.
+func (m *memory) update(name types.NamespacedName, change func(*remembered)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.profiles[name.Namespace][name.Name]
+	change(&known)
+	if known == (remembered{}) {
+		m.drop(name.Namespace, name.Name)
+		return
+	}
+	if m.profiles[name.Namespace] == nil {
+		m.profiles[name.Namespace] = map[string]remembered{}
+	}
+	m.profiles[name.Namespace][name.Name] = known
+}
+
+// drop removes a profile. The caller holds m.mu.
+func (m *memory) drop(namespace, name string) {
+	delete(m.profiles[namespace], name)
+	if len(m.profiles[namespace]) == 0 {
+		delete(m.profiles, namespace)
+	}
+}
+
+// forget drops what is known of a profile that is gone.
+func (m *memory) forget(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(name.Namespace, name.Name)
+}
+
+// retain drops what is known of profiles of a namespace that are gone.
+func (m *memory) retain(namespace string, exists func(name string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.profiles[namespace] {
+		if !exists(name) {
+			m.drop(namespace, name)
+		}
+	}
+}
+
+// delay returns how long to wait before the status of a profile is written, if it
+// differs from what is written. urgent is true when more than numbers differ, settled
+// when no broker is being updated.
+func (m *memory) delay(name types.NamespacedName, differs, urgent, settled bool, now time.Time) (delay time.Duration) {
+	m.update(name, func(known *remembered) {
+		known.awaited = known.awaited || urgent
+		switch {
+		case !differs:
+			known.differsSince = time.Time{}
+		case known.differsSince.IsZero():
+			known.differsSince = now
+		}
+		if differs && !urgent {
+			least := settledDelay
+			switch {
+			case known.awaited && settled:
+				least = 0
+			case !known.awaited && !settled:
+				least = movingDelay
+			}
+			delay = max(0, known.differsSince.Add(least).Sub(now))
+		}
+		if delay == 0 {
+			known.differsSince = time.Time{} // the caller writes, or has nothing to write
+		}
+		known.awaited = known.awaited && !settled
+	})
+	return delay
+}
+
+// wrote remembers the resource version that a write returned.
+func (m *memory) wrote(name types.NamespacedName, version string) {
+	m.update(name, func(known *remembered) { known.pendingVersion = version })
+}
+
+// isBehind reports whether the cache has a version that is older than the last write.
+func (m *memory) isBehind(name types.NamespacedName, version string) (behind bool) {
+	m.update(name, func(known *remembered) {
+		if behind = state.IsBehind(version, known.pendingVersion); !behind {
+			known.pendingVersion = ""
+		}
+	})
+	return behind
+}
+
+// isComplete reports whether all namespaces of this generation were heard.
+func (m *memory) isComplete(name types.NamespacedName, generation int64) (complete bool) {
+	m.update(name, func(known *remembered) { complete = known.completeGeneration == generation })
+	return complete
+}
+
+// setComplete remembers that all namespaces of this generation were heard.
+func (m *memory) setComplete(name types.NamespacedName, generation int64) {
+	m.update(name, func(known *remembered) { known.completeGeneration = generation })
+}

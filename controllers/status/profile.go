@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// collectPause is how long a request waits, so that what happens at about the same
+// time becomes one status.
+const collectPause = 50 * time.Millisecond
+
+// profileReconciler writes the status of all CryptoProfiles of a namespace.
+// Requests name a namespace.
+type profileReconciler struct {
+	client      client.Client
+	namespaces  *state.Store
+	totals      *totals
+	distributor *distribute.Distributor
+	conditions  conditions
+	reporter    *reporter
+	memory      *memory
+	// cluster is where ClusterCryptoProfiles wait for their status.
+	cluster queue.Queue
+}
+
+func (r *profileReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	known, _ := r.namespaces.Get(request.Name)
+	brokers := r.distributor.Summary(request.Name)
+	for _, name := range r.totals.update(request.Name, r.shares(request.Name, known.Decision, brokers)) {
+		r.cluster.AddAfter(queue.Request(name), collectPause)
+	}
+	if known.Decision == nil {
+		r.memory.retain(request.Name, func(string) bool { return false })
+		return reconcile.Result{}, nil
+	}
+	if err := r.reporter.reportSet(ctx, request.Name, brokers); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	var profiles v1alpha1.CryptoProfileList
+	if err := r.client.List(ctx, &profiles, client.InNamespace(request.Name)); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.memory.retain(request.Name, func(name string) bool {
+		return slices.ContainsFunc(profiles.Items, func(p v1alpha1.CryptoProfile) bool { return p.Name == name })
+	})
+	var result reconcile.Result
+	for i := range profiles.Items {
+		delay, err := r.update(ctx, &profiles.Items[i], known.Decision, brokers)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if delay > 0 && (result.RequeueAfter == 0 || delay < result.RequeueAfter) {
+			result.RequeueAfter = delay
+		}
+	}
+	return result, nil
+}
+
+// update writes the status of a profile if it differs. It returns after which time to
+// try again, 0 for not at all.
+func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfile, decided *state.Decision, brokers distribute.Summary) (time.Duration, error) {
+	verdict, judged := verdictOn(p, decided)
+	if !p.DeletionTimestamp.IsZero() {
+		verdict, judged = deleting, true
+	}
+	if !judged {
+		return 0, nil // the set's reconciler has yet to see it
+	}
+	name := client.ObjectKeyFromObject(p)
+	if r.memory.isBehind(name, p.ResourceVersion) {
+		return collectPause, nil
+	}
+	status := p.Status.DeepCopy()
+	served := distribute.Summary{Pods: brokers.Pods}
+	status.Digest = ""
+	if verdict.Accepted {
+		served, status.Digest = brokers, decided.Digest
+		served.WithdrawnSince = r.distributor.WithdrawnSince(p.Namespace, render.Name(p.Name, &p.Spec))
+	}
+	urgent := r.conditions.fill(status, p, &p.Spec, verdict, served)
+	urgent = setWithheld(&status.Conditions, p.Generation, withheldOf(decided, downgrade.KindNamespaced, p.Name)) || urgent
+	differs := !sameButDigest(status, &p.Status)
+	delay := r.memory.delay(name, differs, urgent, settled(served), time.Now())
+	if !differs || delay > 0 {
+		return delay, nil
+	}
+	before := p.Status.Conditions
+	written, err := writeStatus(ctx, r.client, p, status)
+	if err != nil || !written {
+		return 0, err
+	}
+	r.memory.wrote(name, p.ResourceVersion)
+	r.reporter.reportProfile(p, before, status.Conditions, brokers.Took)
+	return 0, nil
+}
+
+// shares returns what is known of ClusterCryptoProfiles in a namespace, by
+// metadata.name. decided is nil where nothing is decided.
+func (r *profileReconciler) shares(namespace string, decided *state.Decision, brokers distribute.Summary) map[string]*share {
+	if decided == nil {
+		return nil
+	}
+	shares := make(map[string]*share, len(decided.Cluster))
+	for name, verdict := range decided.Cluster {
+		verdict = withSet(verdict, decided)
+		counted := brokers
+		if !verdict.Accepted {
+			counted = distribute.Summary{Pods: brokers.Pods}
+		}
+		shares[name] = &share{
+			inNamespace: r.conditions.inNamespace(namespace, decided.Digest, verdict, brokers),
+			verdict:     verdict,
+			brokers:     counted,
+			withheld:    withheldOf(decided, downgrade.KindCluster, name),
+		}
+	}
+	return shares
+}
+
+// withSet adds to the verdict on a profile what is wrong with the whole set.
+func withSet(verdict render.Verdict, decided *state.Decision) render.Verdict {
+	if verdict.Accepted && decided.Failure != "" {
+		verdict.Accepted, verdict.Reason, verdict.Message = false, v1alpha1.ReasonNotWritten, decided.Failure
+	}
+	verdict.Held = decided.Held
+	return verdict
+}
+
+// sameButDigest reports whether two statuses differ at most in the digest of the set,
+// which changes whenever another profile of the set does.
+func sameButDigest(a, b *v1alpha1.ProfileStatus) bool {
+	if (a.Digest == "") != (b.Digest == "") {
+		return false
+	}
+	other := *b
+	other.Digest = a.Digest
+	return equality.Semantic.DeepEqual(a, &other)
+}
+
+// verdictOn returns what was decided about a CryptoProfile, and false where the
+// decision is about another generation of it.
+func verdictOn(p *v1alpha1.CryptoProfile, decided *state.Decision) (render.Verdict, bool) {
+	if decided.Excluded {
+		return render.Verdict{
+			Generation: p.Generation,
+			Reason:     v1alpha1.ReasonNamespaceExcluded,
+			Message:    "Namespace " + p.Namespace + " never gets profiles: brokers are not injected into its pods.",
+		}, true
+	}
+	verdict, ok := decided.Namespaced[p.Name]
+	return withSet(verdict, decided), ok && verdict.Generation == p.Generation
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// totals has what is known of each ClusterCryptoProfile in each of its namespaces, and
+// the sums over the namespaces. An update of one namespace costs the same however many
+// there are. It is safe for concurrent use.
+type totals struct {
+	mu sync.Mutex
+	// profiles are the sums by metadata.name.
+	profiles map[string]*sums
+	// namespaces are the names of the profiles of which something is known in a
+	// namespace.
+	namespaces map[string][]string
+}
+
+func newTotals() *totals {
+	return &totals{profiles: map[string]*sums{}, namespaces: map[string][]string{}}
+}
+
+// share is what is known of a profile in one namespace.
+type share struct {
+	inNamespace
+	verdict  render.Verdict
+	brokers  distribute.Summary
+	withheld []downgrade.Change
+}
+
+// special reports whether the namespace has more to report than is in the sums.
+func (s *share) special() bool {
+	return len(s.withheld) > 0 || s.verdict.Held != "" || s.brokers.Partial > 0
+}
+
+// sums are those of a profile over its namespaces.
+type sums struct {
+	shares map[string]*share
+	// ordered are the shares, the most severe first.
+	ordered []*share
+	brokers distribute.Summary
+	refused int
+	// generations counts the shares by the generation that they are about.
+	generations map[int64]int
+	// special are the namespaces that have more to report than numbers.
+	special map[string]bool
+}
+
+// update replaces what is known of profiles in a namespace, by metadata.name. It
+// returns the names of the profiles for which something changed. No shares remove all
+// that is known of the namespace.
+func (t *totals) update(namespace string, shares map[string]*share) (changed []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range t.namespaces[namespace] {
+		if _, still := shares[name]; !still {
+			t.profiles[name].remove(namespace)
+			changed = append(changed, name)
+			if len(t.profiles[name].shares) == 0 {
+				delete(t.profiles, name)
+			}
+		}
+	}
+	for name, s := range shares {
+		all, known := t.profiles[name]
+		if !known {
+			all = &sums{shares: map[string]*share{}, generations: map[int64]int{}, special: map[string]bool{}}
+			t.profiles[name] = all
+		}
+		if before := all.shares[namespace]; before == nil || !reflect.DeepEqual(before, s) {
+			all.remove(namespace)
+			all.add(namespace, s)
+			changed = append(changed, name)
+		}
+	}
+	if len(shares) == 0 {
+		delete(t.namespaces, namespace)
+	} else {
+		t.namespaces[namespace] = slices.Collect(maps.Keys(shares))
+	}
+	return changed
+}
+
+func (a *sums) add(namespace string, s *share) {
+	a.shares[namespace] = s
+	i, _ := slices.BinarySearchFunc(a.ordered, s, bySeverity)
+	a.ordered = slices.Insert(a.ordered, i, s)
+	a.brokers = addUp(a.brokers, s.brokers, 1)
+	a.generations[s.verdict.Generation]++
+	if !s.verdict.Accepted {
+		a.refused++
+	}
+	if s.special() {
+		a.special[namespace] = true
+	}
+}
+
+func (a *sums) remove(namespace string) {
+	s, known := a.shares[namespace]
+	if !known {
+		return
+	}
+	delete(a.shares, namespace)
+	if i, found := slices.BinarySearchFunc(a.ordered, s, bySeverity); found {
+		a.ordered = slices.Delete(a.ordered, i, i+1)
+	}
+	a.brokers = addUp(a.brokers, s.brokers, -1)
+	if a.generations[s.verdict.Generation]--; a.generations[s.verdict.Generation] == 0 {
+		delete(a.generations, s.verdict.Generation)
+	}
+	if !s.verdict.Accepted {
+		a.refused--
+	}
+	delete(a.special, namespace)
+}
+
+// of returns the total of a profile, and false while what is known of a namespace is
+// about another generation of it.
+func (t *totals) of(name string, generation int64) (total, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a, known := t.profiles[name]
+	if !known {
+		return total{}, true
+	}
+	if a.generations[generation] != len(a.shares) {
+		return total{}, false
+	}
+	all := total{namespaces: len(a.shares), brokers: a.brokers, refused: a.refused, perNamespace: listed(a.ordered)}
+	if a.refused > 0 { // they are the most severe
+		all.refusedIn, all.refusedWith = a.ordered[0].status.Name, a.ordered[0].verdict
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(a.special)) {
+		s := a.shares[namespace]
+		all.withheld = append(all.withheld, s.withheld...)
+		if s.verdict.Held != "" && all.held == "" {
+			all.heldIn, all.held = namespace, s.verdict.Held
+		}
+		if s.brokers.Partial > 0 {
+			all.partial = append(all.partial, namespace)
+		}
+	}
+	return all, true
+}
+
+// took returns the longest time that a set with the profile took to reach its last
+// broker.
+func (t *totals) took(name string) (longest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a, known := t.profiles[name]; known {
+		for _, s := range a.shares {
+			longest = max(longest, s.brokers.Took)
+		}
+	}
+	return longest
+}
+
+// addUp adds the numbers of a namespace to a sum, or subtracts them with a sign of -1.
+// It leaves out what is no number of brokers.
+func addUp(a, b distribute.Summary, sign int) distribute.Summary {
+	return distribute.Summary{
+		Pods:       a.Pods + sign*b.Pods,
+		Checking:   a.Checking + sign*b.Checking,
+		Updated:    a.Updated + sign*b.Updated,
+		Partial:    a.Partial + sign*b.Partial,
+		Updating:   a.Updating + sign*b.Updating,
+		Behind:     a.Behind + sign*b.Behind,
+		Refusing:   a.Refusing + sign*b.Refusing,
+		Waiting:    a.Waiting + sign*b.Waiting,
+		Unverified: a.Unverified + sign*b.Unverified,
+		Old:        a.Old + sign*b.Old,
+	}
+}
