@@ -17,7 +17,7 @@ const (
 	actionServe   = "Serve"
 )
 
-// event tells an owner what was found of its pods.
+// event makes the events on an owner about its pods.
 func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
 	switch {
 	case f.refused > 0:
@@ -41,11 +41,11 @@ func (r *reconciler) event(owner corev1.ObjectReference, f *found) {
 	}
 }
 
-// refusalFormat takes from a refusal, which quotes what somebody wrote, no more than
-// leaves the event below the 1024 bytes that it may have.
+// refusalFormat truncates a refusal, which quotes what somebody wrote. The whole note of
+// an event has at most 1024 bytes.
 const refusalFormat = "%.200s"
 
-// of counts in words: "The pod is", "1 of 3 pods is", "2 of 3 pods are".
+// of returns a number of pods in words: "The pod is", "1 of 3 pods is", "2 of 3 pods are".
 func of(n, all int) string {
 	if all == 1 {
 		return "The pod is"
@@ -63,7 +63,7 @@ func choose(n int, one, more string) string {
 // restartable are the kinds that kubectl crypto-broker restart knows.
 var restartable = map[string]string{"Deployment": "deployment", "StatefulSet": "statefulset", "DaemonSet": "daemonset"}
 
-// correction says what to do where a new pod would be refused.
+// correction returns what to do where a new pod would be refused.
 func correction(owner corev1.ObjectReference) string {
 	if owner.Kind == "Pod" {
 		return "Correct the annotation and create it anew."
@@ -71,7 +71,7 @@ func correction(owner corev1.ObjectReference) string {
 	return "Correct the annotation in its pod template: until then a restart makes no pods."
 }
 
-// remedy says what to do.
+// remedy returns what to do for pods that need a new broker.
 func remedy(owner corev1.ObjectReference) string {
 	switch kind, known := restartable[owner.Kind]; {
 	case known && owner.APIVersion == "apps/v1":

@@ -9,7 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// state is what there is to say of a pod.
+// state is whether a pod has the broker that it should have.
 type state int
 
 const (
@@ -20,8 +20,8 @@ const (
 	waiting               // has its broker, which runs and has no set of profiles yet
 )
 
-// judge tells the state of a pod in a namespace that is not excluded. byDefault
-// is whether its namespace asks for brokers.
+// judge returns the state of a pod in a namespace that is not excluded. byDefault is
+// whether its namespace asks for brokers.
 func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
 	switch {
 	case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:

@@ -104,27 +104,27 @@ func TestSomeNamespacesAreLeftOut(t *testing.T) {
 
 func TestAnOwnerIsToldWhatIsNewOrWorseAndAgainAfterAnHour(t *testing.T) {
 	tests := map[string]struct {
-		before *telling
+		before *report
 		now    counts
 		news   bool
 	}{
 		"never told":          {nil, counts{missing: 1}, true},
-		"as before":           {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1}, false},
-		"better":              {&telling{counts{missing: 2}, time.Now()}, counts{missing: 1}, false},
-		"worse":               {&telling{counts{missing: 1}, time.Now()}, counts{missing: 2}, true},
-		"bad in another way":  {&telling{counts{missing: 1}, time.Now()}, counts{outdated: 1}, true},
-		"waits as well":       {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1, waiting: 1}, true},
-		"would be refused":    {&telling{counts{missing: 1}, time.Now()}, counts{missing: 1, refused: 1}, true},
-		"is corrected":        {&telling{counts{missing: 1, refused: 1}, time.Now()}, counts{missing: 1}, true},
-		"is gone":             {&telling{counts{missing: 2, refused: 2}, time.Now()}, counts{missing: 1, refused: 1}, false},
-		"as it was long ago":  {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter)}, counts{missing: 1}, true},
-		"as it was just then": {&telling{counts{missing: 1}, time.Now().Add(-repeatAfter / 2)}, counts{missing: 1}, false},
+		"as before":           {&report{counts{missing: 1}, time.Now()}, counts{missing: 1}, false},
+		"better":              {&report{counts{missing: 2}, time.Now()}, counts{missing: 1}, false},
+		"worse":               {&report{counts{missing: 1}, time.Now()}, counts{missing: 2}, true},
+		"bad in another way":  {&report{counts{missing: 1}, time.Now()}, counts{outdated: 1}, true},
+		"waits as well":       {&report{counts{missing: 1}, time.Now()}, counts{missing: 1, waiting: 1}, true},
+		"would be refused":    {&report{counts{missing: 1}, time.Now()}, counts{missing: 1, refused: 1}, true},
+		"is corrected":        {&report{counts{missing: 1, refused: 1}, time.Now()}, counts{missing: 1}, true},
+		"is gone":             {&report{counts{missing: 2, refused: 2}, time.Now()}, counts{missing: 1, refused: 1}, false},
+		"as it was long ago":  {&report{counts{missing: 1}, time.Now().Add(-repeatAfter)}, counts{missing: 1}, true},
+		"as it was just then": {&report{counts{missing: 1}, time.Now().Add(-repeatAfter / 2)}, counts{missing: 1}, false},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			r := &reconciler{told: map[string]map[types.UID]telling{"shop": {}}}
+			r := &reconciler{namespaces: map[string]namespaceState{"shop": {reports: map[types.UID]report{}}}}
 			if test.before != nil {
-				r.told["shop"]["1"] = *test.before
+				r.namespaces["shop"].reports["1"] = *test.before
 			}
 			if found := r.isNews("shop", "1", test.now); found != test.news {
 				t.Errorf("news: %t", found)

@@ -23,13 +23,16 @@ func (r *reconciler) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- outdatedDescription
 }
 
-// Collect implements prometheus.Collector. A namespace where nothing is to be
-// told has no numbers, and one that is gone leaves none behind.
+// Collect implements prometheus.Collector. A namespace without such pods is not listed,
+// and nothing is left of one that is gone.
 func (r *reconciler) Collect(metrics chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for namespace, seen := range r.seen {
-		metrics <- prometheus.MustNewConstMetric(missingDescription, prometheus.GaugeValue, float64(seen.missing), namespace)
-		metrics <- prometheus.MustNewConstMetric(outdatedDescription, prometheus.GaugeValue, float64(seen.outdated), namespace)
+	for namespace, known := range r.namespaces {
+		if known.missing == 0 && known.outdated == 0 {
+			continue
+		}
+		metrics <- prometheus.MustNewConstMetric(missingDescription, prometheus.GaugeValue, float64(known.missing), namespace)
+		metrics <- prometheus.MustNewConstMetric(outdatedDescription, prometheus.GaugeValue, float64(known.outdated), namespace)
 	}
 }

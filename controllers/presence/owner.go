@@ -13,12 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// looksUp are the kinds whose own controller is looked up: those of which a pod's
-// owner is but one of several in the course of time.
+// looksUp are the kinds whose own controller is looked up. Their objects replace each
+// other over time.
 var looksUp = map[string]string{"ReplicaSet": "apps/v1", "Job": "batch/v1"}
 
-// direct is what made a pod: its controller, or the pod itself.
-func direct(pod *corev1.Pod) corev1.ObjectReference {
+// directOwner returns the controller of a pod, or the pod itself.
+func directOwner(pod *corev1.Pod) corev1.ObjectReference {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
@@ -26,11 +26,10 @@ func direct(pod *corev1.Pod) corev1.ObjectReference {
 	return corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID}
 }
 
-// top is the owner that people know: what controls the ReplicaSet or Job, or what
-// was given. Of the object only its metadata is read, and from the API server:
-// to keep all of a cluster in memory for the few that are asked for would cost
-// more.
-func top(ctx context.Context, live client.Reader, owner corev1.ObjectReference) (corev1.ObjectReference, error) {
+// topOwner returns the owner that people know: the controller of a ReplicaSet or Job, or
+// the given owner. Only metadata is read, and from the API server: a cache of all objects
+// of a cluster would cost more than these few reads.
+func topOwner(ctx context.Context, live client.Reader, owner corev1.ObjectReference) (corev1.ObjectReference, error) {
 	if looksUp[owner.Kind] != owner.APIVersion {
 		return owner, nil
 	}

@@ -357,7 +357,7 @@ func TestOwnersAreToldOfBrokersThatWaitForAFirstProfile(t *testing.T) {
 func TestManyOwnersAreToldLittleByLittleAndAllOfThem(t *testing.T) {
 	registry := start(t)
 	ns := namespace(t, nil)
-	const many = tellBurst + 5
+	const many = eventBurst + 5
 	var pods []*corev1.Pod
 	for range many {
 		pods = append(pods, pod(t, ns, nil, annotated(contract.InjectAnnotation, "true")))

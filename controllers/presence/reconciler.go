@@ -4,6 +4,7 @@ package presence
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,32 +19,38 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// reconciler counts the pods of a namespace and tells their owners. Requests name
-// a namespace.
+// reconciler counts the pods of a namespace and makes events on their owners. Requests
+// name a namespace.
 type reconciler struct {
 	cached   client.Reader
 	live     client.Reader
 	recorder events.EventRecorder
 	options  Options
-	// limit bounds how many owners are told of.
+	// limit bounds how many events are made in a second.
 	limit flowcontrol.PassiveRateLimiter
 
 	mu sync.Mutex
-	// seen is what was found last, by namespace, where anything is missing or
-	// outdated.
-	seen map[string]counts
-	// told is what was told last to whom, by namespace.
-	told map[string]map[types.UID]telling
-	// labelled is the value of the label by which a namespace was told that it has
-	// no effect, by namespace.
-	labelled map[string]string
+	// namespaces has the namespaces of which there is something to remember.
+	namespaces map[string]namespaceState
+}
+
+// namespaceState is what is remembered of one namespace.
+type namespaceState struct {
+	// missing and outdated are the numbers of pods that were counted last.
+	missing, outdated int
+	// reports are the last events on owners of pods, by the UID of the owner.
+	reports map[types.UID]report
+	// label is the value of the injection label that an event called without effect.
+	// labelReported is true where there was such an event.
+	label         string
+	labelReported bool
 }
 
 // counts are numbers of pods. The refused ones are among the missing.
 type counts struct{ missing, refused, outdated, waiting int }
 
-// telling is what an owner was told.
-type telling struct {
+// report is what an event said to an owner.
+type report struct {
 	counts
 	at time.Time
 }
@@ -68,7 +75,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.Name)
 		return reconcile.Result{}, nil
 	}
-	r.tellOfLabel(&namespace)
+	r.reportLabel(&namespace)
 	var pods corev1.PodList
 	if err := r.cached.List(ctx, &pods, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, err
@@ -79,20 +86,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	all := r.count(pods.Items, namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled, unset)
 	r.remember(request.Name, all)
-	result, err := r.tell(ctx, request.Name, all)
+	result, err := r.report(ctx, request.Name, all)
 	if soon > 0 && (result.RequeueAfter == 0 || soon < result.RequeueAfter) {
 		result.RequeueAfter = soon
 	}
 	return result, err
 }
 
-// count finds what is to be said of the pods of a namespace, by what made them.
-// unset are those that wait for a first set.
+// count counts the pods of a namespace by their direct owner. unset are those that wait
+// for a first set. It leaves out owners of whose pods there is nothing to report.
 func (r *reconciler) count(pods []corev1.Pod, byDefault bool, unset map[types.UID]bool) map[types.UID]*found {
 	all := map[types.UID]*found{}
 	for i := range pods {
 		pod := &pods[i]
-		owner := direct(pod)
+		owner := directOwner(pod)
 		f, ok := all[owner.UID]
 		if !ok {
 			f = &found{owner: owner}
@@ -124,43 +131,43 @@ func (r *reconciler) count(pods []corev1.Pod, byDefault bool, unset map[types.UI
 	return all
 }
 
-// remember takes in the numbers for metrics, and drops what was told to owners
-// of whom there is nothing to be said any more.
+// remember stores the numbers for metrics, and drops the reports to owners of whose
+// pods there is nothing to report any more.
 func (r *reconciler) remember(namespace string, all map[types.UID]*found) {
-	var sum counts
-	for _, f := range all {
-		sum.missing += f.missing
-		sum.outdated += f.outdated
-	}
+	r.update(namespace, func(known *namespaceState) {
+		known.missing, known.outdated = 0, 0
+		for _, f := range all {
+			known.missing += f.missing
+			known.outdated += f.outdated
+		}
+		maps.DeleteFunc(known.reports, func(uid types.UID, _ report) bool { return all[uid] == nil })
+	})
+}
+
+// update changes what is remembered of a namespace, and drops the namespace when that is
+// nothing.
+func (r *reconciler) update(namespace string, change func(*namespaceState)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if sum == (counts{}) {
-		delete(r.seen, namespace)
+	known := r.namespaces[namespace]
+	change(&known)
+	if known.missing == 0 && known.outdated == 0 && len(known.reports) == 0 && !known.labelReported {
+		delete(r.namespaces, namespace)
 	} else {
-		r.seen[namespace] = sum
-	}
-	if len(all) == 0 {
-		delete(r.told, namespace)
-	}
-	for uid := range r.told[namespace] {
-		if _, still := all[uid]; !still {
-			delete(r.told[namespace], uid)
-		}
+		r.namespaces[namespace] = known
 	}
 }
 
+// forget drops what is remembered of a namespace.
 func (r *reconciler) forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.seen, namespace)
-	delete(r.told, namespace)
-	delete(r.labelled, namespace)
+	delete(r.namespaces, namespace)
 }
 
-// tell makes an event for each owner that there is news for. It comes back for
-// those that there is no room for now, and when what was told is to be told
-// again.
-func (r *reconciler) tell(ctx context.Context, namespace string, all map[types.UID]*found) (reconcile.Result, error) {
+// report makes an event on each owner for which there is something new. It requeues the
+// namespace where the limit is reached, and when events have to be repeated.
+func (r *reconciler) report(ctx context.Context, namespace string, all map[types.UID]*found) (reconcile.Result, error) {
 	if len(all) == 0 {
 		return reconcile.Result{}, nil
 	}
@@ -171,27 +178,27 @@ func (r *reconciler) tell(ctx context.Context, namespace string, all map[types.U
 		if !r.limit.TryAccept() {
 			return reconcile.Result{RequeueAfter: limitPause}, nil
 		}
-		owner, err := top(ctx, r.live, f.owner)
+		owner, err := topOwner(ctx, r.live, f.owner)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
 		r.event(owner, f)
-		r.mu.Lock()
-		if r.told[namespace] == nil {
-			r.told[namespace] = map[types.UID]telling{}
-		}
-		r.told[namespace][uid] = telling{f.counts, time.Now()}
-		r.mu.Unlock()
+		r.update(namespace, func(known *namespaceState) {
+			if known.reports == nil {
+				known.reports = map[types.UID]report{}
+			}
+			known.reports[uid] = report{f.counts, time.Now()}
+		})
 	}
 	return reconcile.Result{RequeueAfter: repeatAfter}, nil
 }
 
-// isNews tells whether an owner is to be told: what is new, worse, to be mended in
-// another way, or as it was an hour ago.
+// isNews reports whether an owner gets an event: for numbers that are new, worse, to be
+// corrected in another way, or reported an hour ago.
 func (r *reconciler) isNews(namespace string, uid types.UID, now counts) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, was := r.told[namespace][uid]
+	before, was := r.namespaces[namespace].reports[uid]
 	worse := now.missing > before.missing || now.refused > before.refused || now.outdated > before.outdated || now.waiting > before.waiting
 	corrected := before.refused > 0 && now.refused == 0 && now.missing > 0
 	return !was || worse || corrected || time.Since(before.at) >= repeatAfter

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,14 +25,16 @@ import (
 )
 
 const (
-	// countPause collects what happens to pods at the same time into one count.
+	// countPause is how long a count waits, so that what happens to pods at about the
+	// same time becomes one count.
 	countPause = time.Second
 	// repeatAfter is how long the API server keeps an event.
 	repeatAfter = time.Hour
-	// Owners told of in a second, and at once after a time without.
-	tellRate  = 5
-	tellBurst = 25
-	// limitPause is the time until the next owners are told.
+	// eventRate is how many owners get an event in a second, and eventBurst how many at
+	// once.
+	eventRate  = 5
+	eventBurst = 25
+	// limitPause is the time until the next owners get an event.
 	limitPause = 2 * time.Second
 )
 
@@ -47,11 +48,11 @@ type Options struct {
 	// Excluded are namespaces whose pods never get a broker, besides
 	// kube-system and kube-node-lease.
 	Excluded []string
-	// Wanted tells whether a pod would get a broker if it were created now;
+	// Wanted reports whether a pod would get a broker if it were created now;
 	// byDefault is whether its namespace asks for brokers. The error says in a
 	// sentence without an end why the pod would be refused.
 	Wanted func(pod *corev1.Pod, byDefault bool) (bool, error)
-	// Outdated tells whether a pod's broker is another than a new pod would
+	// Outdated reports whether a pod's broker is another than a new pod would
 	// get; nil where that is not known.
 	Outdated func(*corev1.Pod) bool
 	// Metrics is where metrics are registered.
@@ -65,14 +66,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		return errors.New("presence: it is not known which pods get a broker")
 	}
 	r := &reconciler{
-		cached:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder(v1alpha1.FieldManager),
-		options:  options,
-		limit:    flowcontrol.NewTokenBucketPassiveRateLimiter(tellRate, tellBurst),
-		seen:     map[string]counts{},
-		told:     map[string]map[types.UID]telling{},
-		labelled: map[string]string{},
+		cached:     mgr.GetClient(),
+		live:       mgr.GetAPIReader(),
+		recorder:   mgr.GetEventRecorder(v1alpha1.FieldManager),
+		options:    options,
+		limit:      flowcontrol.NewTokenBucketPassiveRateLimiter(eventRate, eventBurst),
+		namespaces: map[string]namespaceState{},
 	}
 	if err := options.Metrics.Register(r); err != nil {
 		return err
@@ -88,7 +87,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 // laterForNamespace makes a request for the namespace of an object.
 func laterForNamespace() handler.EventHandler {
 	add := func(object client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		q.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}, countPause)
+		q.AddAfter(queue.Request(object.GetNamespace()), countPause)
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
@@ -103,8 +102,8 @@ func laterForNamespace() handler.EventHandler {
 	}
 }
 
-// podChanged lets pass what may change the count: a pod that comes, goes or ends
-// and is not fine, whatever its namespace says.
+// podChanged ignores events that can't change the count, whatever the namespace says: of
+// pods that are fine, and updates that leave a pod in its state.
 func (o Options) podChanged() predicate.Predicate {
 	state := func(object client.Object) state {
 		if pod, ok := object.(*corev1.Pod); ok && !o.excluded(pod.Namespace) {
@@ -119,9 +118,10 @@ func (o Options) podChanged() predicate.Predicate {
 	}
 }
 
-// labelChanged lets pass namespaces whose word on brokers changed, or has no effect.
+// labelChanged ignores namespaces whose injection label did not change and has an
+// effect.
 var labelChanged = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { // its pods come by themselves
+	CreateFunc: func(e event.CreateEvent) bool { // there are events of its pods, too
 		_, without := withoutEffect(e.Object)
 		return without
 	},

@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// waitGrace is for how long a broker may run without a set before its owner is
-// told that there is none: profiles often come with the workload, or soon after.
+// waitGrace is for how long a broker may run without a set before its owner gets an
+// event. Profiles often come with the workload, or soon after.
 const waitGrace = 15 * time.Second
 
 // runsUnstarted returns since when a pod's broker runs without being started,
@@ -30,8 +30,9 @@ func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
 	return status.State.Running.StartedAt.Time, status.Started == nil || !*status.Started
 }
 
-// hasSet tells whether a namespace has a set of profiles that a broker starts with.
-// An empty one is left when the last profile goes and brokers still run.
+// hasSet reports whether a namespace has a set of profiles that a broker starts with. It
+// does not start with an empty one, which stays while brokers run after the last profile
+// is deleted.
 func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error) {
 	var set corev1.ConfigMap
 	err := r.cached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)
@@ -42,8 +43,8 @@ func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error)
 	return is && !profile.Empty([]byte(file)), err
 }
 
-// unset tells which brokers of a namespace have waited for a first set for longer
-// than they should, and in what time there may be more of them; 0 is never.
+// unset returns the pods of a namespace whose brokers have waited for a first set for
+// longer than waitGrace, and after which time there may be more of them, 0 for never.
 func (r *reconciler) unset(ctx context.Context, namespace string, pods []corev1.Pod) (map[types.UID]bool, time.Duration, error) {
 	waits, soon := map[types.UID]bool{}, time.Duration(0)
 	for i := range pods {
