@@ -36,7 +36,7 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 		common.Seal.Keys = []ed25519.PublicKey{ring.Current()}
 		return webhook.Parameters(common, string(system.UID))
 	}
-	keeper := template.New(mgr.GetClient(), c.injectionTemplate, render)
-	keys.OnChange(func(context.Context) { keeper.Changed() })
-	return mgr.Add(keeper)
+	reconciler := template.New(mgr.GetClient(), c.injectionTemplate, render)
+	keys.OnChange(func(context.Context) { reconciler.Changed() })
+	return mgr.Add(reconciler)
 }

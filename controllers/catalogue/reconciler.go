@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,12 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	kubeevent "github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
-// The rights that the catalogue needs beside reading are no markers here: the
-// chart grants them only with it. An apply that creates is authorized with the
-// object's name, so that create and patch are limited to the catalogue's names.
+// There are no RBAC markers for the rights that the catalogue needs besides reading: the
+// chart grants them only with the catalogue. An apply that creates is authorized with
+// the object's name, so create and patch are limited to the catalogue's names.
 
 // fieldManager owns the fields that the catalogue sets.
 const fieldManager = v1alpha1.FieldManager + "-catalogue"
@@ -51,8 +51,6 @@ const (
 	validatorPause = 500 * time.Millisecond
 	// refusedPause is the time until what the API server refused is tried again.
 	refusedPause = 10 * time.Second
-	// maxNote is the size in bytes of an event's note, but for the mark of a cut.
-	maxNote = 1000
 )
 
 // Options say which profiles there are to be.
@@ -83,12 +81,12 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			client:   mgr.GetClient(),
 			recorder: mgr.GetEventRecorder(v1alpha1.FieldManager),
 			options:  options,
-			told:     map[string]told{},
+			reports:  map[string]report{},
 		})
 }
 
-// changed lets pass what may concern the catalogue: changes of objects of its
-// names, but for their status.
+// changed ignores events of objects without a name of the catalogue, and updates of a
+// status.
 var changed = predicate.And[client.Object](
 	predicate.NewPredicateFuncs(func(object client.Object) bool { return slices.Contains(Names(), object.GetName()) }),
 	predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -104,12 +102,12 @@ type reconciler struct {
 	options  Options
 
 	mu sync.Mutex
-	// told is the last event about an object, by name.
-	told map[string]told
+	// reports are the last events about objects, by name.
+	reports map[string]report
 }
 
-// told is an event about an object, which may not be there yet.
-type told struct {
+// report is an event about an object, which may not be there yet.
+type report struct {
 	object types.UID
 	reason string
 }
@@ -128,12 +126,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case !slices.Contains(r.options.Profiles, request.Name):
 		if exists && ours {
-			r.tell(ctx, &found, corev1.EventTypeNormal, eventLeft,
+			r.report(ctx, &found, corev1.EventTypeNormal, eventLeft,
 				"The operator is no longer asked for this profile of its catalogue and leaves it as it is. Delete it when no application uses it.")
 		}
 		return reconcile.Result{}, nil
 	case exists && !ours:
-		r.tell(ctx, &found, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
+		r.report(ctx, &found, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
 			"The operator's catalogue has a profile of this name and leaves this one as it is, because it lacks the label %s=%s. To let the operator replace it, add the label.",
 			v1alpha1.CatalogueLabel, v1alpha1.CatalogueLabelValue))
 		return reconcile.Result{}, nil
@@ -145,7 +143,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.apply(ctx, request.Name, exists, &found)
 }
 
-// ready tells whether the webhook that validates profiles serves.
+// ready reports whether the webhook that validates profiles serves.
 func (r *reconciler) ready() bool { return r.options.Ready == nil || r.options.Ready() == nil }
 
 // apply makes the object what the catalogue says. One that is not there is made
@@ -180,37 +178,35 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 		log.FromContext(ctx).Error(err, "the API server refuses a profile of the catalogue", "profile", name)
 		refused.WithLabelValues(name).Set(1)
 		found.Name = name // also of one that is not there
-		r.tell(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
+		r.report(ctx, found, corev1.EventTypeWarning, eventRefused, "The profile of the operator's catalogue could not be applied: "+err.Error())
 		return reconcile.Result{RequeueAfter: refusedPause}, nil
 	default:
 		return reconcile.Result{}, fmt.Errorf("applying profile %q of the catalogue: %w", name, err)
 	}
 }
 
-// isNotServing tells an error of the way to the webhook from a refusal.
+// isNotServing reports whether an error came from the connection to the webhook. Other
+// errors are refusals.
 func isNotServing(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// tell makes an event on an object, unless it is the one that was made last.
-func (r *reconciler) tell(ctx context.Context, object *v1alpha1.ClusterCryptoProfile, kind, reason, note string) {
+// report makes an event on an object, unless it is the same as the last one.
+func (r *reconciler) report(ctx context.Context, object *v1alpha1.ClusterCryptoProfile, kind, reason, note string) {
 	r.mu.Lock()
-	before, now := r.told[object.Name], told{object.UID, reason}
-	r.told[object.Name] = now
+	before, now := r.reports[object.Name], report{object.UID, reason}
+	r.reports[object.Name] = now
 	r.mu.Unlock()
 	if before == now {
 		return
 	}
 	log.FromContext(ctx).Info(note, "profile", object.Name, "reason", reason)
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote], "") + " …"
-	}
-	r.recorder.Eventf(object, nil, kind, reason, actionApply, "%s", note)
+	kubeevent.Record(r.recorder, object, kind, reason, actionApply, note)
 }
 
-// forget makes the next event about an object news again.
+// forget drops the last event about an object, so that the next one is made in any case.
 func (r *reconciler) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.told, name)
+	delete(r.reports, name)
 }

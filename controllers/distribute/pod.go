@@ -30,14 +30,14 @@ type pod struct {
 	started bool
 	// instance changes with each restart of the broker's container.
 	instance string
-	// sealed is whether the broker takes signed sets only, and tells their revision.
+	// sealed is whether the broker takes signed sets only, and reports their revision.
 	sealed bool
 	// annotation is the value that was written last, as far as the cache knows.
 	annotation string
 }
 
-// view reads a pod; false when it has no broker that could be behind: none at
-// all, or one that ended or is being ended.
+// view reads a pod. It returns false when the pod has no broker that could be behind:
+// none at all, or one that ended or is being deleted.
 func view(p *corev1.Pod) (pod, bool) {
 	if !hasBroker(p) || p.DeletionTimestamp != nil {
 		return pod{}, false
@@ -69,9 +69,9 @@ func hasBroker(p *corev1.Pod) bool {
 	return injected.Broker(p) != nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// Brokers tells how many pods of a namespace have a broker, those that are being
-// ended included, and how many have one that has ever had a set and can get
-// another, as far as the cache behind the reader knows.
+// Brokers returns how many pods of a namespace have a broker, pods that are being
+// deleted included, and how many have one that has ever had a set and can get another,
+// as far as the cache behind the reader knows.
 func Brokers(ctx context.Context, reader client.Reader, namespace string) (all, started int, err error) {
 	var pods corev1.PodList
 	if err := reader.List(ctx, &pods, client.InNamespace(namespace)); err != nil {

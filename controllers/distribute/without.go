@@ -9,8 +9,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// stripWithout keeps of a pod without a broker what tells whether it should have
-// one, and by whom it was made. Most pods of a cluster are such, so it is little.
+// stripWithout keeps of a pod without a broker the fields that decide whether it should
+// have one, and its controller. Most pods of a cluster are such, so it keeps little.
 func stripWithout(pod, stripped *corev1.Pod) {
 	for _, key := range []string{contract.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, is := pod.Annotations[key]; is {

@@ -107,7 +107,7 @@ func (c Change) Withheld() string {
 	return fmt.Sprintf("%s %s To allow exactly this change, somebody with the verb %q on it runs: %s", what, strings.Join(c.Sentences(), " "), Verb, Command(c))
 }
 
-// Allows tells whether the value of the annotation cryptobroker.io/allow-weaker
+// Allows reports whether the value of the annotation cryptobroker.io/allow-weaker
 // has the digest of this change. It is one digest, or several with commas, for a
 // ClusterCryptoProfile takes the place of other profiles in other namespaces.
 func (c Change) Allows(annotation string) bool {
@@ -127,7 +127,7 @@ func Command(changes ...Change) string {
 }
 
 // MaxDigests is how many changes one command allows, in 7 KiB. Once they are allowed, the
-// next are told.
+// next are named.
 const MaxDigests = 100
 
 // Annotation is the annotation that allows these changes, as key=value; of many it

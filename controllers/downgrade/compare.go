@@ -84,7 +84,7 @@ func (c *comparison) add(field, before, after, sentence string, args ...any) {
 	c.found = append(c.found, Weakening{Field: field, Old: before, New: after, Sentence: fmt.Sprintf(sentence, args...)})
 }
 
-// says tells whether something inside this field is weaker.
+// says reports whether something inside this field is weaker.
 func (c *comparison) says(field string) bool {
 	return slices.ContainsFunc(c.found, func(w Weakening) bool {
 		return w.Field == field || strings.HasPrefix(w.Field, field+".")
@@ -130,7 +130,7 @@ func (c *comparison) sections(before, after side) {
 }
 
 // verdicts compares what can be said of each operation as a whole. A strength
-// that a field explains is not told again.
+// that a field explains is not repeated.
 func (c *comparison) verdicts(before, after []profile.Assessment) {
 	type loss struct{ section, reason string }
 	unapproved := map[loss][]string{}

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// limits are those of keys in the old and the new profile.
+// limits are the limits of keys in the old and the new profile.
 type limits struct{ before, after profile.KeyLimits }
 
 func (l limits) equal(other limits) bool {

@@ -168,7 +168,7 @@ func TestNoLossOfStrengthOrApprovalGoesUnnoticed(t *testing.T) {
 	}
 }
 
-// isWorse tells whether an operation came, lost strength or is not approved any
+// isWorse reports whether an operation came, lost strength or is not approved any
 // more.
 func isWorse(before, after []profile.Assessment) bool {
 	return slices.ContainsFunc(after, func(new profile.Assessment) bool {

@@ -44,7 +44,7 @@ func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.Cry
 // Shortfall is a profile that is weaker than the minimum.
 type Shortfall struct {
 	Source Source
-	// Strength is that of the profile, and what limits it.
+	// Strength is the strength of the profile, and what limits it.
 	Strength profile.Strength
 	// Minimum is in bits.
 	Minimum int
@@ -125,7 +125,7 @@ func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	return j
 }
 
-// strengthOf is that of a whole profile that is valid.
+// strengthOf returns the strength of a whole profile that is valid.
 func strengthOf(p profile.Profile) profile.Strength {
 	all := profile.StrengthOf(&p)
 	if len(all) == 0 {
@@ -134,7 +134,7 @@ func strengthOf(p profile.Profile) profile.Strength {
 	return all[len(all)-1]
 }
 
-// strengthServed is that of a whole profile that was served, perhaps by an older
+// strengthServed returns the strength of a whole profile that was served, perhaps by an older
 // version of the operator; none where it is invalid here.
 func strengthServed(p profile.Profile) profile.Strength {
 	c, err := compiled(p)

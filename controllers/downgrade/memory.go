@@ -209,12 +209,12 @@ func (m *memory) historySize() int {
 
 func base64Size(bytes int) int { return (bytes + 2) / 3 * 4 }
 
-// marks are those of names, in their order.
+// marks returns the marks of names, in their order.
 func (m *memory) marks() []nameMark {
 	return slices.SortedFunc(maps.Keys(m.forgotten), func(a, b nameMark) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// annotations are those of a ConfigMap with this memory, rendered once.
+// annotations are the annotations of a ConfigMap with this memory, rendered once.
 func (m *memory) annotations() map[string]string {
 	m.rendered.Do(func() { m.texts = m.write() })
 	return m.texts

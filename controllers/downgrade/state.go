@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// State is what a namespace has served. The zero State is that of a namespace
+// State is what a namespace has served. The zero State is the one of a namespace
 // that never had profiles. A State never changes.
 type State struct {
 	served map[string]profile.Profile
@@ -81,7 +81,7 @@ func (s State) Lost() State {
 // IsUnknown reports whether nothing is known of what the namespace serves.
 func (s State) IsUnknown() bool { return s.past != nil && s.past.lost && len(s.served) == 0 }
 
-// Annotations are those of a ConfigMap that holds this State. The same State has
+// Annotations returns the annotations of a ConfigMap that holds this State. The same State has
 // always the same; there are both keys, with an empty value for nothing.
 func (s State) Annotations() map[string]string {
 	if s.past.isEmpty() {

@@ -68,7 +68,7 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 }
 
 // needsEmptySet reports whether the ConfigMap of a namespace without profiles has
-// to hold an empty set: brokers that have, or may get, another one must be told
+// to hold an empty set: brokers that have, or may get, another set must learn
 // that there is nothing to serve.
 func (r *reconciler) needsEmptySet(ctx context.Context, from sources) (bool, error) {
 	all, started, err := distribute.Brokers(ctx, r.client, from.namespace.Name)
@@ -113,7 +113,7 @@ func (r *reconciler) written(ctx context.Context, from sources, set guarded, sea
 	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Contents = state.Contents{Digest: set.Digest, Names: set.Names} })
 	if !seal.fresh && from.found != nil && from.found.Data[profile.FileName] == string(data) {
 		logger.Info("wrote what is beside the set of a namespace: a signature by other keys, or what is remembered", "digest", set.Digest, "revision", seal.Revision)
-		return r.targetOf(from.namespace, seal.Statement) // brokers need not be told of this at once
+		return r.targetOf(from.namespace, seal.Statement) // brokers need not load this at once
 	}
 	logger.Info("wrote the set of a namespace", "profiles", len(set.Names), "digest", set.Digest, "revision", seal.Revision)
 	return distribute.Target{Digest: set.Digest, Revision: seal.Revision, Written: time.Now()}

@@ -148,8 +148,8 @@ func (r *reconciler) decide(ctx context.Context, from sources) (set guarded, tar
 	return set, target, pause, err
 }
 
-// decision is what statuses are told of a set, and of the error that came when it
-// was applied.
+// decision returns the decision about a set, with the error that came when the set was
+// applied.
 func decision(set guarded, target distribute.Target, failure error) state.Decision {
 	decided := state.Decision{
 		Namespaced: set.Namespaced,

@@ -16,24 +16,23 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// restoration notices that the cluster's past came back: an object of the API has
-// an older version than it had, which happens only where etcd was restored from a
-// backup. What a leader remembers is of no use then. Generations are given a second
-// time, to other specs; its own writes are gone; and the guard would compare with
-// profiles of which the cluster knows nothing, as long as this process runs and no
-// longer. So the operator ends, and the next leader begins with what there is: the
-// same as after an outage of the API server that outlasts the leader's lease, which
-// is what most restorations are.
+// restoration detects that etcd was restored from a backup: only then does an object
+// of the API have an older version than it had before. The memory of a leader is wrong
+// after that. Generations are used a second time, for other specs. The writes of the
+// leader are gone. The guard would compare with profiles that the cluster does not
+// have. So the operator ends, and the next leader begins with what the cluster has. The
+// same happens in most restorations anyway, because the API server is down for longer
+// than the leader's lease.
 type restoration struct {
 	once sync.Once
-	// noticed is closed once something came back, which is told in what.
-	noticed chan struct{}
-	what    string
+	// detected is closed once an older object was seen. what names that object.
+	detected chan struct{}
+	what     string
 }
 
-func newRestoration() *restoration { return &restoration{noticed: make(chan struct{})} }
+func newRestoration() *restoration { return &restoration{detected: make(chan struct{})} }
 
-// watch returns an error once something came back, nil when ctx ends before.
+// watch returns an error once a restoration is detected, and nil when ctx ends before.
 func (r *restoration) watch(ctx context.Context, informers cache.Informers) error {
 	if err := r.follow(ctx, informers); err != nil {
 		return fmt.Errorf("watching whether the cluster's past comes back: %w", err)
@@ -41,12 +40,12 @@ func (r *restoration) watch(ctx context.Context, informers cache.Informers) erro
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-r.noticed:
+	case <-r.detected:
 		return r.err()
 	}
 }
 
-// follow begins to look at what decides about sets.
+// follow subscribes to the objects that decide about sets.
 func (r *restoration) follow(ctx context.Context, informers cache.Informers) error {
 	handler := toolscache.ResourceEventHandlerFuncs{UpdateFunc: r.updated}
 	for _, object := range []client.Object{&corev1.ConfigMap{}, &v1alpha1.CryptoProfile{}, &v1alpha1.ClusterCryptoProfile{}} {
@@ -61,10 +60,10 @@ func (r *restoration) follow(ctx context.Context, informers cache.Informers) err
 	return nil
 }
 
-// err says what came back, nil while nothing did.
+// err returns an error after a restoration was detected, and nil before.
 func (r *restoration) err() error {
 	select {
-	case <-r.noticed:
+	case <-r.detected:
 		return fmt.Errorf("etcd was restored from a backup: %s. The operator ends, to begin anew with what the cluster has now", r.what)
 	default:
 		return nil
@@ -83,6 +82,6 @@ func (r *restoration) updated(before, after any) {
 	}
 	r.once.Do(func() {
 		r.what = fmt.Sprintf("%T %s has the version %s, and had %s before", now, client.ObjectKeyFromObject(now), now.GetResourceVersion(), old.GetResourceVersion())
-		close(r.noticed)
+		close(r.detected)
 	})
 }

@@ -104,7 +104,7 @@ func (s *sealer) trust(ctx context.Context, namespace *corev1.Namespace) (signin
 	return ring, signing.Audience(cluster, namespace), nil
 }
 
-// statements are those that a ConfigMap has. A statement that is not valid is
+// statements are the statements in a ConfigMap. A statement that is not valid is
 // the zero value.
 type statements struct {
 	set, memory           signed.Statement

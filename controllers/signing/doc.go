@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signing keeps the keys that sets of profiles are signed with.
+// Package signing manages the keys that sets of profiles are signed with.
 //
 // # Where they are
 //
@@ -31,10 +31,10 @@
 // until somebody puts it right, and the error says what is wrong.
 package signing
 
-// What keeping the keys takes. The name is that of an installation with default
-// names; the chart puts in another. The right to create Secrets, which cannot be
-// limited by name, is that of the webhook's certificates; a policy of the chart
-// narrows it to the two names.
+// The rights to manage the keys. The name is the one of an installation with default
+// names; the chart puts in another. The right to create Secrets cannot be limited by
+// name, and is needed for the webhook's certificates, too. A policy of the chart narrows
+// it to the two names.
 //
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,resourceNames=crypto-broker-operator-signing,verbs=get;list;watch;update

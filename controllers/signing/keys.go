@@ -76,8 +76,8 @@ type Keys struct {
 
 	mu       sync.Mutex
 	onChange []func(context.Context)
-	// told is the problem that was told last in an event.
-	told string
+	// reported is the problem of the last event about a problem.
+	reported string
 }
 
 var (
@@ -223,7 +223,7 @@ func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 	} else if err != nil {
 		k.ring.Store(nil)
 		err = fmt.Errorf("the signing keys in the Secret %s cannot be read: %w; put it right, or delete the Secret and restart all workloads with a broker", k.name(), err)
-		k.sayOnce(&secret, err.Error())
+		k.reportOnce(&secret, err.Error())
 		return Ring{}, err
 	}
 	k.take(ctx, found)
@@ -286,10 +286,10 @@ func (k *Keys) take(ctx context.Context, r Ring) {
 		return
 	}
 	k.mu.Lock()
-	k.told = ""
-	tell := k.onChange
+	k.reported = ""
+	listeners := k.onChange
 	k.mu.Unlock()
-	for _, f := range tell {
+	for _, f := range listeners {
 		f(ctx)
 	}
 }

@@ -21,9 +21,9 @@ const (
 	actionRotate = "RotateSigningKeys"
 )
 
-// maintain removes and rotates keys where that is due, in one write, and tells how
-// long there is nothing more to do. What can go goes first: keys that nobody depends
-// on must not take the place of a new one.
+// maintain removes and rotates keys where that is due, in one write, and returns for how
+// long there is nothing more to do. It removes keys first: those that nobody depends on
+// must not take the place of a new one.
 func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	var secret corev1.Secret
 	if err := k.client.Get(ctx, k.name(), &secret); err != nil {
@@ -31,7 +31,7 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	}
 	found, err := readSecret(&secret)
 	if err != nil {
-		return 0, err // refresh has told it
+		return 0, err // refresh has reported it
 	}
 	now := k.options.Clock.Now()
 	age := now.Sub(found.current.since)
@@ -48,7 +48,7 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	}
 	if due {
 		if next, err = next.rotate(now); err != nil {
-			k.sayOnce(&secret, err.Error())
+			k.reportOnce(&secret, err.Error())
 			return 0, err
 		}
 	}
@@ -71,22 +71,22 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 	return max(time.Second, min(lookInterval, k.options.Lifetime-age)), nil
 }
 
-// rotated tells that there is a new key because it was time or somebody asked.
+// rotated reports a new key that was made because it was time, or somebody asked.
 func (k *Keys) rotated(secret *corev1.Secret, before, now Ring, asked bool) {
 	rotations.Inc()
 	k.log.Info("Rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
-	k.say(secret, corev1.EventTypeNormal, eventRotated,
+	k.report(secret, corev1.EventTypeNormal, eventRotated,
 		fmt.Sprintf("The signing key %s is current. The one before, %s, goes on signing for running pods that trust it.", now.current.id, before.current.id))
 }
 
-// removed tells that retired keys are gone.
+// removed reports that retired keys were removed.
 func (k *Keys) removed(secret *corev1.Secret, ids []string) {
 	k.log.Info("Removed retired signing keys that no running pod depends on", "keys", ids)
-	k.say(secret, corev1.EventTypeNormal, eventRemoved,
+	k.report(secret, corev1.EventTypeNormal, eventRemoved,
 		fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(ids, ", ")))
 }
 
-// trusts are the keys that each running broker trusts.
+// trusts returns the ids of the keys that each running broker trusts.
 func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 	var pods corev1.PodList
 	if err := k.options.Pods.List(ctx, &pods); err != nil {
@@ -101,25 +101,25 @@ func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 	return trusts, nil
 }
 
-// replaced tells that there is a new key because the one before is gone.
+// replaced reports a new key that was made because the one before is gone.
 func (k *Keys) replaced(secret *corev1.Secret, r Ring, why string) {
-	k.say(secret, corev1.EventTypeWarning, eventReplaced,
+	k.report(secret, corev1.EventTypeWarning, eventReplaced,
 		fmt.Sprintf("The signing key %s was made, since %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
 }
 
-func (k *Keys) say(secret *corev1.Secret, kind, reason, note string) {
+func (k *Keys) report(secret *corev1.Secret, kind, reason, note string) {
 	if k.options.Events != nil {
 		k.options.Events.Eventf(secret, nil, kind, reason, actionRotate, "%s", note)
 	}
 }
 
-// sayOnce tells a problem when it is another than the one told last.
-func (k *Keys) sayOnce(secret *corev1.Secret, problem string) {
+// reportOnce reports a problem unless it is the last one reported.
+func (k *Keys) reportOnce(secret *corev1.Secret, problem string) {
 	k.mu.Lock()
-	before := k.told
-	k.told = problem
+	before := k.reported
+	k.reported = problem
 	k.mu.Unlock()
 	if before != problem {
-		k.say(secret, corev1.EventTypeWarning, eventProblem, problem)
+		k.report(secret, corev1.EventTypeWarning, eventProblem, problem)
 	}
 }

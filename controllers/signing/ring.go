@@ -78,7 +78,7 @@ func (r Ring) Known() []ed25519.PublicKey {
 	return keys
 }
 
-// Equal tells whether both have the same keys.
+// Equal reports whether both have the same keys.
 func (r Ring) Equal(other Ring) bool {
 	return r.current.id == other.current.id &&
 		slices.EqualFunc(r.retired, other.retired, func(a, b key) bool { return a.id == b.id })

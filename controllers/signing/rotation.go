@@ -48,7 +48,7 @@ func (r Ring) rotate(now time.Time) (Ring, error) {
 	return next, nil
 }
 
-// oldest are the ids of the three keys that were retired first.
+// oldest returns the ids of the three keys that were retired first.
 func oldest(keys []key) []string {
 	sorted := slices.SortedFunc(slices.Values(keys), func(a, b key) int { return a.since.Compare(b.since) })
 	var ids []string
@@ -75,13 +75,13 @@ func (r Ring) prune(trusts [][]string, now time.Time) (next Ring, removed []stri
 	return next, removed
 }
 
-// reaches tells whether a broker that trusts these keys takes what this ring signs.
+// reaches reports whether a broker that trusts these keys takes what this ring signs.
 func (r Ring) reaches(ids []string) bool {
 	return slices.Contains(ids, r.current.id) ||
 		slices.ContainsFunc(r.retired, func(k key) bool { return slices.Contains(ids, k.id) })
 }
 
-// trustedBy are the ids of the keys that a running pod's broker trusts.
+// trustedBy returns the ids of the keys that a running pod's broker trusts.
 func trustedBy(pod *corev1.Pod) []string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil

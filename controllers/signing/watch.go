@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watcher tells when the Secret changed. Its cache holds only the metadata.
+// watcher reports changes of the Secret. Its cache holds only the metadata.
 type watcher struct {
 	cache   cache.Cache
 	running errgroup.Group
@@ -42,7 +42,7 @@ func newWatcher(cfg *rest.Config, scheme *runtime.Scheme, options Options) (*wat
 	return &watcher{cache: informers}, nil
 }
 
-// start begins to watch until ctx ends. The channel gets a value after changes;
+// start watches until ctx ends. The channel gets a value after changes;
 // several may become one.
 func (w *watcher) start(ctx context.Context) (<-chan struct{}, error) {
 	changes := make(chan struct{}, 1)
@@ -68,5 +68,5 @@ func (w *watcher) start(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// wait returns when everything that start began has ended.
+// wait returns after everything that start began has ended.
 func (w *watcher) wait() error { return w.running.Wait() }

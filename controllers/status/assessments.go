@@ -12,35 +12,35 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// keptAssessments is how many assessments are remembered, and half of it at least
-// of those that were asked for last.
+// keptAssessments is how many assessments are remembered at most. At least half as many
+// of those that were used last are among them.
 const keptAssessments = 8192
 
-// assessments remembers what profiles are worth: a status is made often, and a
-// profile changes seldom. It is safe for concurrent use.
+// assessments remembers the assessments of profiles, because a status is made often and
+// a profile changes seldom. It is safe for concurrent use.
 type assessments struct {
 	mu sync.Mutex
-	// recent are those that were asked for since it was full last, and former those
-	// before that.
+	// recent are the assessments that were used since recent was full the last time.
+	// former are those that were in it then.
 	recent, former map[types.UID]assessed
 }
 
 type assessed struct {
 	generation int64
-	worth      render.Assessment
+	assessment render.Assessment
 }
 
 func newAssessments() *assessments { return &assessments{recent: map[types.UID]assessed{}} }
 
-// of is render.Assess of an object that the API server has. The result is shared
-// and must not be changed. Nobody waits while another profile is assessed.
+// of returns render.Assess of an object that the API server has. The result is shared
+// and must not be changed. No lock is held while a profile is assessed.
 func (a *assessments) of(object client.Object, spec *v1alpha1.ProfileSpec) render.Assessment {
 	known, ok := a.find(object.GetUID())
 	if !ok || known.generation != object.GetGeneration() {
 		known = assessed{object.GetGeneration(), render.Assess(object.GetName(), spec)}
 	}
 	a.keep(object.GetUID(), known)
-	return known.worth
+	return known.assessment
 }
 
 func (a *assessments) find(uid types.UID) (assessed, bool) {

@@ -43,7 +43,7 @@ func (s *share) special() bool {
 	return len(s.withheld) > 0 || s.verdict.Held != "" || s.brokers.Partial > 0
 }
 
-// sums are those of a profile over its namespaces.
+// sums are the sums of a profile over its namespaces.
 type sums struct {
 	shares map[string]*share
 	// ordered are the shares, the most severe first.

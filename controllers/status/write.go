@@ -28,8 +28,8 @@ func (c conditions) fill(status *v1alpha1.ProfileStatus, object client.Object, s
 	urgent := status.ObservedGeneration != generation
 	status.ObservedGeneration = generation
 	status.ProfileName = render.Name(object.GetName(), spec)
-	worth := c.assessments.of(object, spec)
-	status.Strength, status.Weakest, status.FIPS, status.Operations = worth.Strength, worth.Weakest, worth.FIPS, worth.Operations
+	assessment := c.assessments.of(object, spec)
+	status.Strength, status.Weakest, status.FIPS, status.Operations = assessment.Strength, assessment.Weakest, assessment.FIPS, assessment.Operations
 	status.Pods = int32(s.Pods)
 	status.UpdatedPods = int32(s.Updated)
 	status.UnverifiedPods = int32(s.Unverified)

@@ -27,7 +27,7 @@ import (
 // Namespace is what is remembered of one namespace. Values that it refers to,
 // such as maps, are shared and must not be changed.
 type Namespace struct {
-	// UID tells the namespace from an earlier one of the same name.
+	// UID distinguishes the namespace from an earlier one of the same name.
 	UID types.UID
 
 	// Decision is the latest decision about the set, nil before the first.

@@ -64,16 +64,16 @@ func specOf(stamp string) v1alpha1.InjectionTemplateSpec {
 	}
 }
 
-// keep runs a keeper until the end of the test.
-func keep(t *testing.T, k *Keeper) {
+// start runs a reconciler until the end of the test.
+func start(t *testing.T, r *Reconciler) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- k.Start(ctx) }()
+	go func() { ended <- r.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("the keeper ended with %v, expected nothing", err)
+			t.Errorf("the reconciler ended with %v, expected nothing", err)
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestTheTemplateIsMadeFollowedAndPutBack(t *testing.T) {
 		return specOf(stamp.Load().(string)), nil
 	})
 	k.pause = 100 * time.Millisecond
-	keep(t, k)
+	start(t, k)
 	first := await(t, "the template", name, func(found *v1alpha1.InjectionTemplate) bool { return found.Spec.Stamp == "1/a" })
 	if got := string(first.Spec.Container.Raw); got != `{"image":"example.com/broker:1","name":"crypto-broker"}` {
 		t.Errorf("found the container %s", got)
@@ -144,7 +144,7 @@ func TestATemplateThatCannotBeRenderedIsTriedAgainAndTheOneBeforeStays(t *testin
 		}
 		return specOf("1/a"), nil
 	})
-	keep(t, k)
+	start(t, k)
 	before := await(t, "the template", name, func(*v1alpha1.InjectionTemplate) bool { return true })
 	failing.Store(true)
 	k.Changed()

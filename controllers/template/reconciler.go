@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package template reconciles the InjectionTemplate. In an installation that injects by
+// policy, policies in the API server put brokers into pods from this object.
+package template
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// There are no RBAC markers for the rights that this needs: the chart grants them only
+// where it injects by policy. An apply that creates is authorized with the object's
+// name, so create and patch are limited to that one.
+
+const (
+	// Pause is the time until a change by somebody else is reverted.
+	Pause = 30 * time.Second
+	// failurePause is the time until what failed is tried again.
+	failurePause = time.Second
+	// fieldManager owns the fields of the template.
+	fieldManager = v1alpha1.FieldManager + "-template"
+)
+
+// Reconciler makes the InjectionTemplate what it should be: at its start, after each call
+// of Changed, and every [Pause].
+type Reconciler struct {
+	client  client.Client
+	name    string
+	render  func(context.Context) (v1alpha1.InjectionTemplateSpec, error)
+	changed chan struct{}
+	pause   time.Duration
+}
+
+// New returns a reconciler of the InjectionTemplate with a name. It calls render each
+// time for what the template has to be. It is a runnable for a manager, and runs on the
+// leader.
+func New(c client.Client, name string, render func(context.Context) (v1alpha1.InjectionTemplateSpec, error)) *Reconciler {
+	return &Reconciler{client: c, name: name, render: render, changed: make(chan struct{}, 1), pause: Pause}
+}
+
+// Changed makes the reconciler render the template again at once. It never blocks.
+func (r *Reconciler) Changed() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// NeedLeaderElection returns true: one writer is enough.
+func (r *Reconciler) NeedLeaderElection() bool { return true }
+
+// Start reconciles the template until the context ends.
+func (r *Reconciler) Start(ctx context.Context) error {
+	version := ""
+	failed := false
+	for {
+		pause := r.pause
+		found, err := r.apply(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			if !failed {
+				log.FromContext(ctx).Error(err, "the template of injected brokers can't be brought up to date; pods get brokers of the one before, or are refused where there is none")
+			}
+			failed, pause = true, failurePause
+		case err == nil && found != version:
+			log.FromContext(ctx).Info("the template of injected brokers is up to date", "injectionTemplate", r.name)
+			fallthrough
+		case err == nil:
+			version, failed = found, false
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.changed:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// apply applies the template and returns its resource version. Where nothing has to be
+// changed, the API server writes nothing.
+func (r *Reconciler) apply(ctx context.Context) (version string, err error) {
+	spec, err := r.render(ctx)
+	if err != nil {
+		return "", err
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&v1alpha1.InjectionTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "InjectionTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: map[string]string{"app.kubernetes.io/managed-by": v1alpha1.FieldManager, "app.kubernetes.io/part-of": "crypto-broker"}},
+		Spec:       spec,
+	})
+	if err != nil {
+		return "", fmt.Errorf("the template %q: %w", r.name, err)
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	if err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("applying the InjectionTemplate %q: %w", r.name, err)
+	}
+	return object.GetResourceVersion(), nil
+}
