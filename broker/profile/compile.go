@@ -19,7 +19,8 @@ type Set struct {
 	refused  map[string]Refusal
 }
 
-// Digest identifies the file the set was compiled from, see Digest.
+// Digest identifies the file the set was compiled from, see Digest. It is empty for
+// a set of CompileDocument.
 func (s *Set) Digest() string { return s.digest }
 
 // Lookup finds a profile by its exact name.
@@ -107,14 +108,31 @@ func RequireFIPS() CompileOption {
 // file can be used: no YAML, a problem at its root, or profiles of which none
 // is valid. A file whose list of profiles is empty on purpose is an empty set.
 func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems) {
-	var o compileOptions
-	for _, option := range options {
-		option(&o)
-	}
 	r := newReport(file)
 	doc := parse(r, data)
 	if doc == nil {
 		return nil, r.finish()
+	}
+	return compileRead(r, doc, Digest(data), options)
+}
+
+// CompileDocument is Compile of the file that Marshal makes of a document, without
+// writing and reading it. Problems have the same fields and messages in the same
+// order, and no file, line and column. The set has no digest.
+func CompileDocument(doc *Document, options ...CompileOption) (*Set, Problems) {
+	r := newReport("")
+	r.ranked = true
+	written := *doc
+	written.FormatVersion = 0 // Marshal writes the version that is needed
+	outlineOf(r, &written)
+	return compileRead(r, &written, "", options)
+}
+
+// compileRead compiles a document that was read.
+func compileRead(r *report, doc *Document, digest string, options []CompileOption) (*Set, Problems) {
+	var o compileOptions
+	for _, option := range options {
+		option(&o)
 	}
 	validator{r}.document(doc)
 	if o.requireFIPS {
@@ -124,7 +142,7 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 	if r.invalid[root] {
 		return nil, problems
 	}
-	set := &Set{digest: Digest(data), profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
+	set := &Set{digest: digest, profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
 	for i := range doc.Profiles {
 		if !r.invalid[i] {
 			o.manager = managerOf(&doc.Profiles[i], doc)

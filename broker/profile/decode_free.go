@@ -46,8 +46,9 @@ func (d *decoder) free(n *yaml.Node, at place, depth int) (any, bool) {
 	return d.freeScalar(n, at)
 }
 
+const wantFree = "expected text, a whole number, a decimal number, true or false, a list or a map"
+
 func (d *decoder) freeScalar(n *yaml.Node, at place) (any, bool) {
-	const want = "expected text, a whole number, a decimal number, true or false, a list or a map"
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
 		return n.Value, true
@@ -68,9 +69,9 @@ func (d *decoder) freeScalar(n *yaml.Node, at place) (any, bool) {
 			return value, true
 		}
 	case "!!null":
-		d.at(at, positionOf(n), "has no value, %s", want)
+		d.at(at, positionOf(n), "has no value, %s", wantFree)
 		return nil, false
 	}
-	d.at(at, positionOf(n), "found a value of a kind that is not supported, %s", want)
+	d.at(at, positionOf(n), "found a value of a kind that is not supported, %s", wantFree)
 	return nil, false
 }

@@ -51,7 +51,9 @@ func positionOf(n *yaml.Node) position { return position{n.Line, n.Column} }
 // report collects the problems of one file and remembers where each field is,
 // so that checks of meaning, which see values only, still name the position.
 type report struct {
-	file      string
+	file string
+	// ranked tells that there is no file, so that lines are the order of the fields.
+	ranked    bool
 	problems  Problems
 	owners    []int              // the profile index of each problem
 	names     map[int]string     // profile names, as far as readable
@@ -104,7 +106,7 @@ func (r *report) add(where, around place, format string, args ...any) {
 	if !ok {
 		pos = r.positions[place{where.profile, ""}]
 	}
-	if pos.line == 0 {
+	if pos.line == 0 && !r.ranked {
 		pos = position{1, 1}
 	}
 	r.at(where, pos, format, args...)
@@ -118,5 +120,10 @@ func (r *report) finish() Problems {
 		}
 	}
 	r.problems.sort()
+	if r.ranked {
+		for i := range r.problems {
+			r.problems[i].Line, r.problems[i].Column = 0, 0
+		}
+	}
 	return r.problems
 }

@@ -113,6 +113,7 @@ func assertRoundTrip(t *testing.T, doc *profile.Document) {
 		t.Errorf("%v\nin\n%s", err, first)
 		return
 	}
+	assertJudgedAlike(t, doc, inAnyOrder)
 	want := *doc
 	want.FormatVersion = 0
 	for i := range doc.Profiles {

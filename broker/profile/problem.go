@@ -14,7 +14,8 @@ import (
 type Problem struct {
 	// File is the name the caller gave to the file.
 	File string
-	// Line and Column are where it is, both counted from 1.
+	// Line and Column are where it is, both counted from 1; 0 for a
+	// document that is in no file, see CompileDocument.
 	Line, Column int
 	// Profile is the name of the profile it is in, empty at the root of the
 	// file and where the profile has no readable name.
@@ -31,7 +32,9 @@ type Problem struct {
 //	Profiles.yaml:12:16: profile "Default": API.HashData.HashAlg: unknown value …
 func (p Problem) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	if p.Line != 0 {
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	}
 	if p.Profile != "" {
 		fmt.Fprintf(&b, "profile %q: ", p.Profile)
 	}

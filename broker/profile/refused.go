@@ -46,7 +46,11 @@ func refusals(r *report, doc *Document, problems Problems) map[string]Refusal {
 		}
 		told[name] = true
 		if !private[name] && !mentionsSecrets(problem.Field) {
-			refused[name] = Refusal{fmt.Sprintf("line %d, %s %s", problem.Line, problem.Field, problem.Message)}
+			said := problem.Field + " " + problem.Message
+			if problem.Line != 0 {
+				said = fmt.Sprintf("line %d, %s", problem.Line, said)
+			}
+			refused[name] = Refusal{said}
 		}
 	}
 	return refused

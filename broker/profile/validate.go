@@ -51,8 +51,11 @@ func (v validator) unique(at place, profiles []Profile, i int, first map[string]
 		first[name] = i
 		return
 	}
-	line := v.positions[place{before, "Name"}].line
-	v.add(at, at, "the name %s is taken by the profile on line %d; neither is served while both have it", excerpt(name), line)
+	other := fmt.Sprintf("at index %d", before)
+	if !v.ranked {
+		other = fmt.Sprintf("on line %d", v.positions[place{before, "Name"}].line)
+	}
+	v.add(at, at, "the name %s is taken by the profile %s; neither is served while both have it", excerpt(name), other)
 	v.invalid[before], v.invalid[i] = true, true
 }
 

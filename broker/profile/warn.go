@@ -18,7 +18,7 @@ func (s *Set) Warnings() Problems { return s.warnings }
 // warnings looks for them in the profiles that are valid.
 func warnings(r *report, doc *Document) Problems {
 	found := newReport(r.file)
-	found.positions, found.names = r.positions, r.names
+	found.ranked, found.positions, found.names = r.ranked, r.positions, r.names
 	w := warner{found}
 	for i := range doc.Profiles {
 		if !r.invalid[i] {

@@ -59,7 +59,7 @@ Audit: {Level: sensitive, Required: true}
 Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
 `
 
-func parse(t *testing.T, text string) profile.Profile {
+func parse(t testing.TB, text string) profile.Profile {
 	t.Helper()
 	var p profile.Profile
 	if err := yaml.Unmarshal([]byte(text), &p); err != nil {

@@ -5,6 +5,7 @@ package downgrade
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -36,16 +37,16 @@ func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w
 // algorithm of the same strength in the place of the old one. Where a profile
 // can't be compared, since it is invalid, any difference is weaker.
 func Compare(before, after profile.Profile) []Weakening {
-	if bytes.Equal(Canonical(before), Canonical(after)) {
+	if reflect.DeepEqual(before, after) {
 		return nil
 	}
 	old, err := compiled(before)
 	if err != nil {
-		return []Weakening{{Sentence: fmt.Sprintf("the profile that was served can't be compared with, since it is invalid here: %s", err)}}
+		return incomparable(before, after, fmt.Sprintf("the profile that was served can't be compared with, since it is invalid here: %s", err))
 	}
 	changed, err := compiled(after)
 	if err != nil {
-		return []Weakening{{Sentence: fmt.Sprintf("the profile can't be compared, since it is invalid: %s", err)}}
+		return incomparable(before, after, fmt.Sprintf("the profile can't be compared, since it is invalid: %s", err))
 	}
 	c := &comparison{}
 	c.settings(before.Settings, after.Settings)
@@ -56,6 +57,15 @@ func Compare(before, after profile.Profile) []Weakening {
 	c.callers(before.Callers, after.Callers)
 	c.audit(before.Audit, after.Audit)
 	return c.found
+}
+
+// incomparable is what makes a profile weaker that can't be compared: any
+// difference.
+func incomparable(before, after profile.Profile, why string) []Weakening {
+	if bytes.Equal(Canonical(before), Canonical(after)) {
+		return nil
+	}
+	return []Weakening{{Sentence: why}}
 }
 
 // Canonical is the one way in which a profile is written here: equal profiles
@@ -69,7 +79,7 @@ func Canonical(p profile.Profile) []byte {
 }
 
 func compiled(p profile.Profile) (*profile.Compiled, error) {
-	set, problems := profile.Compile(profile.FileName, Canonical(p))
+	set, problems := profile.CompileDocument(&profile.Document{Profiles: []profile.Profile{p}})
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 		switch {
 		case same:
 		case old != nil:
-			weakenings = comparisons.compare(*old, c.Profile)
+			weakenings = Compare(*old, c.Profile)
 		case doubt != "":
 			weakenings = []Weakening{{Sentence: doubt}}
 		}

@@ -4,7 +4,6 @@ package render
 
 import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // Assessment is what a status says of the worth of a profile. The zero value is
@@ -19,19 +18,11 @@ type Assessment struct {
 // Assess judges a profile as the broker's compiler does. objectName is the
 // resource's metadata.name.
 func Assess(objectName string, spec *v1alpha1.ProfileSpec) Assessment {
-	p, err := Document(objectName, spec)
-	if err != nil {
-		return Assessment{}
-	}
-	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
-	if err != nil {
-		return Assessment{}
-	}
-	set, problems := profile.Compile(profile.FileName, data)
-	if set == nil || len(problems) > 0 {
+	set, errs := compileSpec(objectName, spec)
+	if set == nil || len(errs) > 0 {
 		return Assessment{} // Validate says what is wrong
 	}
-	compiled, ok := set.Lookup(p.Name)
+	compiled, ok := set.Lookup(Name(objectName, spec))
 	if !ok {
 		return Assessment{}
 	}

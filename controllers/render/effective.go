@@ -209,7 +209,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
-// compile renders the candidates and has the broker's compiler read the result.
+// compile renders the candidates and has the broker's compiler judge them.
 func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	document := &profile.Document{Profiles: []profile.Profile{}}
 	for _, c := range candidates {
@@ -227,7 +227,7 @@ func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	if len(data) > MaxSetSize { // too large for the compiler as well: judged by size
 		return data, parts, nil
 	}
-	_, problems := profile.Compile(profile.FileName, data)
+	_, problems := profile.CompileDocument(document)
 	return data, parts, problems.Err()
 }
 

@@ -44,11 +44,7 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(field.NewPath("spec", "kms"), field.OmitValueType{}, err.Error())}
 	}
-	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
-	if err != nil {
-		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
-	}
-	set, problems := profile.Compile(profile.FileName, data)
+	set, problems := profile.CompileDocument(&profile.Document{Profiles: []profile.Profile{p}})
 	var errs field.ErrorList
 	for _, problem := range problems {
 		errs = append(errs, field.Invalid(path(problem.Field, spec.ProfileName != ""), field.OmitValueType{}, problem.Message))
