@@ -26,7 +26,7 @@ func awaitStreams(t testing.TB, want int) {
 	t.Helper()
 	stacks := make([]byte, 4<<20)
 	for deadline := time.Now().Add(waitLimit); ; {
-		found := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "server.(*Server).exchange(")
+		found := strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "stream.(*streamService).exchange(")
 		if found == want {
 			return
 		}

@@ -2,15 +2,19 @@
 
 package server
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+)
 
 // Sabotage serves a profile of this name that every operation fails on, as it
 // would on a defect: there is nothing behind the name.
 func (s *Server) Sabotage(name string) {
-	now := s.serving.Load()
-	next := &serving{set: now.set, profiles: maps.Clone(now.profiles)}
-	next.profiles[name] = servedProfile{counters: now.profiles["P"].counters}
-	s.serving.Store(next)
+	now := s.service.Served.Load()
+	next := &handlers.ServedSet{Set: now.Set, Profiles: maps.Clone(now.Profiles)}
+	next.Profiles[name] = handlers.ServedProfile{Counters: now.Profiles["P"].Counters}
+	s.service.Served.Store(next)
 }
 
 // Strains counts what strained the callers of late.

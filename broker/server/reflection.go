@@ -13,13 +13,14 @@ import (
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// registerReflection offers server reflection in both its versions. It tells of
-// what this broker serves and of nothing else.
-func (s *Server) registerReflection(others guard) {
+// registerReflection offers server reflection in both its versions. It describes
+// what this broker serves and nothing else.
+func registerReflection(others rpc.Guard, development bool) {
 	options := reflection.ServerOptions{Services: others}
-	if s.development == nil {
+	if !development {
 		options.DescriptorResolver = withoutDevelopment()
 	}
 	reflectionv1.RegisterServerReflectionServer(others, reflection.NewServerV1(options))

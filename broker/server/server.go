@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,13 +17,14 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
-	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/stream"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev0"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -35,46 +35,18 @@ import (
 // UNAVAILABLE, and its health is NOT_SERVING, until Use is called.
 type Server struct {
 	logger  *slog.Logger
-	metrics *telemetry.Metrics
-	tracer  *tracing.Tracer // nil where there is none
-	keys    keys.Provider   // nil where there is none
-	// development admits one measurement at a time, nil where the development
-	// service is off.
-	development chan struct{}
-	grpc        *grpc.Server
-	health      *health.Server
-
-	serving atomic.Pointer[serving]
+	service *rpc.Service
+	grpc    *grpc.Server
+	health  *health.Server
+	// endStreams ends the context of the service, and with it streams that go on for as
+	// long as the client likes.
+	endStreams context.CancelFunc
+	callers    []*flow.Caller // once Serve was called
 
 	// maxStreams is for each connection, memory in bytes and maxConnections for all.
 	maxStreams     uint32
 	memory         int64
 	maxConnections int
-
-	// streams ends the streams that go on for as long as the client likes.
-	streams    context.Context
-	endStreams context.CancelFunc
-	// idleTime is how long a client may take with what it has begun.
-	idleTime time.Duration
-	workers  *work.Pool
-	callers  []*flow.Caller // once Serve was called
-	methods  map[protowire.Number]*exchangeMethod
-}
-
-// serving is a set of profiles with what requests need beside each.
-type serving struct {
-	set      *profile.Set
-	profiles map[string]servedProfile
-}
-
-type servedProfile struct {
-	*profile.Compiled
-	counters *telemetry.Counters
-	// warning is that of a deprecated profile as metadata has it, else nil.
-	warning []byte
-	// refusals say why operations are refused where FIPS 140-3 is required, nil
-	// where none is.
-	refusals *[engine.Operations]string
 }
 
 // Sizes and times of connections.
@@ -97,7 +69,7 @@ type Option func(*Server)
 // WithKeys gives the keys that requests name by id. Without it, such requests
 // are refused.
 func WithKeys(provider keys.Provider) Option {
-	return func(s *Server) { s.keys = provider }
+	return func(s *Server) { s.service.Keys = provider }
 }
 
 // WithMaxStreams changes how many requests and streams a connection may have at
@@ -111,13 +83,13 @@ func WithMaxStreams(n uint32) Option {
 // quick and come one at a time, and as many as Go does otherwise: see docs/limits.md. It
 // changes GOMAXPROCS of the whole process while there are calls.
 func WithOneProcessorForQuickCalls() Option {
-	return func(s *Server) { s.workers.Adapt() }
+	return func(s *Server) { s.service.Workers.Adapt() }
 }
 
 // UseProcessors makes the process use all processors for a second, where
 // WithOneProcessorForQuickCalls lets it choose. It is for work that does not come by
 // calls.
-func (s *Server) UseProcessors() { s.workers.Processors.UseAll() }
+func (s *Server) UseProcessors() { s.service.Workers.Processors.UseAll() }
 
 // defaultMemory is what WithMemory changes.
 const defaultMemory = 128 << 20
@@ -136,18 +108,35 @@ func WithMaxConnections(n int) Option {
 	return func(s *Server) { s.maxConnections = max(1, n) }
 }
 
+// WithIdleTime changes how long a stream waits for a client that has to send the
+// next part of an input, or to read its replies. Without it, that is a minute.
+func WithIdleTime(d time.Duration) Option {
+	return func(s *Server) { s.service.IdleTime = d }
+}
+
+// WithTracer makes spans of the calls that the tracer samples. Without it, or with
+// nil, there are none.
+func WithTracer(tracer *tracing.Tracer) Option {
+	return func(s *Server) { s.service.Tracer = tracer }
+}
+
+// WithDevelopmentService offers Benchmark and FakeEndpoint, which cost the broker
+// time and have no place where others depend on it. Without it, calls of them
+// are answered with UNIMPLEMENTED.
+func WithDevelopmentService() Option {
+	return func(s *Server) { s.service.OfferDevelopment() }
+}
+
 // New makes a server. Nothing listens yet.
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
+	streams, endStreams := context.WithCancel(context.Background())
 	s := &Server{
-		logger: logger, metrics: metrics, health: health.NewServer(), idleTime: defaultIdleTime,
+		logger: logger, service: rpc.NewService(streams, logger, metrics), health: health.NewServer(), endStreams: endStreams,
 		memory: defaultMemory, maxConnections: math.MaxInt, maxStreams: DefaultMaxStreams,
-		workers: work.NewPool(),
 	}
 	for _, option := range options {
 		option(s)
 	}
-	s.methods = s.exchangeMethods()
-	s.streams, s.endStreams = context.WithCancel(context.Background())
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
 		experimental.BufferPool(flow.Buffers),
@@ -160,35 +149,29 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	)...)
-	others := guard{s}
-	s.grpc.RegisterService(s.cryptoGrpc(), nil)
-	s.grpc.RegisterService(s.cryptoService(), nil)
-	s.grpc.RegisterService(s.streamService(), nil)
-	others.RegisterService(s.policyService(), nil)
-	if s.development != nil {
-		others.RegisterService(s.cryptoGrpcDev(), nil)
-		others.RegisterService(s.cryptoDevService(), nil)
+	for _, service := range wirev0.Services(s.service) {
+		s.grpc.RegisterService(service, nil)
 	}
+	for _, service := range wirev1.Services(s.service) {
+		s.grpc.RegisterService(service, nil)
+	}
+	s.grpc.RegisterService(stream.NewService(s.service), nil)
+	others := rpc.NewGuard(s.service, s.grpc)
+	others.RegisterService(policyService(s.service), nil)
 	healthpb.RegisterHealthServer(others, s.health)
-	s.registerReflection(others)
+	registerReflection(others, s.service.OffersDevelopment())
 	return s
 }
 
 // Use serves a set of profiles from now on. Requests under way finish with the
 // set they began with.
 func (s *Server) Use(set *profile.Set) {
-	counters := s.metrics.Profiles(set)
-	next := &serving{set: set, profiles: make(map[string]servedProfile, set.Len())}
-	for _, name := range set.Names() {
-		p, _ := set.Lookup(name)
-		next.profiles[name] = servedProfile{p, counters[name], warningOf(p), refusalsOf(p)}
-	}
-	s.serving.Store(next)
+	s.service.Use(set)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 }
 
-// Serving tells whether there ever was a set of profiles to serve.
-func (s *Server) Serving() bool { return s.serving.Load() != nil }
+// Serving reports whether there ever was a set of profiles to serve.
+func (s *Server) Serving() bool { return s.service.IsServing() }
 
 // Serve accepts connections on all sockets until Shutdown, which is no error.
 func (s *Server) Serve(sockets *unixsocket.Sockets) error {
@@ -199,9 +182,9 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	s.callers = make([]*flow.Caller, len(listeners))
 	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
 	for i, listener := range listeners {
-		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.workers.Processors)
+		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)
 	}
-	watch.Go(func() { flow.WatchClients(watching, s.logger, s.callers, s.idleTime) })
+	watch.Go(func() { flow.WatchClients(watching, s.logger, s.callers, s.service.IdleTime) })
 	defer func() {
 		done()
 		watch.Wait()

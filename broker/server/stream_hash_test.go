@@ -29,7 +29,7 @@ const (
 	partStart, partChunk = 1, 2
 )
 
-// openStream begins a stream of messages that are passed as they are.
+// OpenStream begins a stream of messages that are passed as they are.
 func openStream(t testing.TB, conn *grpc.ClientConn, method string) grpc.ClientStream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"encoding/pem"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// certificateRequest is what the requests of all generations have.
+type certificateRequest interface {
+	GetProfile() string
+	GetCsr() string
+	GetCaCert() string
+	GetSubject() string
+	GetCrlDistributionPoints() []string
+}
+
+// IssueCertificate serves SignCertificate for every generation: it returns the
+// DER of the certificate and names the algorithm of its signature. The times
+// are nil where the request has none.
+func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefore, notAfter *uint64) (der []byte, algorithm string, err error) {
+	if err := checkCertificateSizes(c, request); err != nil {
+		return nil, "", err
+	}
+	name := request.GetProfile()
+	p, err := h.profile(c, name)
+	if err != nil {
+		return nil, "", err
+	}
+	policy := p.Certificate()
+	if policy == nil {
+		return nil, "", requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
+	}
+	issuer, err := h.issuer(c, policy, request)
+	if err != nil {
+		return nil, "", err
+	}
+	if issuer.KeyID == "" {
+		defer keys.Forget(issuer.Key)
+	}
+	der, err = engine.IssueCertificate(policy, issuer, engine.CertificateRequest{
+		CSR:                   []byte(request.GetCsr()),
+		Subject:               request.GetSubject(),
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		CRLDistributionPoints: request.GetCrlDistributionPoints(),
+	}, time.Now())
+	if err != nil {
+		return nil, "", h.engineError(c, name, err)
+	}
+	return der, policy.SignatureAlgorithmName(), nil
+}
+
+func checkCertificateSizes(c *Call, request certificateRequest) error {
+	for _, field := range []struct {
+		name          string
+		size, largest int
+	}{
+		{"csr", len(request.GetCsr()), requests.MaxPEMSize},
+		{"caPrivateKey", len(c.PrivateKey), requests.MaxPEMSize},
+		{"caCert", len(request.GetCaCert()), requests.MaxPEMSize},
+		{"subject", len(request.GetSubject()), requests.MaxSubjectSize},
+	} {
+		if err := requests.CheckSize(c.Operation, field.name, field.size, field.largest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CertificatePEM is the text form of a certificate (RFC 7468).
+func CertificatePEM(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}

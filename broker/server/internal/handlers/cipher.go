@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// Encrypt serves EncryptData for every generation; it names the algorithm.
+func (h *Handlers) Encrypt(c *Call, name string, source KeySource, nonce, plaintext, aad []byte) (sealed engine.Sealed, algorithm string, err error) {
+	defer source.Forget()
+	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), flow.MaxInputSize); err != nil {
+		return engine.Sealed{}, "", err
+	}
+	if err := checkCipherMetadata(c.Operation, "encryptMetadata", nonce, aad, nil); err != nil {
+		return engine.Sealed{}, "", err
+	}
+	policy, key, err := h.cipher(c, name, source)
+	if err != nil {
+		return engine.Sealed{}, "", err
+	}
+	if sealed, err = engine.Encrypt(policy, key, nonce, plaintext, aad); err != nil {
+		return engine.Sealed{}, "", h.engineError(c, name, err)
+	}
+	return sealed, policy.Algorithm(), nil
+}
+
+// Decrypt serves DecryptData for every generation.
+func (h *Handlers) Decrypt(c *Call, name string, source KeySource, sealed engine.Sealed, aad []byte) (plaintext []byte, err error) {
+	defer source.Forget()
+	if err := requests.CheckSize(c.Operation, "ciphertext", len(sealed.Ciphertext), flow.MaxInputSize); err != nil {
+		return nil, err
+	}
+	if err := checkCipherMetadata(c.Operation, "decryptMetadata", sealed.Nonce, aad, sealed.Tag); err != nil {
+		return nil, err
+	}
+	policy, key, err := h.cipher(c, name, source)
+	if err != nil {
+		return nil, err
+	}
+	if plaintext, err = engine.Decrypt(policy, key, sealed, aad); err != nil {
+		return nil, h.engineError(c, name, err)
+	}
+	return plaintext, nil
+}
+
+func checkCipherMetadata(op engine.Operation, field string, nonce, aad, tag []byte) error {
+	if err := requests.CheckPartSize(op, field, ".nonce", len(nonce), requests.MaxNonceSize); err != nil {
+		return err
+	}
+	if err := requests.CheckPartSize(op, field, ".aad", len(aad), requests.MaxAADSize); err != nil {
+		return err
+	}
+	return requests.CheckPartSize(op, field, ".tag", len(tag), requests.MaxTagSize)
+}
+
+// cipher finds the policy and the key of a request.
+func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.CipherPolicy, engine.Cipher, error) {
+	if err := source.check(c.Operation, requests.MaxAESKeySize); err != nil {
+		return nil, nil, err
+	}
+	p, err := h.profile(c, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	policy := p.Cipher()
+	if policy == nil {
+		return nil, nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
+	}
+	if source.ByID {
+		key, err := h.key(c, name, policy.Keys(), source)
+		if err != nil {
+			return nil, nil, err
+		}
+		if key.Cipher() == nil {
+			return nil, nil, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.keyId names a key pair, expected an AES key", source.Field)
+		}
+		return policy, key.Cipher(), nil
+	}
+	if err := source.allowRaw(c.Operation, name, policy.Keys()); err != nil {
+		return nil, nil, err
+	}
+	cipher, err := engine.NewAESGCM(source.Raw)
+	if err != nil {
+		return nil, nil, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.rawKey %v", source.Field, err)
+	}
+	return policy, cipher, nil
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+)
+
+// Handlers serves the operations, whatever the generation of a request.
+type Handlers struct {
+	logger  *slog.Logger
+	Metrics *telemetry.Metrics
+	Tracer  *tracing.Tracer // nil where there is none
+	Keys    keys.Provider   // nil where there is none
+	// development admits one measurement at a time. It is nil where the development
+	// service is off.
+	development chan struct{}
+
+	Served atomic.Pointer[ServedSet]
+}
+
+// NewHandlers returns handlers that have no profiles yet.
+func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
+	return &Handlers{logger: logger, Metrics: metrics}
+}
+
+// Call is one request, whatever its generation.
+type Call struct {
+	Operation engine.Operation
+	Context   context.Context
+	// Deadline is when the call has to end, beside the deadline of Context. It is zero
+	// where there is none.
+	Deadline time.Time
+	// Counters is set once the profile is known, and warning where that is
+	// deprecated.
+	Counters *telemetry.Counters
+	Warning  []byte
+	// Metadata is the metadata of the request as [requests.Retag] returned it, and profile
+	// the profile that was found. Spans have both.
+	Metadata []byte
+	profile  *profile.Compiled
+	// PrivateKey is the issuer's, where a request for a certificate has one.
+	PrivateKey []byte
+}
+
+// Panicked keeps a defect from ending the broker. The log has the stack but not
+// the cause, unless Go itself wrote that: anything else might quote an input.
+func (h *Handlers) Panicked(what string, cause any) error {
+	text := fmt.Sprintf("%T", cause)
+	if err, ok := cause.(runtime.Error); ok {
+		text = err.Error()
+	}
+	h.logger.LogAttrs(context.Background(), slog.LevelError, "a request failed because of a defect in the broker; the others are not affected",
+		slog.String("operation", what), slog.String("cause", text), slog.String("stack", string(debug.Stack())))
+	return status.Errorf(codes.Internal, "%s: failed because of a defect in the broker, whose log has the details", what)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"encoding/hex"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// Hash serves HashData for every generation: it appends the digest of the input to
+// dst and names the algorithm.
+func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
+	if err := requests.CheckSize(c.Operation, "input", len(input), flow.MaxInputSize); err != nil {
+		return nil, "", err
+	}
+	policy, err := h.HashPolicy(c, name)
+	if err != nil {
+		return nil, "", err
+	}
+	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
+}
+
+// HashPolicy finds what a profile says about HashData.
+func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error) {
+	p, err := h.profile(c, name)
+	if err != nil {
+		return nil, err
+	}
+	policy := p.Hash()
+	if policy == nil {
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
+	}
+	return policy, nil
+}
+
+// profile finds the profile of a call and checks that the caller may use it.
+func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
+	if err := requests.CheckProfileName(c.Operation, name); err != nil {
+		return nil, err
+	}
+	serving := h.Served.Load()
+	if serving == nil {
+		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", c.Operation)
+	}
+	p, ok := serving.Profiles[name]
+	if ok {
+		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
+	}
+	// First, so that a caller does not learn of profiles that it may not use.
+	if conn := flow.ConnOf(c.Context); !conn.MayUse(name) {
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.Name, serving.meant(c, name))
+	}
+	if !ok {
+		return nil, notServed(c, serving, name)
+	}
+	if policy := p.Callers(); policy != nil && !policy.Allows(flow.CallerOf(c.Context)) {
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not allow %s", flow.DescribeCaller(c.Context, policy))
+	}
+	if p.warning != nil {
+		h.Metrics.Deprecated(name, flow.CallerOf(c.Context).Container)
+	}
+	if p.refusals != nil && p.refusals[c.Operation] != "" {
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.Operation])
+	}
+	if p.AuditRequired() {
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile requires an audit record of each call, which brokers of this version do not write; the profile serves once its Audit.Required is false")
+	}
+	return p.Compiled, nil
+}
+
+// notServed returns why no profile of this name is served. Where the file has the profile,
+// the caller cannot mend it, so that the code is another one.
+func notServed(c *Call, serving *ServedSet, name string) error {
+	refusal, inFile := serving.Set.Refused(name)
+	switch {
+	case !inFile:
+		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.meant(c, name))
+	case refusal.Problem == "":
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file but was refused when that was loaded; the broker's log says why")
+	default:
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file but was refused when that was loaded: %s", refusal.Problem)
+	}
+}
+
+// Hexadecimal renders a digest in lower-case digits.
+func Hexadecimal(digest []byte) string {
+	var buffer [2 * engine.MaxDigestSize]byte
+	return string(hex.AppendEncode(buffer[:0], digest))
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"crypto/x509"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// issuer finds out who signs: key and certificate of the request, or those of the
+// broker.
+func (h *Handlers) issuer(c *Call, policy *profile.CertificatePolicy, request certificateRequest) (engine.Issuer, error) {
+	name := request.GetProfile()
+	var certificate *x509.Certificate
+	if request.GetCaCert() != "" {
+		var err error
+		if certificate, err = engine.ParseCertificate("caCert", []byte(request.GetCaCert())); err != nil {
+			return engine.Issuer{}, h.engineError(c, name, err)
+		}
+	}
+	byReference := policy.Keys().ByReference()
+	switch {
+	case byReference && len(c.PrivateKey) > 0:
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caPrivateKey is not empty, expected none: the profile lists the keys that may sign in KeyIds, and the broker has them")
+	case byReference:
+		return h.issuerOfBroker(c, name, policy, certificate)
+	case len(c.PrivateKey) == 0:
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caPrivateKey is empty, expected the issuer's private key in PEM, since the profile lists none in KeyIds")
+	case certificate == nil:
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is empty, expected the issuer's certificate in PEM")
+	}
+	return issuerOfRequest(c, name, policy, c.PrivateKey, certificate)
+}
+
+// issuerOfRequest reads the private key that came with a request.
+//
+// It is parsed anew for each request and never kept: to remember it would save
+// about a tenth of the time that a certificate takes (BenchmarkCertificate), and
+// would leave the private keys of clients in memory for longer than they are
+// used. Who wants that time keeps the key in the broker, where it is parsed once.
+func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, text []byte, certificate *x509.Certificate) (engine.Issuer, error) {
+	largest := policy.IssuerKeys().LargestGivenRSA()
+	if err := keys.CheckRSASize(certificate.PublicKey, largest); err != nil {
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert has a key that %v", err)
+	}
+	key, err := keys.ParsePrivateKey(text, largest)
+	if err != nil {
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caPrivateKey %v", err)
+	}
+	return engine.Issuer{Key: key, Certificate: certificate}, nil
+}
+
+// issuerOfBroker finds the key that signs among those that the profile lists.
+// Requests have no field for its id, so they mean it by its certificate, or by
+// none where one key is listed.
+//
+// What counts is the certificate that the broker has beside the key. A caller who
+// has the public key can make others of it, with another name, another end or
+// without name constraints.
+func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.CertificatePolicy, given *x509.Certificate) (engine.Issuer, error) {
+	ids := policy.KeyIDs()
+	if len(ids) > 1 && given == nil {
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is empty, expected the issuer's certificate in PEM, since the profile lists %d keys in KeyIds and the certificate tells which of them signs", len(ids))
+	}
+	if err := checkManager(c, name, policy.Keys()); err != nil {
+		return engine.Issuer{}, err
+	}
+	if h.Keys == nil {
+		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile names the issuer's key in KeyIds, but this broker was given no keys; start it with --keys-dir")
+	}
+	find := func(id string) (engine.Issuer, error) {
+		return h.issuerByID(c, name, policy.Keys(), id)
+	}
+	if len(ids) == 1 {
+		issuer, err := find(ids[0])
+		if err == nil && given != nil && !given.Equal(issuer.Certificate) {
+			return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is another certificate than the one beside the key %q, expected the same or none", ids[0])
+		}
+		return issuer, err
+	}
+	// A key of the list that is not there yet, or not any more, is no reason not
+	// to sign with another one. One that cannot be asked for is: it might be it.
+	for _, id := range ids {
+		issuer, err := find(id)
+		switch code := status.Code(err); {
+		case err == nil:
+			if given.Equal(issuer.Certificate) {
+				return issuer, nil
+			}
+		case code != codes.NotFound && code != codes.FailedPrecondition:
+			return engine.Issuer{}, err
+		}
+	}
+	return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is none of the certificates beside the %d keys that the profile lists in KeyIds and the broker has", len(ids))
+}
+
+// issuerByID finds a key of the broker with the certificate beside it.
+func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, id string) (engine.Issuer, error) {
+	key, err := h.key(c, name, policy, KeySource{ByID: true, ID: id})
+	switch {
+	case err != nil:
+		return engine.Issuer{}, err
+	case key.Signer() == nil:
+		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, expected one that signs", id)
+	case len(key.Certificates()) == 0:
+		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no certificate, expected that of the issuer beside the key in the key directory", id)
+	}
+	return engine.Issuer{KeyID: id, Key: key.Signer(), Certificate: key.Certificates()[0]}, nil
+}

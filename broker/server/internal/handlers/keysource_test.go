@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+)
+
+// lateKeys is a key manager that answers when the call is over, and says so in
+// one of the ways in which key managers do.
+type lateKeys struct{ says func(context.Context) error }
+
+func (k lateKeys) Key(ctx context.Context, _ string) (*keys.Key, error) {
+	<-ctx.Done()
+	return nil, k.says(ctx)
+}
+
+func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
+	never := func() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) }
+	soon := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(context.Background(), time.Millisecond)
+	}
+	for sentence, test := range map[string]struct {
+		context func() (context.Context, context.CancelFunc)
+		timeout time.Duration
+		giveUp  bool
+		says    func(context.Context) error
+		code    codes.Code
+		want    string
+	}{
+		"the deadline of the call": {
+			context: soon, says: context.Context.Err,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+		},
+		"the timeout of a call of a stream": {
+			context: never, timeout: time.Millisecond, says: context.Context.Err,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+		},
+		"a deadline at which the client gave up as well": {
+			context: func() (context.Context, context.CancelFunc) {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				return past{ctx}, cancel
+			}, says: context.Context.Err,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+		},
+		"a deadline that the manager takes for its own fault": {
+			context: soon, says: func(ctx context.Context) error { return fmt.Errorf("%w: %w", keys.ErrUnavailable, ctx.Err()) },
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+		},
+		"a client that gave up": {
+			context: never, giveUp: true, says: func(context.Context) error { return errors.New("interrupted") },
+			code: codes.Canceled, want: `SignData with profile "P": the caller gave the call up before the key "k" was there`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := NewHandlers(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"))
+			s.Keys = lateKeys{test.says}
+			ctx, cancel := test.context()
+			defer cancel()
+			if test.giveUp {
+				cancel()
+			}
+			c := &Call{Operation: engine.SignData, Context: ctx}
+			if test.timeout > 0 {
+				c.Deadline = time.Now().Add(test.timeout)
+			}
+			_, err := s.key(c, "P", anyKey(t), KeySource{ByID: true, ID: "k"})
+			if got := status.Convert(err); got.Code() != test.code || got.Message() != test.want {
+				t.Errorf("got %s %q\nwant %s %q", got.Code(), got.Message(), test.code, test.want)
+			}
+		})
+	}
+}
+
+// anyKey is the policy of a profile that lists every key.
+func anyKey(t *testing.T) *profile.KeyPolicy {
+	t.Helper()
+	set, problems := profile.Compile(profile.FileName, []byte(`[{Name: P, API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}}}]`))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := set.Lookup("P")
+	return p.Signature().Keys()
+}
+
+// past is a context whose deadline has passed.
+type past struct{ context.Context }
+
+func (past) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	policyv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/policy/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// maxPageSize is how many profiles a page has at most. Even if each has all
+// operations and texts as long as they may be, the page is below MaxMessageSize.
+const maxPageSize = 200
+
+// ListProfilesMethod is the method whose replies are large and its requests are not, and
+// MaxPageMemory what such a reply takes in bytes while it is made, unless its profiles
+// have very long texts.
+const (
+	ListProfilesMethod requests.MethodName = "ListProfiles"
+	MaxPageMemory                          = 512 << 10
+)
+
+// ListProfiles describes the profiles that the caller may use. A page begins
+// behind the name that ended the one before, so a set that changes in between
+// neither repeats nor leaves out a profile that both sets have.
+func (h *Handlers) ListProfiles(ctx context.Context, request *policyv1.ListProfilesRequest) (*policyv1.ListProfilesResponse, error) {
+	const name = ListProfilesMethod
+	size := int(request.GetPageSize())
+	switch {
+	case size < 0 || size > maxPageSize:
+		return nil, requests.Invalid(name, "pageSize", "is %d, expected 0 to %d", size, maxPageSize)
+	case len(request.GetPageToken()) > profile.MaxNameLength:
+		return nil, requests.Invalid(name, "pageToken", "has %d bytes, expected nextPageToken of the page before", len(request.GetPageToken()))
+	case size == 0:
+		size = maxPageSize
+	}
+	serving := h.Served.Load()
+	if serving == nil {
+		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", name)
+	}
+	computing := engine.FIPS()
+	reply := &policyv1.ListProfilesResponse{
+		Digest: serving.Set.Digest(),
+		Fips:   &policyv1.FipsStatus{Module: computing.Module, Mode: computing.Mode, Required: serving.Set.RequiresFIPS()},
+	}
+	names := serving.Set.Names()
+	first, found := slices.BinarySearch(names, request.GetPageToken())
+	if found {
+		first++
+	}
+	caller, conn := flow.CallerOf(ctx), flow.ConnOf(ctx)
+	for _, name := range names[first:] {
+		p := serving.Profiles[name]
+		if policy := p.Callers(); !conn.MayUse(name) || policy != nil && !policy.Allows(caller) {
+			continue
+		}
+		if len(reply.Profiles) == size {
+			reply.NextPageToken = reply.Profiles[size-1].GetName()
+			break
+		}
+		reply.Profiles = append(reply.Profiles, describeProfile(p.Compiled))
+	}
+	return reply, nil
+}
+
+func describeProfile(p *profile.Compiled) *policyv1.Profile {
+	description := &policyv1.Profile{Name: p.Name(), Strength: describeStrength(p.Strength())}
+	for _, a := range p.Assessments() {
+		description.Operations = append(description.Operations, &policyv1.Operation{
+			Name:      a.Operation,
+			Algorithm: a.Algorithm,
+			Strength:  describeStrength(a.Strength),
+			Fips:      &policyv1.FipsVerdict{Approved: a.FIPS.Approved(), Reason: a.FIPS.Reason},
+			Refused:   a.Refused,
+		})
+	}
+	if d := p.Deprecation(); d != nil {
+		description.Deprecation = &policyv1.Deprecation{
+			ReplacedBy: d.ReplacedBy, DeprecatedSince: d.DeprecatedSince, RemoveAfter: d.RemoveAfter, Reason: d.Reason,
+		}
+	}
+	return description
+}
+
+func describeStrength(s profile.Strength) *policyv1.Strength {
+	return &policyv1.Strength{Bits: int32(s.Bits), Limit: s.Limit}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// maxComponentKeys is how many keys a signature has: a hybrid has two.
+const maxComponentKeys = 2
+
+// SignatureFormat is the format that a request asks for. Its zero value asks for none.
+type SignatureFormat struct {
+	format profile.SignatureFormat
+	given  bool
+}
+
+// RequestedFormat returns the format that a request asks for.
+func RequestedFormat(format profile.SignatureFormat) SignatureFormat {
+	return SignatureFormat{format, true}
+}
+
+// or returns the format to use: the one that the request asks for, else the one of the
+// profile, else RAW.
+func (f SignatureFormat) or(policy *profile.SignaturePolicy) profile.SignatureFormat {
+	if f.given {
+		return f.format
+	}
+	format, _ := policy.Format()
+	return format
+}
+
+// Sign serves SignData for every generation; it names the algorithm.
+func (h *Handlers) Sign(c *Call, name string, sources []KeySource, format SignatureFormat, input []byte) (signature []byte, algorithm string, err error) {
+	defer forgetAll(sources)
+	policy, err := h.signature(c, name, sources, input)
+	if err != nil {
+		return nil, "", err
+	}
+	signers := make([]engine.SigningKey, len(sources))
+	for i, source := range sources {
+		if signers[i], err = h.signingKey(c, name, policy, source); err != nil {
+			return nil, "", err
+		}
+		if source.ByValue {
+			defer keys.Forget(signers[i].Signer)
+		}
+	}
+	if signature, err = engine.Sign(policy, format.or(policy), signers, input); err != nil {
+		return nil, "", h.engineError(c, name, err)
+	}
+	return signature, policy.Algorithm(), nil
+}
+
+// Verify serves VerifyData for every generation.
+func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format SignatureFormat, input, signature []byte) (valid bool, err error) {
+	defer forgetAll(sources)
+	if err := requests.CheckSize(c.Operation, "signature", len(signature), requests.MaxSignatureSize); err != nil {
+		return false, err
+	}
+	policy, err := h.signature(c, name, sources, input)
+	if err != nil {
+		return false, err
+	}
+	verifiers := make([]engine.VerifyingKey, len(sources))
+	for i, source := range sources {
+		if verifiers[i], err = h.verifyingKey(c, name, policy, source); err != nil {
+			return false, err
+		}
+	}
+	if valid, err = engine.Verify(policy, format.or(policy), verifiers, input, signature); err != nil {
+		return false, h.engineError(c, name, err)
+	}
+	return valid, nil
+}
+
+// signature checks a request and finds its policy.
+func (h *Handlers) signature(c *Call, name string, sources []KeySource, input []byte) (*profile.SignaturePolicy, error) {
+	if err := requests.CheckSize(c.Operation, "input", len(input), flow.MaxInputSize); err != nil {
+		return nil, err
+	}
+	switch n := len(sources); {
+	case n == 0:
+		return nil, requests.Invalid(c.Operation, "keySource", "is empty, expected single or componentKeys")
+	case n > maxComponentKeys:
+		return nil, requests.Invalid(c.Operation, "keySource.componentKeys", "has %d keys, expected at most %d", n, maxComponentKeys)
+	}
+	for _, source := range sources {
+		if err := source.check(c.Operation, requests.MaxPEMSize); err != nil {
+			return nil, err
+		}
+	}
+	p, err := h.profile(c, name)
+	if err != nil {
+		return nil, err
+	}
+	policy := p.Signature()
+	if policy == nil {
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
+	}
+	return policy, nil
+}
+
+func (h *Handlers) signingKey(c *Call, name string, policy *profile.SignaturePolicy, source KeySource) (engine.SigningKey, error) {
+	if source.ByID {
+		key, err := h.pair(c, name, policy.Keys(), source)
+		if err != nil {
+			return engine.SigningKey{}, err
+		}
+		// What it signs could be a certificate: the part of one that is signed is
+		// data like any other.
+		if key.OfAuthority() {
+			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q is that of a certificate authority, by CA:TRUE or keyCertSign in a certificate beside the broker's keys, expected a key that signs no certificates", source.ID)
+		}
+		if key.Signer() == nil {
+			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key here, so that it only verifies", source.ID)
+		}
+		return engine.SigningKey{Signer: key.Signer(), Certificates: key.Certificates()}, nil
+	}
+	if err := source.allowRaw(c.Operation, name, policy.Keys()); err != nil {
+		return engine.SigningKey{}, err
+	}
+	signer, err := keys.ParseSigner(source.Raw, policy.Signs().LargestGivenRSA())
+	if err != nil {
+		return engine.SigningKey{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.rawKey %v", source.Field, err)
+	}
+	return engine.SigningKey{Signer: signer}, nil
+}
+
+func (h *Handlers) verifyingKey(c *Call, name string, policy *profile.SignaturePolicy, source KeySource) (engine.VerifyingKey, error) {
+	if source.ByID {
+		key, err := h.pair(c, name, policy.Keys(), source)
+		if err != nil {
+			return engine.VerifyingKey{}, err
+		}
+		return engine.VerifyingKey{Public: key.Public(), Certificates: key.Certificates()}, nil
+	}
+	if err := source.allowRaw(c.Operation, name, policy.Keys()); err != nil {
+		return engine.VerifyingKey{}, err
+	}
+	public, chain, err := keys.ParseVerifier(source.Raw, policy.Checks().LargestGivenRSA())
+	if err != nil {
+		return engine.VerifyingKey{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.rawKey %v", source.Field, err)
+	}
+	return engine.VerifyingKey{Public: public, Certificates: chain}, nil
+}
+
+// pair finds a key pair by its id.
+func (h *Handlers) pair(c *Call, name string, policy *profile.KeyPolicy, source KeySource) (*keys.Key, error) {
+	key, err := h.key(c, name, policy, source)
+	if err != nil {
+		return nil, err
+	}
+	if key.Public() == nil {
+		return nil, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.keyId names an AES key, expected a key pair", source.Field)
+	}
+	return key, nil
+}
+
+func forgetAll(sources []KeySource) {
+	for _, source := range sources {
+		source.Forget()
+	}
+}

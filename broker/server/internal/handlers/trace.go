@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+)
+
+// Trace makes a span of a call that has ended, if it is sampled. Who calls it has
+// looked whether there is a tracer: calls cost nothing without one.
+func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Time) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			_ = h.Panicked("the span of "+c.Operation.String(), cause) // it is logged; the call has its reply already
+		}
+	}()
+	method, _ := grpc.Method(c.Context)
+	ended := tracing.Call{
+		Method: method, Batched: batched, Operation: c.Operation.String(), Container: flow.CallerOf(c.Context).Container,
+		Code: code, Metadata: c.Metadata, Started: started, Ended: time.Now(),
+	}
+	if c.profile != nil {
+		ended.Profile, ended.Algorithm = c.profile.Name(), algorithmOf(c.profile, c.Operation)
+	}
+	h.Tracer.Record(c.Context, &ended)
+}
+
+// algorithmOf names the algorithm as replies do, empty where the profile does not
+// offer the operation.
+func algorithmOf(p *profile.Compiled, op engine.Operation) string {
+	for _, a := range p.Assessments() {
+		if a.Operation == op.String() {
+			return a.Algorithm
+		}
+	}
+	return ""
+}

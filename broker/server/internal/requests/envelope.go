@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requests
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// Envelope is a request with what its reply needs of it.
+type Envelope struct {
+	Message proto.Message
+	// RequestField and ReplyField are the numbers of the metadata, 0 where there is
+	// none.
+	RequestField, ReplyField protowire.Number
+	// Metadata is the metadata of the request as it was on the wire, with the
+	// tag that it has in the reply. Its array may be used again.
+	Metadata []byte
+	// PrivateKey is the key of the issuer in a request for a certificate, see
+	// TakePrivateKey.
+	PrivateKey []byte
+}
+
+// Read takes a request from the wire. The message may refer to that.
+func (e *Envelope) Read(wire []byte) error {
+	e.PrivateKey, wire = TakePrivateKey(wire, e.Message)
+	if err := Unmarshal(wire, e.Message); err != nil {
+		return err
+	}
+	if e.Metadata = Retag(e.Metadata[:0], wire, e.RequestField, e.ReplyField); len(e.Metadata) == 0 {
+		e.Metadata = nil
+	}
+	return nil
+}
+
+// Retag appends a field of a message that was read without an error, with
+// another number. A field that is there twice is appended twice: the parts belong
+// to one message.
+func Retag(copied, wire []byte, from, to protowire.Number) []byte {
+	for len(wire) > 0 {
+		number, kind, tag := protowire.ConsumeTag(wire)
+		if tag < 0 {
+			return copied
+		}
+		value := protowire.ConsumeFieldValue(number, kind, wire[tag:])
+		if value < 0 {
+			return copied
+		}
+		if number == from && kind == protowire.BytesType {
+			copied = protowire.AppendTag(copied, to, kind)
+			copied = append(copied, wire[tag:tag+value]...)
+		}
+		wire = wire[tag+value:]
+	}
+	return copied
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package requests
+
+import (
+	"bytes"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
+)
+
+// fieldCAPrivateKey is the number of the issuer's private key in the requests of all
+// generations.
+const fieldCAPrivateKey protowire.Number = 3
+
+// TakePrivateKey takes the issuer's private key out of a request for a certificate, and
+// returns the rest. The library would make a text of it, which nobody can overwrite.
+// The key is the caller's to overwrite once it was used.
+func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
+	switch m.(type) {
+	case *v0.SignRequest, *v0.SignCertificateRequest, *v1.SignCertificateRequest:
+	default:
+		return nil, wire
+	}
+	for at := 0; at < len(wire); {
+		number, kind, size := protowire.ConsumeField(wire[at:])
+		if size < 0 {
+			return key, wire // which the library will say
+		}
+		if number != fieldCAPrivateKey || kind != protowire.BytesType {
+			at += size
+			continue
+		}
+		_, _, tag := protowire.ConsumeTag(wire[at:])
+		value, _ := protowire.ConsumeBytes(wire[at+tag:])
+		clear(key) // of a field that is there twice the last counts
+		key = bytes.Clone(value)
+		kept := at + copy(wire[at:], wire[at+size:])
+		clear(wire[kept:])
+		wire = wire[:kept]
+	}
+	return key, wire
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpc
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// PlainUnary describes a method that is no operation of a profile, and so is not
+// counted as one. Where its messages have a field named metadata, the reply has
+// the metadata of the request.
+func PlainUnary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
+	name string, answer func(context.Context, PRequest) (PReply, error),
+) grpc.MethodDesc {
+	var requestField, replyField protowire.Number
+	if PRequest(new(Request)).ProtoReflect().Descriptor().Fields().ByName("metadata") != nil {
+		requestField, replyField = requests.MetadataField(PRequest(new(Request))), requests.MetadataField(PReply(new(Reply)))
+	}
+	return grpc.MethodDesc{
+		MethodName: name,
+		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			request := PRequest(new(Request))
+			e := &requests.Envelope{Message: request, RequestField: requestField, ReplyField: replyField}
+			if err := decode(e); err != nil {
+				return nil, err
+			}
+			reply, err := answer(ctx, request)
+			if err != nil {
+				return nil, err
+			}
+			requests.Identify(reply, replyField, e.Metadata, nil)
+			return reply, nil
+		},
+	}
+}

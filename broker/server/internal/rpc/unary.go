@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpc
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// unaryCall is what one request takes. It is used again for the next one.
+type unaryCall[Request any] struct {
+	handlers.Call
+	requests.Envelope
+	flow.Incoming
+	request Request
+}
+
+// Unary describes a method of the wire contract to gRPC: adapt is called with
+// the decoded request, its reply goes out with the request's metadata. Both
+// messages have a field named metadata.
+func Unary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
+	s *Service, name string, op engine.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+) grpc.MethodDesc {
+	requestField := requests.MetadataField(PRequest(new(Request)))
+	replyField := requests.MetadataField(PReply(new(Reply)))
+	warns := requests.HasWarning(PReply(new(Reply)))
+	quick := QuickSize(op)
+	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
+	// serve reads a request and writes its reply to the slot of the call.
+	serve := func(u *unaryCall[Request], wire []byte) (err error) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = s.Panicked(op.String(), cause)
+			}
+		}()
+		c, e := &u.Call, &u.Envelope
+		defer func() { clear(e.PrivateKey) }()
+		if err := e.Read(wire); err != nil {
+			return requests.Unreadable(op, e.Message, err)
+		}
+		c.Metadata, c.PrivateKey = e.Metadata, e.PrivateKey
+		if err := requests.CheckMetadataSize(op, e.Metadata); err != nil {
+			return err
+		}
+		reply, err := adapt(c, PRequest(&u.request))
+		if err != nil {
+			return err
+		}
+		metadata := e.Metadata
+		if warns && c.Warning != nil {
+			metadata = requests.WithWarning(metadata, replyField, c.Warning)
+		}
+		return u.Slot.Encode(op, reply, metadata)
+	}
+	handle := func(ctx context.Context) (_ *flow.Slot, err error) {
+		started := time.Now()
+		s.Metrics.Begin()
+		u := calls.Get().(*unaryCall[Request])
+		c := &u.Call
+		c.Operation, c.Context = op, ctx
+		u.Message, u.RequestField, u.ReplyField = PRequest(&u.request), requestField, replyField
+		var p *flow.Slot
+		defer func() {
+			if err != nil && p != nil {
+				p.End()
+			}
+			s.Metrics.End(op, c.Counters, status.Code(err), time.Since(started))
+			if s.Tracer != nil {
+				s.Trace(c, false, status.Code(err), started)
+			}
+			proto.Reset(PRequest(&u.request))
+			u.Call, u.Incoming = handlers.Call{}, flow.Incoming{}
+			u.Envelope = requests.Envelope{Metadata: requests.Reusable(u.Envelope.Metadata)}
+			calls.Put(u)
+		}()
+		conn := flow.ConnOf(ctx)
+		if p, err = conn.Enter(op); err != nil {
+			return nil, err
+		}
+		if err = u.Open(ctx, p, op, flow.MaxRequestSize, s.IdleTime); err != nil {
+			return nil, err
+		}
+		wire, err := u.Only(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer flow.Buffers.Put(wire)
+		if len(*wire) <= quick {
+			s.Workers.NoteQuickCall(conn.Caller.Calls(), started)
+			err = serve(u, *wire)
+		} else {
+			s.Workers.Run(&conn.Jobs, func() {
+				if err = ctx.Err(); err != nil {
+					err = status.FromContextError(err).Err()
+					return
+				}
+				err = serve(u, *wire)
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return grpc.MethodDesc{
+		MethodName: name,
+		// Messages are read by the broker itself, see incoming.
+		Handler: func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			reply, err := handle(ctx)
+			if err != nil {
+				return nil, calledAs(err, op, name)
+			}
+			return reply, nil
+		},
+	}
+}
+
+// calledAs puts the name of the method into an error of a call by another name
+// than the operation has in profiles and documents: "HashData (called as Hash):
+// …". Who reads it knows the one, who wrote the profile the other.
+func calledAs(err error, op engine.Operation, name string) error {
+	s := status.Convert(err)
+	rest, ours := strings.CutPrefix(s.Message(), op.String())
+	if name == op.String() || !ours {
+		return err
+	}
+	return status.Errorf(s.Code(), "%s (called as %s)%s", op, name, rest)
+}
+
+// QuickSize is the largest request of an operation in bytes that is served where it
+// was received; larger ones go to the workers. It is some ten microseconds by the
+// slowest digest. Keys by id are in memory.
+func QuickSize(op engine.Operation) int {
+	switch op {
+	case engine.HashData, engine.EncryptData, engine.DecryptData:
+		return 16 << 10
+	}
+	return 0
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// The numbers of the fields of ExchangeRequest and Call. Those of the requests
+// follow.
+const (
+	exchangeCalls       protowire.Number = 1
+	exchangeGivenUp     protowire.Number = 2
+	callID, callTimeout protowire.Number = 1, 2
+)
+
+// exchangeCall is one call as it was on the wire.
+type exchangeCall struct {
+	id      uint64
+	timeout time.Duration // 0 for none
+	number  protowire.Number
+	request []byte
+	// requests counts how many there are; one is right.
+	requests int
+}
+
+// parseCall takes a call apart. Of a field that is there twice the last counts.
+func (s *streamService) parseCall(wire []byte) (call exchangeCall, err error) {
+	for len(wire) > 0 {
+		number, kind, n := protowire.ConsumeTag(wire)
+		if n < 0 {
+			return call, protowire.ParseError(n)
+		}
+		wire = wire[n:]
+		switch {
+		case (number == callID || number == callTimeout) && kind == protowire.VarintType:
+			var value uint64
+			if value, n = protowire.ConsumeVarint(wire); n >= 0 && number == callID {
+				call.id = value
+			} else if n >= 0 {
+				call.timeout = time.Duration(uint32(value)) * time.Millisecond
+			}
+		case kind == protowire.BytesType && s.methods[number] != nil:
+			call.number, call.requests = number, call.requests+1
+			call.request, n = protowire.ConsumeBytes(wire)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, wire)
+		}
+		if n < 0 {
+			return call, protowire.ParseError(n)
+		}
+		wire = wire[n:]
+	}
+	return call, nil
+}
+
+// fieldsPerTurn is how many fields of a message are served before another stream or
+// connection of the caller has its turn.
+const fieldsPerTurn = 256
+
+// serve serves the calls of one message, in turns of the caller's. An error ends the
+// stream: what cannot be read has no id to reply to.
+func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
+	defer x.turn.End()
+	wire := *message.wire
+	for served := 0; len(wire) > 0; served++ {
+		if served%fieldsPerTurn == 0 {
+			x.turn.End()
+		}
+		x.turn.Begin()
+		number, kind, n := protowire.ConsumeTag(wire)
+		if n < 0 {
+			return unreadableExchange(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+		if number != exchangeCalls || kind != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(number, kind, wire); n < 0 {
+				return unreadableExchange(protowire.ParseError(n))
+			}
+			if number == exchangeGivenUp {
+				if err := x.giveUp(kind, wire[:n]); err != nil {
+					return unreadableExchange(err)
+				}
+			}
+			wire = wire[n:]
+			continue
+		}
+		part, n := protowire.ConsumeBytes(wire)
+		if n < 0 {
+			return unreadableExchange(protowire.ParseError(n))
+		}
+		wire = wire[n:]
+		call, err := x.server.parseCall(part)
+		if err != nil {
+			return unreadableExchange(err)
+		}
+		method := x.server.methods[call.number]
+		switch err := x.judge(&call); {
+		case err != nil:
+			x.reply(newReply(call.id, 0, nil, err))
+		case len(call.request) <= method.quick:
+			x.server.Workers.NoteQuickCall(x.from.Calls(), now)
+			now = x.serveNow(method, &call, now)
+		default:
+			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
+			j.request, j.held = call.request, holding{calls: 1, messages: []*exchangeMessage{message}}
+			message.ref()
+			if err := x.hand(j); err != nil {
+				return err
+			}
+			now = time.Now()
+		}
+		if x.broken != nil {
+			return x.broken
+		}
+	}
+	return nil
+}
+
+// giveUp ends calls of the workers that the client waits for no more. The ids are
+// packed, as proto3 writes them, or one by one.
+func (x *exchange) giveUp(kind protowire.Type, value []byte) error {
+	if kind == protowire.BytesType {
+		value, _ = protowire.ConsumeBytes(value) // the caller has seen that it can be read
+	} else if kind != protowire.VarintType {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for len(value) > 0 {
+		id, n := protowire.ConsumeVarint(value)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if j := x.ids[id]; j != nil {
+			j.giveUp()
+		}
+		value = value[n:]
+	}
+	return nil
+}
+
+func unreadableExchange(err error) error {
+	return status.Errorf(codes.InvalidArgument, "Exchange: a message is not a cryptobroker.stream.v1.ExchangeRequest: %v", err)
+}
+
+// judge refuses calls that are none.
+func (x *exchange) judge(call *exchangeCall) error {
+	switch call.requests {
+	case 0:
+		return status.Error(codes.Unimplemented, "Exchange: the call has none of the requests that this broker knows")
+	case 1:
+	default:
+		return status.Errorf(codes.InvalidArgument, "Exchange: the call has %d requests, expected one", call.requests)
+	}
+	if x.handed.Load() == 0 {
+		return nil
+	}
+	x.mu.Lock()
+	_, twice := x.ids[call.id]
+	x.mu.Unlock()
+	if twice {
+		return status.Errorf(codes.InvalidArgument, "Exchange: a call with the id %d is being served, expected an id that is free", call.id)
+	}
+	return nil
+}
+
+// serveNow serves a quick call. It returns the time at the end.
+func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began time.Time) time.Time {
+	s := x.server
+	c := &x.quick
+	*c = handlers.Call{Operation: method.op, Context: x.ctx, Metadata: requests.Reusable(c.Metadata)}
+	if wire.timeout > 0 {
+		c.Deadline = began.Add(wire.timeout)
+	}
+	s.Metrics.Begin()
+	message, err := s.run(method, c, wire.request)
+	ended := time.Now()
+	s.Metrics.End(method.op, c.Counters, status.Code(err), ended.Sub(began))
+	if s.Tracer != nil {
+		s.Trace(c, true, status.Code(err), began)
+	}
+	x.reply(newReply(wire.id, wire.number, message, err))
+	return ended
+}
+
+// run serves a call, whatever happens in it.
+func (s *streamService) run(method *exchangeMethod, c *handlers.Call, request []byte) (reply proto.Message, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			reply, err = nil, s.Panicked(method.op.String(), cause)
+		}
+	}()
+	return method.run(c, request)
+}
+
+// reply keeps a reply until the reader is done with the message, or has a buffer
+// full of them.
+func (x *exchange) reply(r encodedReply) {
+	if !x.local.room(r.whole) {
+		x.broken = x.sendLocal()
+		x.local.room(r.whole)
+	}
+	*x.local.buffer = r.append(*x.local.buffer)
+	x.made++
+}
+
+// submitLocal queues the reader's own replies. The caller has the lock.
+func (x *exchange) submitLocal() {
+	if x.local.buffer != nil {
+		x.put(x.local)
+		x.local = replies{}
+	}
+}
+
+// sendLocal sends the reader's own replies, and waits while there are many that
+// the client has not read. It returns why the stream cannot go on, or nil.
+func (x *exchange) sendLocal() error {
+	x.turn.End()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.submitLocal()
+	x.flush()
+	x.drain()
+	return x.gone()
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+)
+
+// job is a call for the workers.
+type job struct {
+	exchange *exchange
+	method   *exchangeMethod
+	id       uint64
+	number   protowire.Number
+	request  []byte
+	began    time.Time
+	timeout  time.Duration
+	held     holding
+	// givenUp says that the client waits no more, and end ends what the call waits
+	// for, once it is served. Both belong to the lock of the exchange.
+	givenUp bool
+	end     context.CancelFunc
+}
+
+// giveUp ends the call if that can be. The caller has the lock of the exchange.
+func (j *job) giveUp() {
+	j.givenUp = true
+	if j.end != nil {
+		j.end()
+	}
+}
+
+// begin makes the context of the call, which ends when the client gives the call
+// up; false if it has.
+func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	x := j.exchange
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j.end = cancel
+	return ctx, cancel, !j.givenUp
+}
+
+// hand gives a call to the workers, once there is room for it. It returns an error
+// where the stream ends before.
+func (x *exchange) hand(j *job) error {
+	s := x.server
+	if err := x.hold(j); err != nil {
+		j.held.free()
+		return err
+	}
+	if !x.writing {
+		x.writing = true
+		go x.write()
+	}
+	s.Metrics.Begin()
+	s.Workers.Submit(&x.jobs, j.run)
+	return nil
+}
+
+// hold waits until the stream has room for a call.
+func (x *exchange) hold(j *job) error {
+	x.turn.End()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.waiting >= maxWaitingCalls {
+		x.submitLocal()
+		x.flush()
+		if err := x.gone(); err != nil {
+			return err
+		}
+		if x.waiting >= maxWaitingCalls {
+			x.changed.Wait()
+		}
+	}
+	x.active++
+	x.ids[j.id] = j
+	x.handed.Add(1)
+	x.waiting++
+	return nil
+}
+
+// gone returns why the stream cannot go on, or nil. The caller has the lock.
+func (x *exchange) gone() error {
+	switch {
+	case x.unsent.err != nil:
+		return x.unsent.err
+	case x.ctx.Err() != nil:
+		return status.FromContextError(x.ctx.Err()).Err()
+	case x.unsent.closed:
+		return status.Error(codes.Canceled, "Exchange: the stream has ended")
+	}
+	return nil
+}
+
+// release gives back what written or dropped replies held. The caller has the lock.
+func (x *exchange) release(h holding) {
+	if h.calls == 0 {
+		return
+	}
+	x.waiting -= h.calls
+	h.free()
+	x.changed.Broadcast()
+}
+
+// run serves the call and queues its reply.
+func (j *job) run() {
+	x, s := j.exchange, j.exchange.server
+	c := &handlers.Call{Operation: j.method.op, Context: x.ctx}
+	defer func() {
+		if cause := recover(); cause != nil {
+			x.fail(cause)
+			x.mu.Lock()
+			x.release(j.held)
+			x.mu.Unlock()
+		}
+	}()
+	message, err := j.serve(c)
+	s.Metrics.End(j.method.op, c.Counters, status.Code(err), time.Since(j.began))
+	if s.Tracer != nil {
+		s.Trace(c, true, status.Code(err), j.began)
+	}
+	r := newReply(j.id, j.number, message, err)
+	if !j.held.cover(x.from, len(j.request), r.whole) {
+		r = newReply(j.id, j.number, nil, x.from.NoRoom(c.Operation, r.whole))
+	}
+	made := replies{held: j.held}
+	made.room(r.whole)
+	*made.buffer = r.append(*made.buffer)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.ids, j.id)
+	x.handed.Add(-1)
+	x.put(made)
+	x.leave()
+	x.nudge()
+}
+
+func (j *job) serve(c *handlers.Call) (proto.Message, error) {
+	if err := c.Context.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	ctx, cancel, wanted := j.begin(c.Context)
+	defer cancel()
+	if c.Context = ctx; !wanted {
+		return nil, status.Errorf(codes.Canceled, "%s: the client gave the call up before its turn came", c.Operation)
+	}
+	if j.timeout > 0 {
+		deadline := j.began.Add(j.timeout)
+		if !time.Now().Before(deadline) {
+			return nil, status.Errorf(codes.DeadlineExceeded, "%s: its turn did not come within the timeout of %s", c.Operation, j.timeout)
+		}
+		var stop context.CancelFunc
+		c.Context, stop = context.WithDeadline(c.Context, deadline)
+		defer stop()
+	}
+	return j.exchange.server.run(j.method, c, j.request)
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
+)
+
+// streamService has the methods with streams.
+type streamService struct {
+	*rpc.Service
+	methods map[protowire.Number]*exchangeMethod
+}
+
+// NewService returns the service cryptobroker.stream.v1.StreamService.
+func NewService(service *rpc.Service) *grpc.ServiceDesc {
+	s := &streamService{Service: service}
+	s.methods = s.exchangeMethods()
+	return &grpc.ServiceDesc{
+		ServiceName: streamv1.StreamService_ServiceDesc.ServiceName,
+		Metadata:    streamv1.StreamService_ServiceDesc.Metadata,
+		Streams: []grpc.StreamDesc{
+			{StreamName: "HashStream", ClientStreams: true, Handler: s.hashStream},
+			{StreamName: "Exchange", ClientStreams: true, ServerStreams: true, Handler: s.exchange},
+		},
+	}
+}
