@@ -274,7 +274,7 @@ func eventually(t *testing.T, what string, holds func() error) {
 	}
 }
 
-// file is the profile file in a namespace's ConfigMap.
+// file returns the profile file in a namespace's ConfigMap.
 func file(t *testing.T, namespace string) (string, error) {
 	var set corev1.ConfigMap
 	err := apiServer.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, &set)

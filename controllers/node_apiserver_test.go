@@ -181,14 +181,14 @@ func (p *pod) follow() {
 	})
 }
 
-// annotations are the values seen so far.
+// annotations returns the values seen so far.
 func (p *pod) annotations() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.values...)
 }
 
-// serves is the digest of the broker's answer.
+// serves returns the digest of the broker's answer.
 func (p *pod) serves() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -172,7 +172,7 @@ func TestYesterdaysSetThatIsPutBackGetsAHigherRevision(t *testing.T) {
 	}
 }
 
-// signingSecretOf is the Secret with the keys, gone when the test ends.
+// signingSecretOf returns the Secret with the keys, gone when the test ends.
 func signingSecretOf(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: signingSecret}}

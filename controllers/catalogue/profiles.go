@@ -20,7 +20,7 @@ import (
 // kustomization is the one file that is no profile.
 const kustomization = "kustomization"
 
-// Names are the names of the objects in the catalogue, sorted.
+// Names returns the names of the objects in the catalogue, sorted.
 func Names() []string {
 	files, err := fs.Glob(manifests.Manifests, "*.yaml")
 	if err != nil {
@@ -59,8 +59,8 @@ func Choose(list string) ([]string, error) {
 	return chosen, nil
 }
 
-// desired is what is applied: the manifest of the name with the label and the
-// selector, nil for every namespace.
+// desired returns the object to apply: the manifest of this name with the label and
+// the selector, nil for every namespace.
 func desired(name string, selector *metav1.LabelSelector) (*unstructured.Unstructured, error) {
 	data, err := manifests.Manifests.ReadFile(name + ".yaml")
 	if err != nil {

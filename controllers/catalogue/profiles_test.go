@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// asReleased is a profile without what released brokers do not know or have no
+// asReleased returns a profile without what released brokers do not know or have no
 // need of: the digest of the key identifier, which makes certificates approved
 // by FIPS 140-3, and the only library that there is.
 func asReleased(p profile.Profile) profile.Profile {

@@ -84,7 +84,7 @@ func fail(err error) int {
 	return 1
 }
 
-// rights are what the chart grants with the catalogue, and reading.
+// rights returns what the chart grants with the catalogue, and reading.
 func rights() []client.Object {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: operatorUser}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"clustercryptoprofiles"}, Verbs: []string{"list", "watch"}},

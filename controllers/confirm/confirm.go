@@ -3,7 +3,7 @@
 // Package confirm asks a broker which set of profiles it serves: GET /profiles
 // on its status port.
 //
-// The one who answers is a pod, and a pod may be anybody's. The client reads a
+// Whoever may create pods decides what answers. So the client reads a
 // few fields of a strict shape from a small body within a second, follows no
 // redirect, uses no proxy, sends nothing of its own and asks addresses of pods
 // only.
@@ -48,7 +48,7 @@ type Answer struct {
 	Withdrawn [8]Withdrawn `json:"withdrawn"`
 }
 
-// Withdrawn is a profile that a broker served and has out of service.
+// Withdrawn is a profile that a broker served and took out of service.
 type Withdrawn struct {
 	Profile string    `json:"profile"`
 	Since   time.Time `json:"since"`
@@ -66,7 +66,7 @@ type Client struct {
 	allowed func(netip.Addr) bool
 }
 
-// NewClient makes a client that asks addresses that pods can have: unicast, and
+// NewClient returns a client that asks addresses that pods can have: unicast, and
 // neither loopback nor link-local, where a cloud's metadata service answers.
 func NewClient() *Client {
 	return newClient(func(a netip.Addr) bool {
@@ -74,7 +74,7 @@ func NewClient() *Client {
 	})
 }
 
-// NewLoopbackClient makes a client that asks loopback addresses only. It is for
+// NewLoopbackClient returns a client that asks loopback addresses only. It is for
 // tests, whose brokers listen there.
 func NewLoopbackClient() *Client { return newClient(netip.Addr.IsLoopback) }
 
@@ -104,9 +104,9 @@ func newClient(allowed func(netip.Addr) bool) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Ask asks the broker at the address. An error says that there was no answer
-// that can be trusted to be a broker's; it has no text of the one who answered
-// but for the HTTP status.
+// Ask asks the broker at the address. It returns an error where the answer is missing, or
+// has another form than a broker's. The error quotes nothing of the answer but the HTTP
+// status.
 func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error) {
 	if !address.IsValid() || !c.allowed(address.Addr().Unmap()) {
 		return Answer{}, fmt.Errorf("%s is no address of a pod", address)
@@ -144,7 +144,7 @@ func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error
 	return answer, nil
 }
 
-// unreachable makes network errors short: the URL in them is known already.
+// unreachable shortens network errors, whose URL is known already.
 func unreachable(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
-// simulateSealed is a broker that takes signed sets only.
+// simulateSealed returns a broker that takes signed sets only.
 func simulateSealed(answers func(time.Time) (confirm.Answer, error)) *simulation {
 	s := simulate(answers)
 	s.pod.sealed = true

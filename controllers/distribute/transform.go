@@ -15,8 +15,8 @@ import (
 // annotationPrefix begins all annotations of this project.
 const annotationPrefix = "cryptobroker.io/"
 
-// StripPod is the transform of the pod cache: it keeps of a pod what the
-// reconcilers read, see strip. Whatever is no pod passes.
+// StripPod is the transform of the pod cache. It keeps the fields of a pod that the
+// reconcilers read, see strip. It returns an object that is no pod as it is.
 func StripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

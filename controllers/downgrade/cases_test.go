@@ -76,7 +76,7 @@ type comparing struct {
 	weaker       map[string]string // by field; nil where nothing is
 }
 
-// profiles are the old and the new one.
+// profiles returns the old and the new one.
 func (c comparing) profiles(t *testing.T) (before, after profile.Profile) {
 	t.Helper()
 	before, after = parse(t, complete), parse(t, complete)

@@ -37,10 +37,10 @@ type Source struct {
 	Name string
 }
 
-// String is what people call the object: `CryptoProfile "orders"`.
+// String returns what people call the object: `CryptoProfile "orders"`.
 func (s Source) String() string { return fmt.Sprintf("%s %q", s.Kind, s.Name) }
 
-// Resource is the object's resource, such as "cryptoprofiles".
+// Resource returns the object's resource, such as "cryptoprofiles".
 func (s Source) Resource() string { return strings.ToLower(s.Kind) + "s" }
 
 // Change is a change of what is served under a name, in one namespace or alike in
@@ -116,7 +116,7 @@ func (c Change) Allows(annotation string) bool {
 	})
 }
 
-// Command is what a person runs to allow these changes, all of the same object.
+// Command returns what a person runs to allow these changes, all of the same object.
 func Command(changes ...Change) string {
 	source := changes[0].Source
 	where := ""
@@ -130,7 +130,7 @@ func Command(changes ...Change) string {
 // next are named.
 const MaxDigests = 100
 
-// Annotation is the annotation that allows these changes, as key=value; of many it
+// Annotation returns the annotation that allows these changes, as key=value; of many it
 // allows the first.
 func Annotation(changes ...Change) string {
 	var digests []string

@@ -24,7 +24,7 @@ type Weakening struct {
 	Sentence string
 }
 
-// String is the sentence with the field as resources spell it:
+// String returns the sentence with the field as resources spell it:
 // "spec.api.hashData.hashAlg: …".
 func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w.Sentence }
 
@@ -59,7 +59,7 @@ func Compare(before, after profile.Profile) []Weakening {
 	return c.found
 }
 
-// incomparable is what makes a profile weaker that can't be compared: any
+// incomparable returns what makes a profile weaker that can't be compared: any
 // difference.
 func incomparable(before, after profile.Profile, why string) []Weakening {
 	if bytes.Equal(Canonical(before), Canonical(after)) {
@@ -68,8 +68,8 @@ func incomparable(before, after profile.Profile, why string) []Weakening {
 	return []Weakening{{Sentence: why}}
 }
 
-// Canonical is the one way in which a profile is written here: equal profiles
-// have equal bytes.
+// Canonical returns the encoding by which this package compares profiles: equal
+// profiles have equal bytes.
 func Canonical(p profile.Profile) []byte {
 	data, err := profile.Marshal(&profile.Document{Profiles: []profile.Profile{p}})
 	if err != nil { // only of values that no file and no resource can hold

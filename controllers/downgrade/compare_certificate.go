@@ -38,7 +38,7 @@ func (c *comparison) issuance(before, after *profile.SignCertificate) {
 	}
 }
 
-// listed are limits that allow what they list and nothing else.
+// listed returns limits that allow what they list and nothing else.
 func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
 	if sizes == nil {
 		return profile.KeyLimits{}
@@ -46,7 +46,7 @@ func listed(sizes map[string]profile.KeySize) profile.KeyLimits {
 	return sizes
 }
 
-// isSHA1 is true for an absent SKIHashAlg as well, which means SHA-1.
+// isSHA1 reports whether a SKIHashAlg is SHA-1, which an absent one is, too.
 func isSHA1(name string) bool { return name == "" || strings.EqualFold(name, "sha-1") }
 
 // validity compares the window in which a certificate may be valid.

@@ -27,7 +27,7 @@ type classical struct {
 	written string // SignAlg as the profile has it
 }
 
-// keys are the keys that the algorithm takes, as KeyConstraints name them.
+// keys returns the keys that the algorithm takes, as KeyConstraints name them.
 func (a classical) keys() string { return a.sign.Key().Name }
 
 // signing compares algorithm, digest and keys of signatures that are made. Only

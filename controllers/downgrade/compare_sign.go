@@ -64,7 +64,7 @@ func signingMode(s *profile.SignData) string {
 	return strings.ToLower(s.SigningMode)
 }
 
-// either is the limits of one side; a profile that limits only the other side
+// either returns the limits of one side; a profile that limits only the other side
 // means both.
 func either(own, other map[string]profile.KeySize, unlimited profile.KeyLimits) profile.KeyLimits {
 	switch {

@@ -91,7 +91,7 @@ func TestEveryFieldOfAProfileIsCompared(t *testing.T) {
 	}
 }
 
-// leaves are the paths of all values in a type, without indices and keys.
+// leaves returns the paths of all values in a type, without indices and keys.
 func leaves(of reflect.Type, path string) []string {
 	switch of.Kind() {
 	case reflect.Pointer:

@@ -56,7 +56,7 @@ func cut(file string, names []string) string {
 	return header + kept
 }
 
-// find is the text of one profile in a list, empty where it is not there. Whatever a
+// find returns the text of one profile in a list, empty where it is not there. Whatever a
 // profile holds is indented by more than the list.
 func find(profiles, indent, name string) string {
 	written, err := yaml.Marshal(name)

@@ -21,7 +21,7 @@ type Candidate struct {
 	Allow string
 }
 
-// Candidates are the parts of a namespace's set, with what their objects allow.
+// Candidates returns the parts of a namespace's set, with what their objects allow.
 func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) []Candidate {
 	allow := map[Source]string{}
 	for i := range namespaced {

@@ -17,12 +17,12 @@ func hashing(name, algorithm string) profile.Profile {
 	return profile.Profile{Name: name, API: profile.API{HashData: &profile.HashData{HashAlg: algorithm}}}
 }
 
-// of is a profile that comes from a CryptoProfile of the namespace shop.
+// of returns a profile that comes from a CryptoProfile of the namespace shop.
 func of(p profile.Profile) Candidate {
 	return Candidate{Profile: p, Source: Source{KindNamespaced, "shop", strings.ToLower(p.Name)}}
 }
 
-// serving is the State after these were served, each list in the place of the one
+// serving returns the State after these were served, each list in the place of the one
 // before it.
 func serving(lists ...[]Candidate) State {
 	var s State

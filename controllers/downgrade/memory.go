@@ -136,7 +136,7 @@ func (m *memory) doubt(new profile.Profile) string {
 	return ""
 }
 
-// after is the memory once some profiles are back in service, some are gone from it,
+// after returns the memory once some profiles are back in service, some are gone from it,
 // and some names were allowed to become weaker.
 func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory {
 	next := &memory{removed: map[string]profile.Profile{}, forgotten: map[nameMark]contentMark{}, weakened: map[string]int{}}
@@ -197,7 +197,7 @@ func (m *memory) fit() {
 	}
 }
 
-// historySize is the most bytes that the history takes.
+// historySize returns the most bytes that the history takes.
 func (m *memory) historySize() int {
 	const form = 256 // names of fields, and the header of a profile file
 	size := form + base64Size(markSize*len(m.forgotten))
@@ -214,7 +214,7 @@ func (m *memory) marks() []nameMark {
 	return slices.SortedFunc(maps.Keys(m.forgotten), func(a, b nameMark) int { return bytes.Compare(a[:], b[:]) })
 }
 
-// annotations are the annotations of a ConfigMap with this memory, rendered once.
+// annotations returns the annotations of a ConfigMap with this memory, rendered once.
 func (m *memory) annotations() map[string]string {
 	m.rendered.Do(func() { m.texts = m.write() })
 	return m.texts

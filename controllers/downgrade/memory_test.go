@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// large is a profile of about this many bytes.
+// large returns a profile of about this many bytes.
 func large(name string, bytes int) Candidate {
 	p := hashing(name, "sha3-512")
 	p.KMS = &profile.KMS{Client: "none", Config: map[string]any{"text": strings.Repeat("x", bytes)}}
@@ -28,7 +28,7 @@ func many(count, bytes int) []Candidate {
 	return all
 }
 
-// kept is the State that a ConfigMap of this one gives back.
+// kept returns the State that a ConfigMap of this one gives back.
 func kept(t *testing.T, s State) State {
 	t.Helper()
 	total := 0

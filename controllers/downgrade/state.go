@@ -70,7 +70,7 @@ func (s State) Serves(p profile.Profile) bool {
 // IsNew reports whether the namespace never had profiles.
 func (s State) IsNew() bool { return len(s.served) == 0 && s.IsEmpty() }
 
-// Lost is the State of a namespace of which no more than this is known. A name that is
+// Lost returns the State of a namespace of which no more than this is known. A name that is
 // neither served nor remembered may have been served.
 func (s State) Lost() State {
 	past := s.past.after(nil, nil, nil)
@@ -118,7 +118,7 @@ func (s State) before(new profile.Profile) (old *profile.Profile, served bool, d
 	return nil, false, s.past.doubt(new)
 }
 
-// weakened is how often a name was allowed to become weaker.
+// weakened returns how often a name was allowed to become weaker.
 func (s State) weakened(name string) int {
 	if s.past == nil {
 		return 0
@@ -126,7 +126,7 @@ func (s State) weakened(name string) int {
 	return s.past.weakened[name]
 }
 
-// after is the State once these profiles are served, and these names were allowed
+// after returns the State once these profiles are served, and these names were allowed
 // to become weaker. What did not change is shared with the State before.
 func (s State) after(served []profile.Profile, weakened []string) State {
 	next := State{served: make(map[string]profile.Profile, len(served)), past: s.past}

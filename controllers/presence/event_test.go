@@ -50,7 +50,7 @@ func TestAnEventFitsWhateverAPodAsksWith(t *testing.T) {
 	}
 }
 
-// told is the event on an owner of this kind whose pods ask for brokers with these
+// told returns the event on an owner of this kind whose pods ask for brokers with these
 // values and have none.
 func told(t *testing.T, kind string, asks ...string) string {
 	t.Helper()

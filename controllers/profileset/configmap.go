@@ -170,7 +170,7 @@ func fill(c *corev1.ConfigMap, data, signature []byte, annotations map[string]st
 	})
 }
 
-// files are the keys of the ConfigMap with a set and its signature, none where the
+// files returns the keys of the ConfigMap with a set and its signature, none where the
 // set is nil.
 func files(data, signature []byte) map[string]string {
 	if data == nil {

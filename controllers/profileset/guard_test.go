@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// sized is a profile that takes a little more than this many bytes.
+// sized returns a profile that takes a little more than this many bytes.
 func sized(algorithm string, size int) v1alpha1.ProfileSpec {
 	return v1alpha1.ProfileSpec{
 		API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: algorithm}},

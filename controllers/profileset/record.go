@@ -41,7 +41,7 @@ type given struct {
 	set string
 }
 
-// givenSet is what is recorded of a digest: its first 24 bytes, in base64.
+// givenSet returns the part of a digest that is recorded: its first 24 bytes, in base64.
 func givenSet(digest string) string {
 	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
 	if err != nil || len(sum) < givenBytes {

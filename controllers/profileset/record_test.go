@@ -24,7 +24,7 @@ func tenant(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 }
 
-// recordIn is the ConfigMap with these revisions by UID.
+// recordIn returns the ConfigMap with these revisions by UID.
 func recordIn(data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: v1alpha1.ProfilesConfigMap}, Data: data}
 }
@@ -74,6 +74,34 @@ func TestTheRecordOutlastsTheProcess(t *testing.T) {
 			t.Error("a namespace that is gone is in the record")
 		}
 	})
+}
+
+func TestANamespaceThatIsGoneLeavesTheRecordAndTakesNoOtherWithIt(t *testing.T) {
+	all := map[string]string{"uid-of-bank": "5 a", "uid-of-shop": "7"}
+	for sentence, test := range map[string]struct {
+		read bool
+		want map[string]string
+	}{
+		"when the record was read":        {true, map[string]string{"uid-of-bank": "5 a"}},
+		"when nobody has read the record": {false, all},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop"), recordIn(all)).Build()
+			r := newRecord(cluster, cluster, "operator")
+			if test.read {
+				if _, _, err := r.of(t.Context(), tenant("bank")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.drop("uid-of-shop")
+			select {
+			case <-r.changed:
+				r.write(t.Context())
+			default:
+			}
+			expectRecord(t, cluster, test.want)
+		})
+	}
 }
 
 func TestTheRecordIsNeverPutBack(t *testing.T) {

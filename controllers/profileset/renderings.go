@@ -18,8 +18,8 @@ const keptRenderings = 16
 
 // renderings remembers the sets rendered last. Namespaces without profiles of
 // their own all have the same set: a ClusterCryptoProfile for a thousand of them
-// is rendered once. And each write of a ConfigMap comes back as an event, which
-// need not render again. It is safe for concurrent use; its results are shared
+// is rendered once. Each write of a ConfigMap comes back as an event, and that need not
+// render the set again. It is safe for concurrent use; its results are shared
 // and must not be changed.
 type renderings struct {
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ type renderings struct {
 
 func newRenderings() *renderings { return &renderings{kept: map[string]render.Result{}} }
 
-// effective is render.Effective.
+// effective returns what render.Effective returns.
 func (r *renderings) effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) render.Result {
 	key := renderingKey(namespaced, cluster, ns)
 	r.mu.Lock()

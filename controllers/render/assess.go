@@ -6,8 +6,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// Assessment is what a status says of the worth of a profile. The zero value is
-// that of a profile that is invalid.
+// Assessment is what a status says about the strength and the FIPS status of a profile.
+// The zero value is for a profile that is invalid.
 type Assessment struct {
 	Strength   *int32
 	Weakest    string

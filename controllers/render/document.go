@@ -25,7 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Name is the name that applications use for the profile of an object.
+// Name returns the name that applications use for the profile of an object.
 func Name(objectName string, spec *v1alpha1.ProfileSpec) string {
 	if spec.ProfileName != "" {
 		return spec.ProfileName
@@ -179,7 +179,7 @@ func keyIDs(ids []v1alpha1.KeyID) []profile.KeyID {
 	return out
 }
 
-// values reads free-form JSON so that a whole number stays one.
+// values reads free-form JSON. A whole number stays a whole number.
 func values(in map[string]apiextensionsv1.JSON) (map[string]any, error) {
 	if in == nil {
 		return nil, nil

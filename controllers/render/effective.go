@@ -18,7 +18,7 @@ import (
 )
 
 // MaxSetSize is the size in bytes up to which a namespace's profile file is
-// written. A ConfigMap holds 1 MiB; the rest is for a signature beside it.
+// written. A ConfigMap holds 1 MiB. The rest is for a signature beside the file.
 const MaxSetSize = 1<<20 - 16<<10
 
 // Verdict says whether an object is part of its namespace's set.
@@ -72,7 +72,7 @@ type Part struct {
 //
 // The profiles are sorted by name, the invalid ones left out, and so are
 // CryptoProfiles for which there is no room (see fitting). Without any, the file
-// is an empty list, which brokers serve as such: they refuse every call.
+// is an empty list. Brokers that have it refuse every call.
 func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) Result {
 	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
 	candidates := settle(collect(namespaced, cluster, ns), &result)
@@ -114,8 +114,8 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 	return result
 }
 
-// Selects reports whether a ClusterCryptoProfile is for a namespace with these
-// labels. One whose selector can't be read is for none.
+// Selects reports whether a ClusterCryptoProfile selects a namespace with these labels.
+// One whose selector can't be read selects none.
 func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]string) bool {
 	if spec.NamespaceSelector == nil {
 		return true
@@ -124,7 +124,7 @@ func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]strin
 	return err == nil && selector.Matches(labels.Set(namespaceLabels))
 }
 
-// Sentence puts all errors into one message for people, a sentence each.
+// Sentence returns one message with all errors, a sentence each.
 func Sentence(errs field.ErrorList) string {
 	sentences := make([]string, len(errs))
 	for i, err := range errs {
@@ -143,7 +143,7 @@ type candidate struct {
 	spec        *v1alpha1.ProfileSpec
 }
 
-// kind is the object's kind, for messages.
+// kind returns the object's kind, for messages.
 func (c candidate) kind() string {
 	if c.cluster {
 		return "ClusterCryptoProfile"

@@ -2,6 +2,6 @@
 
 package render
 
-// FieldPath is the path in a resource of a field of a profile file:
+// FieldPath returns the path in a resource of a field of a profile file:
 // "API.HashData.HashAlg" is "spec.api.hashData.hashAlg". The empty path is "spec".
 func FieldPath(inFile string) string { return path(inFile, true).String() }

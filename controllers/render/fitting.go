@@ -12,13 +12,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// formSize is the most bytes that a profile file has beside its profiles.
+// formSize is the number of bytes that a profile file has at most besides its profiles.
 const formSize = 256
 
 // fitting returns the candidates, of size bytes together, that fit into one set,
 // in their order, and judges the others. All of the cluster stay, and of the
 // namespace those that fit, the older ones first. So whoever may write the
-// profiles of a namespace cannot keep the cluster's from it by filling the set.
+// profiles of a namespace can't push those of the cluster out by filling the set.
 func fitting(candidates []candidate, size int, result *Result) ([]candidate, error) {
 	room := MaxSetSize - formSize
 	needed := map[string]int{} // by name of the CryptoProfile
@@ -54,7 +54,7 @@ func fitting(candidates []candidate, size int, result *Result) ([]candidate, err
 	return slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return !c.cluster && without[c.object] }), nil
 }
 
-// Size is the most bytes that a profile takes in a profile file. objectName is the
+// Size returns the number of bytes that a profile takes at most in a profile file. objectName is the
 // resource's metadata.name.
 func Size(objectName string, spec *v1alpha1.ProfileSpec) (int, error) {
 	p, err := Document(objectName, spec)

@@ -231,7 +231,7 @@ func TestASetThatTheClustersProfilesFillIsRefusedAsAWhole(t *testing.T) {
 	}
 }
 
-// sized is a profile that takes a little more than this many bytes.
+// sized returns a profile that takes a little more than this many bytes.
 func sized(size int) v1alpha1.ProfileSpec {
 	return v1alpha1.ProfileSpec{
 		API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: "sha3-512"}},

@@ -14,17 +14,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Validate says everything that is wrong with a profile, as the broker's
-// compiler sees it, with the field paths of the resource. objectName is the
+// Validate returns all problems of a profile, as the broker's compiler finds them, with
+// the field paths of the resource. objectName is the
 // resource's metadata.name.
 func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
 	_, errs := compileSpec(objectName, spec)
 	return errs
 }
 
-// Warnings says what of a valid profile can never succeed, or does something else
-// than with brokers before, as the broker's compiler sees it: a sentence each,
-// which begins with the field path of the resource.
+// Warnings returns what in a valid profile can never succeed, or differs from earlier
+// versions of brokers, as the broker's compiler finds it. Each is a sentence that begins
+// with the field path of the resource.
 func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	set, errs := compileSpec(objectName, spec)
 	if len(errs) > 0 {
@@ -37,8 +37,8 @@ func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	return warnings
 }
 
-// compileSpec has the broker's compiler read a profile. The set is nil where that
-// finds anything.
+// compileSpec compiles a profile with the broker's compiler. The set is nil where that
+// finds a problem.
 func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, field.ErrorList) {
 	p, err := Document(objectName, spec)
 	if err != nil {
@@ -52,13 +52,12 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 	return set, errs
 }
 
-// ValidateSelector says everything that is wrong with the selector of a
-// ClusterCryptoProfile. A selector that can't be read selects no namespace.
+// ValidateSelector returns all problems of the selector of a ClusterCryptoProfile. A selector that can't be read selects no namespace.
 func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
 }
 
-// path translates the path of a field in a profile file into that of the
+// path translates the path of a field in a profile file into the path in the
 // resource: "API.SignCertificate.KeyUsage[2]" is
 // "spec.api.signCertificate.keyUsage[2]". A profile that doesn't set
 // spec.profileName has its name from metadata.name.
@@ -85,7 +84,7 @@ func path(inFile string, hasProfileName bool) *field.Path {
 	return p
 }
 
-// fieldName is the name in a resource of a field of a profile file: its leading
+// fieldName returns the name in a resource of a field of a profile file: its leading
 // capitals in lower case, but for the one that begins the next word.
 func fieldName(inFile string) string {
 	name, index, _ := strings.Cut(inFile, "[")

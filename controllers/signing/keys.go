@@ -30,7 +30,7 @@ import (
 // liveTimeout bounds a read of the Secret while somebody waits for it.
 const liveTimeout = 2 * time.Second
 
-// lookInterval is the time between looks at the Secret when nothing happens.
+// lookInterval is the time between reads of the Secret when nothing changes.
 const lookInterval = 5 * time.Minute
 
 // Options say where the keys are and how long they live.
@@ -85,7 +85,7 @@ var (
 	_ manager.LeaderElectionRunnable = &Keys{}
 )
 
-// New checks the options and prepares the clients; it calls nothing.
+// New checks the options and prepares the clients. It does not call the API server.
 func New(cfg *rest.Config, options Options) (*Keys, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (k *Keys) OnChange(f func(context.Context)) {
 	k.onChange = append(k.onChange, f)
 }
 
-// Ring returns the keys as they are known, and asks the API server where they are
-// not: it makes the first key where there is none.
+// Ring returns the known keys. Where none are known, it reads the Secret from the API
+// server, and creates the Secret with a first key where there is none.
 func (k *Keys) Ring(ctx context.Context) (Ring, error) {
 	if r := k.ring.Load(); r != nil {
 		return *r, nil
@@ -196,9 +196,9 @@ func (k *Keys) name() client.ObjectKey {
 	return client.ObjectKey{Namespace: k.options.Namespace, Name: k.options.SecretName}
 }
 
-// refresh reads the Secret from the API server, makes what is missing and takes
-// over what it finds. A Secret that cannot be read leaves no keys; an API server
-// that cannot be reached leaves those that are known.
+// refresh reads the Secret from the API server, makes what is missing, and makes the
+// keys of the Secret the known keys. After a Secret with unreadable content no keys are
+// known. While the API server can't be reached, the known keys stay.
 func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 	var secret corev1.Secret
 	err := k.client.Get(ctx, k.name(), &secret)
@@ -230,8 +230,8 @@ func (k *Keys) refresh(ctx context.Context) (Ring, error) {
 	return found, nil
 }
 
-// create makes the Secret with its first key; again says that there was one.
-// Another replica may be faster.
+// create creates the Secret with its first key. again is true when there was a Secret
+// before. Another replica may be faster.
 func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 	first, err := Ring{}.rotate(k.options.Clock.Now())
 	if err != nil {
@@ -279,7 +279,7 @@ func (k *Keys) update(ctx context.Context, secret *corev1.Secret, r Ring) error 
 	return nil
 }
 
-// take makes these the known keys.
+// take makes these the known keys, and calls the functions of OnChange if they changed.
 func (k *Keys) take(ctx context.Context, r Ring) {
 	before := k.ring.Swap(&r)
 	if before != nil && before.Equal(r) {

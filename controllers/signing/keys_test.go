@@ -73,7 +73,7 @@ func (r *replica) secret() *corev1.Secret {
 	return secret
 }
 
-// told is the next event.
+// told returns the next event.
 func (r *replica) told() string {
 	select {
 	case text := <-r.events.Events:

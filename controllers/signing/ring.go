@@ -35,7 +35,7 @@ func keyOf(private ed25519.PrivateKey, since time.Time) key {
 	return key{private: private, id: signed.KeyID(publicOf(private)), since: since}
 }
 
-// publicOf is the second half of an Ed25519 private key.
+// publicOf returns the public half of an Ed25519 private key.
 func publicOf(private ed25519.PrivateKey) ed25519.PublicKey {
 	return ed25519.PublicKey(slices.Clone(private[ed25519.SeedSize:]))
 }
@@ -66,10 +66,10 @@ func (r Ring) Sign(statement signed.Statement) ([]byte, error) {
 	return signed.Sign(statement, keys...)
 }
 
-// Current is the key that new pods are to trust.
+// Current returns the key that new pods are to trust.
 func (r Ring) Current() ed25519.PublicKey { return publicOf(r.current.private) }
 
-// Known are all keys: a set that none of them signed is not the operator's.
+// Known returns all keys. A set that none of them signed is not the operator's.
 func (r Ring) Known() []ed25519.PublicKey {
 	keys := []ed25519.PublicKey{r.Current()}
 	for _, k := range r.retired {
@@ -84,8 +84,8 @@ func (r Ring) Equal(other Ring) bool {
 		slices.EqualFunc(r.retired, other.retired, func(a, b key) bool { return a.id == b.id })
 }
 
-// Audience is where a namespace's sets may be served: this namespace of this
-// cluster and no other of the same name. cluster is the UID of the namespace
+// Audience returns the audience of a namespace's sets. It names this namespace of this
+// cluster, and no other of the same name. cluster is the UID of the namespace
 // kube-system, which stands for the cluster.
 func Audience(cluster types.UID, namespace *corev1.Namespace) string {
 	return string(cluster) + "/" + namespace.Name + "/" + string(namespace.UID)

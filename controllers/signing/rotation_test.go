@@ -32,7 +32,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// rotated is a ring with so many retired keys, an hour apart.
+// rotated returns a ring with so many retired keys, an hour apart.
 func rotated(t *testing.T, times int) Ring {
 	t.Helper()
 	r := must[Ring](t)(Ring{}.rotate(epoch))

@@ -52,7 +52,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// specOf is a template with a stamp.
+// specOf returns a template with a stamp.
 func specOf(stamp string) v1alpha1.InjectionTemplateSpec {
 	return v1alpha1.InjectionTemplateSpec{
 		Container:      apiextensionsv1.JSON{Raw: []byte(`{"name":"crypto-broker","image":"example.com/broker:1"}`)},

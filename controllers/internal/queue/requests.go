@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// Request is the request for an object that has no namespace: a Namespace or a
+// Request returns the request for an object that has no namespace: a Namespace or a
 // ClusterCryptoProfile.
 func Request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}

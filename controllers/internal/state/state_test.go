@@ -30,7 +30,7 @@ func everything(known *Namespace) {
 	}
 }
 
-// metricsOf are the values of all metrics of a namespace, by name of the metric.
+// metricsOf returns the values of all metrics of a namespace, by name of the metric.
 func metricsOf(t *testing.T, store *Store) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()
