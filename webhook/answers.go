@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
 // brief cuts what a handler answers to the length that an answer may have, whatever
@@ -17,21 +19,21 @@ import (
 func brief(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
-		response.Warnings = warned(response.Warnings)
+		response.Warnings = limits.Warnings(response.Warnings)
 		for key, value := range response.AuditAnnotations {
-			response.AuditAnnotations[key] = cut(value, maxText)
+			response.AuditAnnotations[key] = limits.Cut(value, limits.MaxText)
 		}
 		result := response.Result
 		if result == nil {
 			return response
 		}
-		result.Message = cut(result.Message, maxText)
+		result.Message = limits.Cut(result.Message, limits.MaxText)
 		if details := result.Details; details != nil {
-			details.Name = cut(details.Name, maxSentence)
-			details.Causes = details.Causes[:min(len(details.Causes), maxProblems)]
+			details.Name = limits.Cut(details.Name, limits.MaxSentence)
+			details.Causes = details.Causes[:min(len(details.Causes), limits.MaxProblems)]
 			for i := range details.Causes {
 				cause := &details.Causes[i]
-				cause.Message, cause.Field = cut(cause.Message, maxText/maxProblems), cut(cause.Field, maxText/maxProblems)
+				cause.Message, cause.Field = limits.Cut(cause.Message, limits.MaxText/limits.MaxProblems), limits.Cut(cause.Field, limits.MaxText/limits.MaxProblems)
 			}
 		}
 		return response

@@ -38,6 +38,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
@@ -182,7 +184,7 @@ func startOperator(t *testing.T) *operator {
 }
 
 // startOperatorWith does so with a template.
-func startOperatorWith(t *testing.T, template Template) *operator {
+func startOperatorWith(t *testing.T, template injection.Template) *operator {
 	t.Helper()
 	account := rest.CopyConfig(access)
 	account.Impersonate = rest.ImpersonationConfig{
@@ -225,7 +227,7 @@ func startOperatorWith(t *testing.T, template Template) *operator {
 		return errors.Join(certs.Ready(nil), mgr.GetWebhookServer().StartedChecker()(nil))
 	})
 	eventually(t, "the API server calls it", func() error {
-		_, err := tryPod(t, "default", podWith(asking("maybe")))
+		_, err := tryPod(t, "default", fixture.PodWith(fixture.Asking("maybe")))
 		if err == nil || !strings.Contains(err.Error(), "expected \"true\"") {
 			return fmt.Errorf("answered %w", err)
 		}
@@ -235,9 +237,9 @@ func startOperatorWith(t *testing.T, template Template) *operator {
 }
 
 // keepTemplate writes the InjectionTemplate that an operator with this template keeps.
-func keepTemplate(t *testing.T, template Template) {
+func keepTemplate(t *testing.T, template injection.Template) {
 	t.Helper()
-	parameters, err := Parameters(template, "")
+	parameters, err := injection.Parameters(template, "")
 	if err != nil {
 		t.Fatal(err)
 	}

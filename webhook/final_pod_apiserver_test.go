@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -68,9 +69,9 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 	other := &meddler{decoder: admission.NewDecoder(apiServerScheme())}
 	namespace := serveOtherInjector(t, "meddler", other)
 	// The API server takes a moment to know the webhook and the policy.
-	other.change = inBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" })
+	other.change = fixture.InBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" })
 	eventually(t, "both judge a pod", func() error {
-		if _, err := tryPod(t, namespace, podWith()); err == nil || !strings.Contains(err.Error(), "found the image") {
+		if _, err := tryPod(t, namespace, fixture.PodWith()); err == nil || !strings.Contains(err.Error(), "found the image") {
 			return errNotCalled
 		}
 		return nil
@@ -84,76 +85,76 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		missing   = `spec.initContainers: found no container "crypto-broker" of the operator in a pod that asks for a broker`
 	)
 	withArgument := func(argument string) func(*corev1.Pod) {
-		return inBroker(func(c *corev1.Container) { c.Args = append(c.Args, argument) })
+		return fixture.InBroker(func(c *corev1.Container) { c.Args = append(c.Args, argument) })
 	}
 	for sentence, test := range map[string]struct {
 		change func(*corev1.Pod)
 		want   string
 	}{
 		"another image": {
-			inBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" }),
+			fixture.InBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" }),
 			`spec.initContainers: found the image "mirror.example/broker:0.1.0" of the container "crypto-broker", expected "localhost/crypto-broker/broker:0.1.0"; another webhook changes it after the operator's and has to leave it alone`,
 		},
 		"other profiles":             {withArgument("--profiles-dir=/tmp"), arguments},
-		"another caller":             {inBroker(func(c *corev1.Container) { c.Args[2] = "--callers=app,other" }), arguments},
+		"another caller":             {fixture.InBroker(func(c *corev1.Container) { c.Args[2] = "--callers=app,other" }), arguments},
 		"more profiles for a caller": {withArgument("--caller-profiles=app=Default"), arguments},
-		"two lowest revisions":       {join(withArgument("--lowest-revision=1"), withArgument("--lowest-revision=2")), arguments},
+		"two lowest revisions":       {fixture.Join(withArgument("--lowest-revision=1"), withArgument("--lowest-revision=2")), arguments},
 		"two keys to trust":          {withArgument("--trusted-keys=a,b"), arguments},
-		"no argument":                {inBroker(func(c *corev1.Container) { c.Args = nil }), arguments},
-		"a command":                  {inBroker(func(c *corev1.Container) { c.Command = []string{"/bin/sh"} }), container},
-		"a right":                    {inBroker(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"} }), container},
-		"no security context":        {inBroker(func(c *corev1.Container) { c.SecurityContext = nil }), container},
-		"no startup probe":           {inBroker(func(c *corev1.Container) { c.StartupProbe = nil }), container},
-		"another cryptography":       {inBroker(func(c *corev1.Container) { c.Env = env("GODEBUG", "fips140=off") }), container},
-		"a variable from a ConfigMap": {inBroker(func(c *corev1.Container) {
+		"no argument":                {fixture.InBroker(func(c *corev1.Container) { c.Args = nil }), arguments},
+		"a command":                  {fixture.InBroker(func(c *corev1.Container) { c.Command = []string{"/bin/sh"} }), container},
+		"a right":                    {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"} }), container},
+		"no security context":        {fixture.InBroker(func(c *corev1.Container) { c.SecurityContext = nil }), container},
+		"no startup probe":           {fixture.InBroker(func(c *corev1.Container) { c.StartupProbe = nil }), container},
+		"another cryptography":       {fixture.InBroker(func(c *corev1.Container) { c.Env = fixture.Env("GODEBUG", "fips140=off") }), container},
+		"a variable from a ConfigMap": {fixture.InBroker(func(c *corev1.Container) {
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "x"}}}}
 		}), container},
-		"an init container that ends": {inBroker(func(c *corev1.Container) { c.RestartPolicy, c.StartupProbe = nil, nil }), container},
-		"a file over the broker's": {join(once(empty("mine")), inBroker(func(c *corev1.Container) {
-			c.VolumeMounts = append(c.VolumeMounts, mounts("mine", "/etc/crypto-broker/profiles/x")...)
+		"an init container that ends": {fixture.InBroker(func(c *corev1.Container) { c.RestartPolicy, c.StartupProbe = nil, nil }), container},
+		"a file over the broker's": {fixture.Join(once(fixture.Empty("mine")), fixture.InBroker(func(c *corev1.Container) {
+			c.VolumeMounts = append(c.VolumeMounts, fixture.Mounts("mine", "/etc/crypto-broker/profiles/x")...)
 		})), mounted},
-		"no mount of the profiles": {inBroker(func(c *corev1.Container) { c.VolumeMounts = c.VolumeMounts[:1] }), mounted},
+		"no mount of the profiles": {fixture.InBroker(func(c *corev1.Container) { c.VolumeMounts = c.VolumeMounts[:1] }), mounted},
 		"profiles of another ConfigMap": {func(pod *corev1.Pod) {
 			last := pod.Spec.Volumes[1].Projected.Sources
 			last[len(last)-1].ConfigMap.Name = "mine"
 		}, volumes},
 		"profiles of another annotation": {func(pod *corev1.Pod) {
-			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{fileOf("Profiles.yaml", "mine")}}}}, pod.Spec.Volumes[1].Projected.Sources...)
+			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{corev1.DownwardAPIVolumeFile{Path: "Profiles.yaml", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + "mine" + "']"}}}}}}, pod.Spec.Volumes[1].Projected.Sources...)
 		}, volumes},
 		"sockets on the node": {func(pod *corev1.Pod) {
 			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
 		}, volumes},
 		"a writable socket":               {func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts[0].ReadOnly = false }, elsewhere},
-		"the profiles in the app":         {mounting(corev1.VolumeMount{Name: "crypto-broker-profiles", MountPath: "/p"}), elsewhere},
+		"the profiles in the app":         {fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-profiles", MountPath: "/p"}), elsewhere},
 		"a container with all sockets":    {func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts[0].SubPath = "" }, elsewhere},
 		"no socket in the app":            {func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts = nil }, "spec.containers: found no socket in one of the containers app"},
 		"processes that are shared":       {func(pod *corev1.Pod) { pod.Spec.ShareProcessNamespace = ptr.To(true) }, ""},
 		"no broker":                       {func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, missing},
 		"no stamp":                        {func(pod *corev1.Pod) { delete(pod.Annotations, contract.InjectedAnnotation) }, `found "crypto-broker" without the annotation cryptobroker.io/injected`},
 		"an app that is another, for one": {func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "mirror.example/app:1" }, ""},
-		"resources and a pull policy": {inBroker(func(c *corev1.Container) {
-			c.Resources, c.ImagePullPolicy = sized("1", "1Gi", "2", "2Gi"), corev1.PullAlways
+		"resources and a pull policy": {fixture.InBroker(func(c *corev1.Container) {
+			c.Resources, c.ImagePullPolicy = fixture.Sized("1", "1Gi", "2", "2Gi"), corev1.PullAlways
 		}), ""},
-		"a probe that asks a proxy": {inBroker(func(c *corev1.Container) {
+		"a probe that asks a proxy": {fixture.InBroker(func(c *corev1.Container) {
 			if c.StartupProbe.HTTPGet != nil {
-				c.StartupProbe.ProbeHandler = httpProbe("/app-health/crypto-broker/startupz", 15020).ProbeHandler
+				c.StartupProbe.ProbeHandler = fixture.HTTPProbe("/app-health/crypto-broker/startupz", 15020).ProbeHandler
 			}
 		}), ""},
-		"a volume with a similar name": {func(pod *corev1.Pod) { once(empty("crypto-broker-data"))(pod) }, ""},
-		"a variable and a token of others": {join(once(empty("token")), inBroker(func(c *corev1.Container) {
-			c.Env = env("AWS_ROLE_ARN", "arn")
-			c.VolumeMounts = append(c.VolumeMounts[:2:2], mounts("token", "/var/run/secrets/token")...)
+		"a volume with a similar name": {func(pod *corev1.Pod) { once(fixture.Empty("crypto-broker-data"))(pod) }, ""},
+		"a variable and a token of others": {fixture.Join(once(fixture.Empty("token")), fixture.InBroker(func(c *corev1.Container) {
+			c.Env = fixture.Env("AWS_ROLE_ARN", "arn")
+			c.VolumeMounts = append(c.VolumeMounts[:2:2], fixture.Mounts("token", "/var/run/secrets/token")...)
 		})), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			// The first call of the other one may be before the operator's; what counts is
 			// what it does after that.
 			other.change = func(pod *corev1.Pod) {
-				if len(pod.Spec.InitContainers) > 0 && isBroker(pod.Spec.InitContainers[0]) {
+				if len(pod.Spec.InitContainers) > 0 && pod.Spec.InitContainers[0].Name == contract.BrokerContainer {
 					test.change(pod)
 				}
 			}
-			_, err := tryPod(t, namespace, podWith())
+			_, err := tryPod(t, namespace, fixture.PodWith())
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("found %v, expected no refusal", err)
@@ -167,14 +168,14 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		former := otherTemplate()
 		former.AllowedImages = nil
 		other.change = func(pod *corev1.Pod) {
-			made, _, err := Inject(pod, namespace, nil, former)
+			made, _, err := injection.Inject(pod, namespace, nil, former)
 			if err != nil {
 				t.Errorf("%v", err)
 				return
 			}
 			*pod = *made
 		}
-		pod, err := tryPod(t, namespace, podWith())
+		pod, err := tryPod(t, namespace, fixture.PodWith())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +203,7 @@ func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *test
 	own, labelled := newNamespace(t, nil, nil), newNamespace(t, fixture.Enabled, nil)
 	const want = `helm upgrade puts the MutatingWebhookConfiguration back, and a pod with the annotation cryptobroker.io/inject: "false" runs without a broker`
 	eventually(t, "the API server calls nobody", func() error {
-		pod, err := tryPod(t, own, podWith())
+		pod, err := tryPod(t, own, fixture.PodWith())
 		if err == nil && len(pod.Spec.InitContainers) == 0 {
 			t.Fatal("a pod that asks was admitted without a broker")
 		}
@@ -212,12 +213,12 @@ func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *test
 		return nil
 	})
 	silent := func(pod *corev1.Pod) { pod.Annotations = nil }
-	if _, err := tryPod(t, labelled, podWith(silent)); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := tryPod(t, labelled, fixture.PodWith(silent)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a silent pod of a labelled namespace: found %v, expected a refusal with %s", err, want)
 	}
 	for sentence, refused := range map[string]error{
-		"a pod that does not ask": func() error { _, err := tryPod(t, own, podWith(silent)); return err }(),
-		"a pod that declines":     func() error { _, err := tryPod(t, labelled, podWith(asking("false"))); return err }(),
+		"a pod that does not ask": func() error { _, err := tryPod(t, own, fixture.PodWith(silent)); return err }(),
+		"a pod that declines":     func() error { _, err := tryPod(t, labelled, fixture.PodWith(fixture.Asking("false"))); return err }(),
 	} {
 		if refused != nil {
 			t.Errorf("%s: found %v, expected no refusal", sentence, refused)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -35,20 +36,20 @@ func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 	accepted, refused := 0, 0
 	for seed := range int64(randomPods) {
 		pod := plausiblePod(rand.New(rand.NewSource(seed)))
-		asking("false")(pod)
+		fixture.Asking("false")(pod)
 		without, err := tryPod(t, namespace, pod)
 		if err != nil {
 			refused++
 			continue
 		}
-		asking("true")(pod)
+		fixture.Asking("true")(pod)
 		with, err := tryPod(t, namespace, pod)
 		if err != nil {
 			t.Errorf("seed %d: accepted without a broker, and with one: %v\n%s", seed, err, fixture.JSON(t, pod))
 			continue
 		}
 		accepted++
-		asking("false")(with)
+		fixture.Asking("false")(with)
 		with.ObjectMeta = without.ObjectMeta // those of the golden pods are compared elsewhere
 		if diff := cmp.Diff(without.Spec, withoutBrokerOf(t, with, pod).Spec); diff != "" {
 			t.Errorf("seed %d: more than the broker's own is different (-without +with):\n%s", seed, diff)
@@ -64,7 +65,7 @@ func TestWhatTheAPIServerAcceptsWithoutABrokerItAcceptsWithOne(t *testing.T) {
 // the security of the pod is what the API server makes of none.
 func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 	t.Helper()
-	rest := withoutInjection(with, with)
+	rest := fixture.WithoutInjection(with, with)
 	rest.Spec.SecurityContext = with.Spec.SecurityContext.DeepCopy()
 	groups := rest.Spec.SecurityContext.SupplementalGroups
 	if had := sent.Spec.SecurityContext; had == nil || len(had.SupplementalGroups) < len(groups) {
@@ -85,7 +86,7 @@ func withoutBrokerOf(t *testing.T, with, sent *corev1.Pod) *corev1.Pod {
 // say a random part.
 func plausiblePod(r *rand.Rand) *corev1.Pod {
 	maybe := func(one int) bool { return r.Intn(one) == 0 }
-	pod := podWith()
+	pod := fixture.PodWith()
 	spec := &pod.Spec
 	spec.Containers = nil
 	volumes := plausibleVolumes(r)
@@ -138,14 +139,14 @@ func plausiblePod(r *rand.Rand) *corev1.Pod {
 	if maybe(5) {
 		spec.AutomountServiceAccountToken = ptr.To(false)
 	}
-	choose(r, pod)
+	fixture.Choose(r, pod)
 	if pod.Annotations[contract.SocketPathAnnotation] != "" {
 		pod.Annotations[contract.SocketPathAnnotation] = "/crypto/socket" // where no volume is
 	}
 	// Those that would refuse the pod, as other tests show, are not what this one
 	// is about.
 	for name := range pod.Annotations {
-		if _, problems := wishesOf(pod, testTemplate()); !problems.none() && name != contract.InjectAnnotation {
+		if _, _, err := injection.Inject(pod, "shop", nil, testTemplate()); err != nil && name != contract.InjectAnnotation {
 			delete(pod.Annotations, name)
 		}
 	}
@@ -184,7 +185,7 @@ func plausibleContainer(r *rand.Rand, name string, volumes []corev1.Volume) core
 		c.VolumeMounts = append(c.VolumeMounts, mount)
 	}
 	if maybe(2) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "$(B)"}, fromField("NODE", "spec.nodeName"))
+		c.Env = append(c.Env, corev1.EnvVar{Name: "A", Value: "$(B)"}, fixture.FromField("NODE", "spec.nodeName"))
 	}
 	if maybe(8) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: contract.SocketVariable, Value: "/elsewhere"})

@@ -87,7 +87,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 		return errors.Join(certs.Ready(nil), mgr.GetWebhookServer().StartedChecker()(nil))
 	})
 	eventually(t, "the API server calls it", func() error {
-		_, err := tryPod(t, "default", podWith(asking("maybe")))
+		_, err := tryPod(t, "default", fixture.PodWith(fixture.Asking("maybe")))
 		if err == nil || !strings.Contains(err.Error(), "expected \"true\"") {
 			return fmt.Errorf("answered %w", err)
 		}

@@ -114,7 +114,7 @@ func TestARequestTakesNoMoreMemoryThanItCountsFor(t *testing.T) {
 			requests[fmt.Sprintf("2,000 times %s in %s", item, path)] = reviewOf(pod)
 		}
 	}
-	for what, pod := range oversized(t) {
+	for what, pod := range fixture.Oversized(injectedPodWith(t).Spec.InitContainers[0]) {
 		requests[what] = reviewOf(string(fixture.JSON(t, pod)))
 	}
 	requests["a kind of 6 MB"] = []byte(`{"apiVersion":"admission.k8s.io/v1","kind":"` + strings.Repeat("x", 6_000_000) + `"}`)
@@ -148,7 +148,7 @@ func TestManyHostileRequestsAtOnceStayWithinMemory(t *testing.T) {
 	for _, pod := range emptyLists(5_000, "null") {
 		bodies = append(bodies, reviewOf(pod))
 	}
-	for _, pod := range oversized(t) {
+	for _, pod := range fixture.Oversized(injectedPodWith(t).Spec.InitContainers[0]) {
 		bodies = append(bodies, reviewOf(string(fixture.JSON(t, pod))))
 	}
 	debug.FreeOSMemory()
@@ -196,7 +196,7 @@ func FuzzReview(f *testing.F) {
 		f.Add(reviewOf(pod), 500)
 	}
 	for seed := range int64(20) {
-		pod, _ := randomPod(seed)
+		pod, _ := fixture.RandomPod(seed)
 		f.Add(reviewOf(string(fixture.JSON(f, pod))), 1)
 	}
 	f.Fuzz(func(t *testing.T, body []byte, times int) {

@@ -5,6 +5,8 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
+
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
 // Estimates of the memory that a request takes while it is decided on.
@@ -61,7 +63,7 @@ func measure(review []byte) measured {
 				text := review[i:min(end+1, len(review))]
 				var namespace string
 				if named && json.Unmarshal(text, &namespace) == nil && namespace != "" {
-					m.namespace = cut(namespace, maxQuoted)
+					m.namespace = limits.Cut(namespace, limits.MaxQuoted)
 				}
 				named = string(text) == `"namespace"` && isKey(review[end:])
 			}

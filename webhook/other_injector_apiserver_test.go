@@ -107,7 +107,7 @@ func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, golden := range []string{"a-plain-pod", "a-job-with-init-containers-and-a-sidecar", "a-pod-that-sizes-its-broker"} {
-		asked := readPod(t, "testdata/pods/"+golden+".yaml")
+		asked := fixture.ReadPod(t, "testdata/pods/"+golden+".yaml")
 		want := admitted(t, asked, []byte(fixture.ProfilesOfShop), otherTemplate())
 		var pod *corev1.Pod
 		eventually(t, "both are called", func() (err error) {
@@ -121,7 +121,7 @@ func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 			}
 			return err
 		})
-		if diff := cmp.Diff(brokerOf(inNewPod(want)), brokerOf(inNewPod(pod)), ignoringDefaults); diff != "" {
+		if diff := cmp.Diff(brokerOf(fixture.InNewPod(want)), brokerOf(fixture.InNewPod(pod)), ignoringDefaults); diff != "" {
 			t.Errorf("%s: another broker than that of the replica that is called last (-want +found):\n%s", golden, diff)
 		}
 	}
@@ -132,22 +132,22 @@ func TestAContainerThatAnotherInjectorAddsLaterGetsASocketIfItIsNamed(t *testing
 	namespace := startOtherInjector(t, "agent", `[{"op": "add", "path": "/spec/containers/0", "value": {"name": "agent", "image": "example.com/agent:1"}}]`)
 	var pod *corev1.Pod
 	eventually(t, "the other injector is called", func() (err error) {
-		pod, err = tryPod(t, namespace, podWith())
+		pod, err = tryPod(t, namespace, fixture.PodWith())
 		if err == nil && pod.Spec.Containers[0].Name != "agent" {
 			err = errNotCalled
 		}
 		return err
 	})
-	if mounts := socketMounts(pod.Spec.Containers[0]); len(mounts) > 0 {
+	if mounts := fixture.SocketMounts(pod.Spec.Containers[0]); len(mounts) > 0 {
 		t.Errorf("an agent that is not named mounts %v, expected nothing", mounts)
 	}
 
-	pod, err := tryPod(t, namespace, podWith(annotated("containers", "app,agent"), annotated("profiles.agent", "Default")))
+	pod, err := tryPod(t, namespace, fixture.PodWith(fixture.Annotated("containers", "app,agent"), fixture.Annotated("profiles.agent", "Default")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, container := range pod.Spec.Containers {
-		if mounts := socketMounts(container); len(mounts) != 1 || mounts[0].SubPath != container.Name {
+		if mounts := fixture.SocketMounts(container); len(mounts) != 1 || mounts[0].SubPath != container.Name {
 			t.Errorf("the container %s mounts %v, expected its socket", container.Name, mounts)
 		}
 	}
@@ -163,7 +163,7 @@ func TestANamedContainerThatNobodyAddsRefusesThePodInTheEnd(t *testing.T) {
 	namespace := newNamespace(t, nil, nil)
 	const want = `metadata.annotations[cryptobroker.io/containers]: found "app, agnet ,web", expected names of containers of the pod, which are app; it has no "agnet", "web"`
 	eventually(t, "the policy refuses", func() error {
-		_, err := tryPod(t, namespace, podWith(annotated("containers", "app, agnet ,web"), annotated("profiles.agnet", "Default")))
+		_, err := tryPod(t, namespace, fixture.PodWith(fixture.Annotated("containers", "app, agnet ,web"), fixture.Annotated("profiles.agnet", "Default")))
 		if err == nil {
 			return errNotCalled
 		}
@@ -173,10 +173,10 @@ func TestANamedContainerThatNobodyAddsRefusesThePodInTheEnd(t *testing.T) {
 		return nil
 	})
 	for sentence, pod := range map[string]*corev1.Pod{
-		"one that names its own":                 podWith(annotated("containers", "app")),
-		"one that declines":                      podWith(asking("false"), annotated("containers", "agnet")),
-		"one that names nothing":                 podWith(),
-		"one that asks for nothing, in any case": podWith(func(pod *corev1.Pod) { pod.Annotations = map[string]string{"cryptobroker.io/containers": "agnet"} }),
+		"one that names its own":                 fixture.PodWith(fixture.Annotated("containers", "app")),
+		"one that declines":                      fixture.PodWith(fixture.Asking("false"), fixture.Annotated("containers", "agnet")),
+		"one that names nothing":                 fixture.PodWith(),
+		"one that asks for nothing, in any case": fixture.PodWith(func(pod *corev1.Pod) { pod.Annotations = map[string]string{"cryptobroker.io/containers": "agnet"} }),
 	} {
 		if _, err := tryPod(t, namespace, pod); err != nil {
 			t.Errorf("%s: %v, expected no refusal", sentence, err)
@@ -190,7 +190,7 @@ func TestANamedContainerThatComesTooLateForItsSocketRefusesThePod(t *testing.T) 
 	const want = `metadata.annotations[cryptobroker.io/containers]: found "app, agent", but no socket in "agent"; expected only names of containers that are there`
 	namespace := newNamespace(t, nil, nil)
 	pod := func() *corev1.Pod {
-		pod := podWith(second(corev1.Container{Name: "agent", Image: "example.com/agent:1"}))
+		pod := fixture.PodWith(fixture.Second(corev1.Container{Name: "agent", Image: "example.com/agent:1"}))
 		pod.Annotations = map[string]string{contract.ContainersAnnotation: "app, agent"}
 		pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, Image: "example.com/broker:1"}}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: contract.SocketVolume})
@@ -216,14 +216,14 @@ func TestANamedContainerThatComesTooLateForItsSocketRefusesThePod(t *testing.T) 
 		namespace string
 		change    func(*corev1.Pod)
 	}{
-		"one that declines":                {namespace, asking("false")},
+		"one that declines":                {namespace, fixture.Asking("false")},
 		"one of a namespace of the system": {metav1.NamespaceSystem, func(*corev1.Pod) {}},
 		"one of the namespace of nodes":    {corev1.NamespaceNodeLease, func(*corev1.Pod) {}},
 		"one of the operator's own namespace": {operatorNamespace, func(pod *corev1.Pod) {
 			pod.Spec.SecurityContext = &corev1.PodSecurityContext{
 				RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			}
-			each(pod, func(_ string, container *corev1.Container) {
+			fixture.Each(pod, func(_ string, container *corev1.Container) {
 				container.SecurityContext = &corev1.SecurityContext{
 					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				}

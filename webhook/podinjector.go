@@ -20,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // userRangeAnnotation is on namespaces of OpenShift: the user IDs that pods in
@@ -34,7 +35,7 @@ type podInjector struct {
 	decoder  admission.Decoder
 	source   *source
 	keys     Keys
-	template Template
+	template injection.Template
 	// operatorNamespace has pods that never get a broker.
 	operatorNamespace string
 }
@@ -79,14 +80,14 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 		return failed(ctx, fmt.Errorf("namespace %q, whose label decides whether the pod gets a broker, could not be read: %w", request.Namespace, err)), resultError
 	}
 
-	verdict, err := decide(pod, asksForAll(namespace))
+	decision, err := injection.Decide(pod, asksForAll(namespace))
 	if err != nil {
 		return refuse(err), resultRefused
 	}
-	if !verdict.inject {
-		response := skip(verdict.reason)
-		if verdict.warning != "" {
-			response = response.WithWarnings(verdict.warning)
+	if !decision.Inject {
+		response := skip(decision.Reason)
+		if decision.Warning != "" {
+			response = response.WithWarnings(decision.Warning)
 		}
 		return response, resultSkipped
 	}
@@ -97,15 +98,15 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 		return failed(ctx, err), resultError
 	}
 	_, template.NamespaceUserIDs = namespace.Annotations[userRangeAnnotation]
-	injected, more, err := Inject(pod, request.Namespace, profiles, template)
-	var refusal *Refusal
+	injected, more, err := injection.Inject(pod, request.Namespace, profiles, template)
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return refuse(err), resultRefused
 	case err != nil:
 		return failed(ctx, err), resultError
 	}
-	response := admission.Patched("", patch(pod, injected)...).WithWarnings(append(warnings, more...)...)
+	response := admission.Patched("", injection.Patch(pod, injected)...).WithWarnings(append(warnings, more...)...)
 	return response, resultInjected
 }
 

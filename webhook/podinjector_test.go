@@ -56,31 +56,31 @@ func TestWhichPodsAreInjected(t *testing.T) {
 		reason    string
 		warnings  []string
 	}{
-		"one that asks":                              {pod: podWith(), namespace: "shop", result: resultInjected},
-		"one that does not ask":                      {pod: silent(), namespace: "shop", result: resultSkipped, reason: "not asked"},
-		"one that declines":                          {pod: podWith(asking("false")), namespace: "shop", result: resultSkipped, reason: "declined"},
-		"one that asks wrongly":                      {pod: podWith(asking("yes")), namespace: "shop", result: resultRefused, reason: mistaken},
-		"one of a labelled namespace":                {pod: silent(), namespace: "labelled", result: resultInjected},
-		"one of a labelled namespace that declines":  {pod: podWith(asking("false")), namespace: "labelled", result: resultSkipped, reason: "declined"},
-		"one of a labelled namespace that is unsure": {pod: podWith(asking("yes")), namespace: "labelled", result: resultRefused, reason: mistaken},
-		"one of a namespace with another value":      {pod: silent(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
+		"one that asks":                              {pod: fixture.PodWith(), namespace: "shop", result: resultInjected},
+		"one that does not ask":                      {pod: fixture.Silent(), namespace: "shop", result: resultSkipped, reason: "not asked"},
+		"one that declines":                          {pod: fixture.PodWith(fixture.Asking("false")), namespace: "shop", result: resultSkipped, reason: "declined"},
+		"one that asks wrongly":                      {pod: fixture.PodWith(fixture.Asking("yes")), namespace: "shop", result: resultRefused, reason: mistaken},
+		"one of a labelled namespace":                {pod: fixture.Silent(), namespace: "labelled", result: resultInjected},
+		"one of a labelled namespace that declines":  {pod: fixture.PodWith(fixture.Asking("false")), namespace: "labelled", result: resultSkipped, reason: "declined"},
+		"one of a labelled namespace that is unsure": {pod: fixture.PodWith(fixture.Asking("yes")), namespace: "labelled", result: resultRefused, reason: mistaken},
+		"one of a namespace with another value":      {pod: fixture.Silent(), namespace: "disabled", result: resultSkipped, reason: "not asked"},
 		"one of a namespace without profiles": {
-			pod: podWith(), namespace: "new", result: resultInjected,
+			pod: fixture.PodWith(), namespace: "new", result: resultInjected,
 			warnings: []string{`namespace "new" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
 		},
 		"one of a namespace whose last profile is gone": {
-			pod: podWith(), namespace: "emptied", result: resultInjected,
+			pod: fixture.PodWith(), namespace: "emptied", result: resultInjected,
 			warnings: []string{`namespace "emptied" has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted`},
 		},
-		"one of the operator":   {pod: podWith(), namespace: "crypto-broker-system", result: resultSkipped, reason: "excluded namespace"},
-		"one of the system":     {pod: podWith(), namespace: "kube-system", result: resultSkipped, reason: "excluded namespace"},
-		"one of the node lease": {pod: podWith(), namespace: "kube-node-lease", result: resultSkipped, reason: "excluded namespace"},
+		"one of the operator":   {pod: fixture.PodWith(), namespace: "crypto-broker-system", result: resultSkipped, reason: "excluded namespace"},
+		"one of the system":     {pod: fixture.PodWith(), namespace: "kube-system", result: resultSkipped, reason: "excluded namespace"},
+		"one of the node lease": {pod: fixture.PodWith(), namespace: "kube-node-lease", result: resultSkipped, reason: "excluded namespace"},
 		"one for Windows that asks": {
-			pod: podWith(func(pod *corev1.Pod) { pod.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), namespace: "shop",
+			pod: fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }), namespace: "shop",
 			result: resultSkipped, reason: "Windows pod", warnings: []string{"a Windows pod gets no broker: the broker runs on Linux only"},
 		},
 		"one with a reserved name": {
-			pod: podWith(with(corev1.Volume{Name: "crypto-broker-socket"})), namespace: "shop", result: resultRefused,
+			pod: fixture.PodWith(fixture.With(corev1.Volume{Name: "crypto-broker-socket"})), namespace: "shop", result: resultRefused,
 			reason: `spec.volumes[0].name: found "crypto-broker-socket" without the annotation cryptobroker.io/injected; ` + reserved,
 		},
 	}
@@ -128,7 +128,7 @@ func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
-			request := creation(t, podWith(), "shop")
+			request := creation(t, fixture.PodWith(), "shop")
 			change(&request)
 			response := injectorWith(t, server, server).Handle(t.Context(), request)
 			if !response.Allowed || len(response.Patches) > 0 {
@@ -140,7 +140,7 @@ func TestOnlyTheCreationOfPodsIsAnswered(t *testing.T) {
 
 func TestAPodThatCannotBeReadIsRefused(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("shop", nil))
-	request := creation(t, podWith(), "shop")
+	request := creation(t, fixture.PodWith(), "shop")
 	request.Object.Raw = []byte(`{"spec": 1}`)
 	response := injectorWith(t, server, server).Handle(t.Context(), request)
 	if response.Allowed || response.Result.Code != http.StatusBadRequest || !strings.HasPrefix(response.Result.Message, "the pod cannot be read: ") {
@@ -150,7 +150,7 @@ func TestAPodThatCannotBeReadIsRefused(t *testing.T) {
 
 func TestADryRunIsAnsweredLikeARun(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
-	request := creation(t, podWith(), "shop")
+	request := creation(t, fixture.PodWith(), "shop")
 	run := injectorWith(t, server, server).Handle(t.Context(), request)
 	request.DryRun = ptr.To(true)
 	dry := injectorWith(t, server, server).Handle(t.Context(), request)
@@ -187,7 +187,7 @@ func count(t *testing.T, result string) float64 {
 
 func TestAResponseIsSmall(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
-	response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
+	response := injectorWith(t, server, server).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 	patch, err := json.Marshal(response.Patches)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -24,46 +25,46 @@ import (
 // it is still one that a further call does not change.
 func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	operator := startOperator(t)
-	traces := Traces{}
-	for _, golden := range goldenPods(t) {
-		if golden.template.Traces != traces {
+	traces := injection.Traces{}
+	for _, golden := range fixture.GoldenPods(t, testdata) {
+		var template injection.Template
+		golden.ReadTemplate(t, &template)
+		if template.Traces != traces {
 			operator.stop()
-			operator, traces = startOperatorWith(t, golden.template), golden.template.Traces
+			operator, traces = startOperatorWith(t, template), template.Traces
 		}
-		t.Run(golden.sentence, func(t *testing.T) {
-			if golden.sentence == "a-mirror-pod" {
+		t.Run(golden.Sentence, func(t *testing.T) {
+			if golden.Pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
 				// Only a kubelet may create one; its node has to exist.
-				golden.pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
+				golden.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "node-1", UID: "1", Controller: ptr.To(true)}}
 			}
-			labels, annotations := map[string]string{}, map[string]string{}
-			if golden.pod.Annotations[contract.InjectAnnotation] == "" {
+			labels := map[string]string{}
+			if golden.Pod.Annotations[contract.InjectAnnotation] == "" {
 				labels = fixture.Enabled
 			}
-			if golden.template.NamespaceUserIDs {
-				annotations[userRangeAnnotation] = "1000700000/10000"
-			}
-			namespace := newNamespace(t, labels, annotations)
-			if golden.profiles != nil {
+			namespace := newNamespace(t, labels, golden.NamespaceAnnotations)
+			_, template.NamespaceUserIDs = golden.NamespaceAnnotations[userRangeAnnotation]
+			if golden.Profiles != nil {
 				configMap := fixture.ProfilesIn(namespace)
-				configMap.Data["Profiles.yaml"] = string(golden.profiles)
+				configMap.Data["Profiles.yaml"] = string(golden.Profiles)
 				if err := admin.Create(t.Context(), configMap); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			pod := golden.pod.DeepCopy()
+			pod := golden.Pod.DeepCopy()
 			pod.Namespace = namespace
 			if err := admin.Create(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
-			want := readPod(t, golden.file())
+			want := fixture.ReadPod(t, golden.File())
 			if diff := cmp.Diff(brokerOf(want), brokerOf(pod), ignoringDefaults); diff != "" {
 				t.Errorf("another broker than the golden one (-want +found):\n%s", diff)
 			}
 			if diff := cmp.Diff(want.Annotations, pod.Annotations); diff != "" {
 				t.Errorf("other annotations than the golden ones (-want +found):\n%s", diff)
 			}
-			again, _, err := Inject(pod, namespace, golden.profiles, golden.template)
+			again, _, err := injection.Inject(pod, namespace, golden.Profiles, template)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +82,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 func TestAGuaranteedPodStaysGuaranteed(t *testing.T) {
 	startOperator(t)
 	namespace := newNamespace(t, nil, nil)
-	pod, err := tryPod(t, namespace, podWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = sized("1", "1Gi", "1", "1Gi") }))
+	pod, err := tryPod(t, namespace, fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = fixture.Sized("1", "1Gi", "1", "1Gi") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestAGuaranteedPodStaysGuaranteed(t *testing.T) {
 	}
 }
 
-// broker is what Inject adds to a pod.
+// broker is what injection.Inject adds to a pod.
 type broker struct {
 	Place     int
 	Container *corev1.Container
@@ -102,7 +103,7 @@ type broker struct {
 }
 
 func brokerOf(pod *corev1.Pod) broker {
-	found := broker{Place: slices.IndexFunc(pod.Spec.InitContainers, isBroker), Mounts: map[string][]corev1.VolumeMount{},
+	found := broker{Place: slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == contract.BrokerContainer }), Mounts: map[string][]corev1.VolumeMount{},
 		Variables: map[string][]corev1.EnvVar{}, Secrets: pod.Spec.ImagePullSecrets}
 	if found.Place >= 0 {
 		found.Container = &pod.Spec.InitContainers[found.Place]
@@ -112,7 +113,7 @@ func brokerOf(pod *corev1.Pod) broker {
 			found.Volumes = append(found.Volumes, volume)
 		}
 	}
-	each(pod, func(_ string, container *corev1.Container) {
+	fixture.Each(pod, func(_ string, container *corev1.Container) {
 		for _, mount := range container.VolumeMounts {
 			if contract.IsReservedVolume(mount.Name) {
 				found.Mounts[container.Name] = append(found.Mounts[container.Name], mount)
@@ -138,12 +139,12 @@ func TestTheAPIServerTellsWhyAPodIsRefused(t *testing.T) {
 		want string
 	}{
 		"True": {
-			pod: podWith(asking("True")),
+			pod: fixture.PodWith(fixture.Asking("True")),
 			want: `admission webhook "annotated.inject.cryptobroker.io" denied the request: ` +
 				`metadata.annotations[cryptobroker.io/inject]: found "True", expected "true" to get a broker or "false" to get none`,
 		},
 		"a reserved name": {
-			pod: podWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "crypto-broker" }),
+			pod: fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "crypto-broker" }),
 			want: `admission webhook "annotated.inject.cryptobroker.io" denied the request: ` +
 				`spec.containers[0].name: found "crypto-broker", expected another name; ` + reserved,
 		},
@@ -162,7 +163,7 @@ func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 	startOperator(t).stop()
 	plain, labelled := newNamespace(t, nil, nil), newNamespace(t, fixture.Enabled, nil)
 	annotated := func(annotations map[string]string) *corev1.Pod {
-		return podWith(func(pod *corev1.Pod) { pod.Annotations = annotations })
+		return fixture.PodWith(func(pod *corev1.Pod) { pod.Annotations = annotations })
 	}
 	tests := map[string]struct {
 		namespace string
@@ -172,15 +173,15 @@ func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 		"no annotations":              {namespace: plain, pod: annotated(nil)},
 		"an empty map of annotations": {namespace: plain, pod: annotated(map[string]string{})},
 		"other annotations":           {namespace: plain, pod: annotated(map[string]string{"example.com/a": "b"})},
-		"one that declines":           {namespace: plain, pod: podWith(asking("false"))},
-		"true":                        {namespace: plain, pod: podWith(asking("true")), refused: true},
-		"True":                        {namespace: plain, pod: podWith(asking("True")), refused: true},
-		"yes":                         {namespace: plain, pod: podWith(asking("yes")), refused: true},
+		"one that declines":           {namespace: plain, pod: fixture.PodWith(fixture.Asking("false"))},
+		"true":                        {namespace: plain, pod: fixture.PodWith(fixture.Asking("true")), refused: true},
+		"True":                        {namespace: plain, pod: fixture.PodWith(fixture.Asking("True")), refused: true},
+		"yes":                         {namespace: plain, pod: fixture.PodWith(fixture.Asking("yes")), refused: true},
 		"one of a labelled namespace": {namespace: labelled, pod: annotated(nil), refused: true},
-		"one of a labelled namespace that declines": {namespace: labelled, pod: podWith(asking("false"))},
-		"one of a labelled namespace for Windows":   {namespace: labelled, pod: readPod(t, "testdata/pods/a-windows-pod.yaml")},
-		"one of the operator's namespace that asks": {namespace: operatorNamespace, pod: readPod(t, "testdata/pods/a-plain-pod.yaml")},
-		"one of the system's namespace that asks":   {namespace: "kube-system", pod: podWith(asking("true"))},
+		"one of a labelled namespace that declines": {namespace: labelled, pod: fixture.PodWith(fixture.Asking("false"))},
+		"one of a labelled namespace for Windows":   {namespace: labelled, pod: fixture.ReadPod(t, "testdata/pods/a-windows-pod.yaml")},
+		"one of the operator's namespace that asks": {namespace: operatorNamespace, pod: fixture.ReadPod(t, "testdata/pods/a-plain-pod.yaml")},
+		"one of the system's namespace that asks":   {namespace: "kube-system", pod: fixture.PodWith(fixture.Asking("true"))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestAnotherInjectorInBetween(t *testing.T) {
 	var pod *corev1.Pod
 	eventually(t, "the other injector is called", func() (err error) {
 		before = count(t, resultInjected)
-		if pod, err = tryPod(t, namespace, podWith()); err == nil && pod.Spec.InitContainers[0].Name != "proxy" {
+		if pod, err = tryPod(t, namespace, fixture.PodWith()); err == nil && pod.Spec.InitContainers[0].Name != "proxy" {
 			err = errNotCalled
 		}
 		return err

@@ -37,7 +37,7 @@ func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 		t.Fatal(err)
 	}
 	eventually(t, "the quota counts", func() error {
-		_, err := tryPod(t, namespace, podWith(asking("false")))
+		_, err := tryPod(t, namespace, fixture.PodWith(fixture.Asking("false")))
 		if err == nil || !strings.Contains(err.Error(), "must specify") {
 			return errors.Join(errors.New("a pod that says nothing is not refused for that"), err)
 		}
@@ -48,13 +48,13 @@ func withQuota(t *testing.T, names ...corev1.ResourceName) string {
 
 // modest is what an app says in such a namespace.
 func modest(pod *corev1.Pod) {
-	pod.Spec.Containers[0].Resources = sized("100m", "64Mi", "1", "128Mi")
+	pod.Spec.Containers[0].Resources = fixture.Sized("100m", "64Mi", "1", "128Mi")
 }
 
 func TestAQuotaForRequestsAndMemoryDoesNotRefuseTheBroker(t *testing.T) {
 	startOperator(t)
 	namespace := withQuota(t, corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceLimitsMemory)
-	if _, err := tryPod(t, namespace, podWith(modest)); err != nil {
+	if _, err := tryPod(t, namespace, fixture.PodWith(modest)); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,11 +62,11 @@ func TestAQuotaForRequestsAndMemoryDoesNotRefuseTheBroker(t *testing.T) {
 func TestAQuotaForCPULimitsIsMetByAnAnnotation(t *testing.T) {
 	startOperator(t)
 	namespace := withQuota(t, corev1.ResourceLimitsCPU)
-	_, err := tryPod(t, namespace, podWith(modest))
+	_, err := tryPod(t, namespace, fixture.PodWith(modest))
 	if err == nil || !strings.Contains(err.Error(), "must specify limits.cpu for: crypto-broker") {
 		t.Errorf("without the annotation: %v, expected a sentence that names the broker", err)
 	}
-	if _, err := tryPod(t, namespace, podWith(modest, annotated("cpu-limit", "500m"))); err != nil {
+	if _, err := tryPod(t, namespace, fixture.PodWith(modest, fixture.Annotated("cpu-limit", "500m"))); err != nil {
 		t.Errorf("with the annotation: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
 )
@@ -35,7 +36,7 @@ const (
 // Options say what the webhooks put into pods, and where not.
 type Options struct {
 	// Template is what all injected brokers have in common.
-	Template Template
+	Template injection.Template
 
 	// OperatorNamespace is the operator's own; its pods never get a broker,
 	// so that the operator can start while its webhook is down.
@@ -59,7 +60,7 @@ type Options struct {
 // and the ConfigMaps named crypto-broker-profiles from its cache, and its
 // scheme has to know the types of Kubernetes' core and of api/v1alpha1.
 func Register(mgr manager.Manager, options Options) error {
-	if err := options.Template.validate(); err != nil {
+	if err := options.Template.Validate(); err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
 	if options.OperatorNamespace == "" {

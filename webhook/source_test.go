@@ -23,7 +23,7 @@ import (
 // The cache is empty, as when everything was created in one go.
 func TestWhatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
 	server := apiServerWith(t, fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
-	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, podWith(), "labelled"))
+	response := injectorWith(t, apiServerWith(t), server).Handle(t.Context(), creation(t, fixture.PodWith(), "labelled"))
 	if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 		t.Errorf("the snapshot is %q, expected that of the API server: %v", snapshot, response.Result)
 	}
@@ -34,10 +34,10 @@ func TestWhatTheCacheHasIsNotReadFromTheAPIServer(t *testing.T) {
 		*corev1.Pod
 		namespace string
 	}{
-		"of a pod that asks":                    {podWith(), "shop"},
-		"of a pod that declines":                {podWith(asking("false")), "shop"},
-		"of a pod that is unsure":               {podWith(asking("yes")), "shop"},
-		"of a pod whose namespace asks for all": {silent(), "labelled"},
+		"of a pod that asks":                    {fixture.PodWith(), "shop"},
+		"of a pod that declines":                {fixture.PodWith(fixture.Asking("false")), "shop"},
+		"of a pod that is unsure":               {fixture.PodWith(fixture.Asking("yes")), "shop"},
+		"of a pod whose namespace asks for all": {fixture.Silent(), "labelled"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			cache := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"), fixture.Namespace("labelled", fixture.Enabled), fixture.ProfilesIn("labelled"))
@@ -52,13 +52,10 @@ func TestWhatTheCacheHasIsNotReadFromTheAPIServer(t *testing.T) {
 	}
 }
 
-// silent is a pod that neither asks nor declines.
-func silent() *corev1.Pod { return podWith(func(pod *corev1.Pod) { pod.Annotations = nil }) }
-
 // The API server would not have sent the pod if the namespace had no label.
 func TestAPodOfANamespaceThatWasLabelledJustNowGetsItsBroker(t *testing.T) {
 	cache := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
-	response := injectorWith(t, cache, apiServerWith(t, fixture.Namespace("shop", fixture.Enabled))).Handle(t.Context(), creation(t, silent(), "shop"))
+	response := injectorWith(t, cache, apiServerWith(t, fixture.Namespace("shop", fixture.Enabled))).Handle(t.Context(), creation(t, fixture.Silent(), "shop"))
 	if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 		t.Errorf("the patch is %v, expected a broker with its profiles", response.Patches)
 	}
@@ -77,21 +74,21 @@ func TestReadsThatFail(t *testing.T) {
 	}
 	t.Run("of the namespace refuse the pod", func(t *testing.T) {
 		reader := failing(fixture.Namespace("namespace", nil))
-		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
+		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: etcd is away`
 		if response.Allowed || response.Result.Code != http.StatusInternalServerError || response.Result.Message != want {
 			t.Errorf("answered %v, expected 500 %q", response.Result, want)
 		}
 	})
 	t.Run("of the namespace from the API server refuse a pod that nobody but its label sent", func(t *testing.T) {
-		response := injectorWith(t, apiServerWith(t, fixture.Namespace("shop", nil)), failing(fixture.Namespace("namespace", nil))).Handle(t.Context(), creation(t, silent(), "shop"))
+		response := injectorWith(t, apiServerWith(t, fixture.Namespace("shop", nil)), failing(fixture.Namespace("namespace", nil))).Handle(t.Context(), creation(t, fixture.Silent(), "shop"))
 		if response.Allowed || response.Result.Code != http.StatusInternalServerError {
 			t.Errorf("answered %v, expected 500", response.Result)
 		}
 	})
 	t.Run("of a namespace that is gone refuse the pod", func(t *testing.T) {
 		server := apiServerWith(t)
-		response := injectorWith(t, server, server).Handle(t.Context(), creation(t, podWith(), "shop"))
+		response := injectorWith(t, server, server).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 		want := `namespace "shop", whose label decides whether the pod gets a broker, could not be read: it does not exist`
 		if response.Allowed || response.Result.Message != want {
 			t.Errorf("answered %v, expected %q", response.Result, want)
@@ -99,7 +96,7 @@ func TestReadsThatFail(t *testing.T) {
 	})
 	t.Run("of the profiles leave out the snapshot", func(t *testing.T) {
 		reader := failing(fixture.ProfilesIn("shop"))
-		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, podWith(), "shop"))
+		response := injectorWith(t, reader, reader).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 		if snapshot := snapshotIn(t, response); snapshot != "" {
 			t.Errorf("found the snapshot %q, expected none", snapshot)
 		}
@@ -123,7 +120,7 @@ func TestReadsThatTakeTooLong(t *testing.T) {
 	t.Run("from the cache are made from the API server", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server := apiServerWith(t, fixture.Namespace("shop", nil), fixture.ProfilesIn("shop"))
-			response := injectorWith(t, stuck(t), server).Handle(t.Context(), creation(t, podWith(), "shop"))
+			response := injectorWith(t, stuck(t), server).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 			if snapshot := snapshotIn(t, response); snapshot != fixture.ProfilesOfShop {
 				t.Errorf("the snapshot is %q: %v", snapshot, response.Result)
 			}
@@ -131,7 +128,7 @@ func TestReadsThatTakeTooLong(t *testing.T) {
 	})
 	t.Run("from the API server end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			response := injectorWith(t, apiServerWith(t), stuck(t)).Handle(t.Context(), creation(t, podWith(), "shop"))
+			response := injectorWith(t, apiServerWith(t), stuck(t)).Handle(t.Context(), creation(t, fixture.PodWith(), "shop"))
 			if response.Allowed || !strings.Contains(response.Result.Message, context.DeadlineExceeded.Error()) {
 				t.Errorf("answered %v, expected a refusal that says so", response.Result)
 			}
@@ -145,8 +142,8 @@ func TestReadsOfOneObjectAtTheSameTimeBecomeOne(t *testing.T) {
 		cached []client.Object
 		pod    *corev1.Pod
 	}{
-		"of what the cache does not have":   {nil, podWith()},
-		"of what the cache has from before": {[]client.Object{fixture.Namespace("shop", nil)}, silent()},
+		"of what the cache does not have":   {nil, fixture.PodWith()},
+		"of what the cache has from before": {[]client.Object{fixture.Namespace("shop", nil)}, fixture.Silent()},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,7 @@ func podTimes(t *testing.T, namespace string) []time.Duration {
 	times := make([]time.Duration, 40)
 	for i := range times {
 		begin := time.Now()
-		if _, err := tryPod(t, namespace, podWith()); err != nil {
+		if _, err := tryPod(t, namespace, fixture.PodWith()); err != nil {
 			t.Fatal(err)
 		}
 		times[i] = time.Since(begin).Round(100 * time.Microsecond)

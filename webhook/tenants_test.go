@@ -56,7 +56,7 @@ func changeOf(tb testing.TB, before *v1alpha1.CryptoProfile) []byte {
 func TestAPodDoesNotWaitForTheProfilesOfATenant(t *testing.T) {
 	shop := fixture.ShopWith(t, 1000, 10)
 	profiles, pods := profileHandler(t, shop), podHandler(t)
-	pod := reviewOf(string(fixture.JSON(t, podWith())))
+	pod := reviewOf(string(fixture.JSON(t, fixture.PodWith())))
 	var changes atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	var noise sync.WaitGroup

@@ -32,7 +32,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 var (
@@ -103,7 +103,7 @@ func startOperator() (*httptest.Server, error) {
 		if err := decoder.Decode(request, pod); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
 		}
-		switch decision, err := webhook.Decide(pod, false); {
+		switch decision, err := injection.Decide(pod, false); {
 		case err != nil:
 			return admission.Denied(err.Error())
 		case !decision.Inject:
@@ -111,7 +111,7 @@ func startOperator() (*httptest.Server, error) {
 		}
 		template := defaultTemplate()
 		template.Image = operatorImage.Load().(string)
-		injected, _, err := webhook.Inject(pod, request.Namespace, nil, template)
+		injected, _, err := injection.Inject(pod, request.Namespace, nil, template)
 		if err != nil {
 			return admission.Denied(err.Error())
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 func newExplain(cluster *cluster) *cobra.Command {
@@ -180,7 +180,7 @@ func explainNamespace(ctx context.Context, client kubernetes.Interface, name str
 }
 
 // explainPod tells what the pod says.
-func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (webhook.Decision, error) {
+func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (injection.Decision, error) {
 	asked := explainAnnotation(pod, e)
 	decision, refusal := decide(pod, byDefault)
 	switch {
@@ -208,10 +208,10 @@ func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
 }
 
 // decide is what the operator decides about a pod in its namespace.
-func decide(pod *corev1.Pod, byDefault bool) (webhook.Decision, error) {
-	decision, refusal := webhook.Decide(pod, byDefault)
+func decide(pod *corev1.Pod, byDefault bool) (injection.Decision, error) {
+	decision, refusal := injection.Decide(pod, byDefault)
 	if refusal == nil && excluded(pod.Namespace) {
-		decision = webhook.Decision{Reason: excludedNamespace}
+		decision = injection.Decision{Reason: excludedNamespace}
 	}
 	return decision, refusal
 }
@@ -225,7 +225,7 @@ func renewal(owner owner) string {
 }
 
 // conclude says what is so and what to do.
-func conclude(pod *corev1.Pod, decision webhook.Decision, refusal error, calls calling, owner owner) outcome {
+func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls calling, owner owner) outcome {
 	has, restart := injected.Broker(pod) != nil, renewal(owner)
 	created := "It was created at " + pod.CreationTimestamp.UTC().Format(timeFormat)
 	switch {

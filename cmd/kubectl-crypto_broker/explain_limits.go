@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // What the API server says where a LimitRange or a ResourceQuota refuses a pod.
@@ -53,7 +53,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 		return sayUnspecified(w, lacking[1], lacking[2]) + allowed, true
 	}
 	switch {
-	case errors.As(err, new(*webhook.Refusal)):
+	case errors.As(err, new(*injection.Refusal)):
 		e.add("broker", "the pod does not fit without it, either")
 		return "The namespace has too little for the pod even without a broker: lower what the containers take." + allowed, true
 	case err != nil:

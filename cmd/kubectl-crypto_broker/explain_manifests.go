@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // explain tells of each pod in manifests whether it would get a broker.
@@ -65,9 +65,9 @@ func (d document) misplaced() string {
 func (o *offline) verdict(p *podTemplate, labelled map[string]bool) (said string, bad bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err == nil && decision.Inject {
-		_, _, err = webhook.Inject(p.pod, p.namespace, nil, o.template)
+		_, _, err = injection.Inject(p.pod, p.namespace, nil, o.template)
 	}
-	var refusal *webhook.Refusal
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return "is refused: " + refusal.Error(), true, nil

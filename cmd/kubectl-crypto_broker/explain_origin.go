@@ -16,13 +16,13 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // explainOrigin tells of a pod without a broker what it was made from: whether that
 // says what the pod does not, and whether a new pod would get a broker, which it tries.
 // byDefault is what the namespace says for pods that say nothing.
-func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, byDefault bool, decision webhook.Decision, calls calling, result *outcome, e *explanation) {
+func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
 	w, known := owner.anyWorkload()
 	template := &podTemplate{pod: probe(pod.Namespace), namespace: pod.Namespace}
 	made := "a new pod"
@@ -49,7 +49,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 	}
 	admitted, err := t.create(ctx, template, template.pod.Annotations)
 	t.warnings.take()
-	var refusal *webhook.Refusal
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		result.advice = fmt.Sprintf("A restart would not bring it now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
@@ -65,7 +65,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 }
 
 // wayOut says what to do where a new pod of a workload is refused.
-func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *webhook.Refusal, calls calling, e *explanation) string {
+func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if uncalled.MatchString(said) {
 		return explainOperator(ctx, t.client, cmp.Or(calls.service, serviceIn(said)), e)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // namedPods is how many pods without a broker are called by their names.
@@ -52,7 +52,7 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	result := t.concludeWorkload(ctx, w, template, admitted, tried, decision, calls, pods.lacking, &e)
 	guessed := !asked && !labelsKnown && !decision.Inject
 	switch {
-	case guessed && admitted == nil && !errors.As(tried, new(*webhook.Refusal)):
+	case guessed && admitted == nil && !errors.As(tried, new(*injection.Refusal)):
 		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + oneLine(plain(tried))}
 	case guessed && admitted != nil && injected.Broker(admitted) == nil:
 		result.verdict = "a new pod of it gets no broker."
@@ -87,8 +87,8 @@ func (w workload) renewal() string {
 
 // concludeWorkload says what is so and what to do. admitted is the pod that was
 // tried, or tried why there is none; lacking is how many pods have no broker.
-func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTemplate, admitted *corev1.Pod, tried error, decision webhook.Decision, calls calling, lacking int, e *explanation) outcome {
-	var refusal *webhook.Refusal
+func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(tried, &refusal):
 		return outcome{"a new pod of it " + refusal.Error(), t.wayOut(ctx, w, template, refusal, calls, e), false}

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // offline is what commands without a cluster need to know.
@@ -26,7 +26,7 @@ type offline struct {
 	labelled bool
 	// namespace is that of objects that name none.
 	namespace string
-	template  webhook.Template
+	template  injection.Template
 }
 
 // flags adds the flags about the brokers of a cluster that is not asked.
@@ -57,8 +57,8 @@ func (o *offline) labelledFlag(cmd *cobra.Command) {
 }
 
 // defaultTemplate is that of an operator whose settings nobody changed.
-func defaultTemplate() webhook.Template {
-	return webhook.Template{
+func defaultTemplate() injection.Template {
+	return injection.Template{
 		Image:       "ghcr.io/crypto-broker/broker:" + imageTag(),
 		PullPolicy:  corev1.PullIfNotPresent,
 		StatusPort:  contract.DefaultStatusPort,
@@ -82,11 +82,11 @@ func imageTag() string {
 }
 
 // wants tells whether a pod of a manifest would get a broker, and why not.
-func (o *offline) wants(p *podTemplate, labelled map[string]bool) (webhook.Decision, error) {
+func (o *offline) wants(p *podTemplate, labelled map[string]bool) (injection.Decision, error) {
 	if excluded(p.namespace) {
-		return webhook.Decision{Reason: "excluded namespace"}, nil
+		return injection.Decision{Reason: "excluded namespace"}, nil
 	}
-	return webhook.Decide(p.pod, o.labelled || labelled[p.namespace])
+	return injection.Decide(p.pod, o.labelled || labelled[p.namespace])
 }
 
 func newInject(cluster *cluster) *cobra.Command {
@@ -166,7 +166,7 @@ func inject(cmd *cobra.Command, documents []document, namespace, comment string,
 			if err == nil {
 				said, injected, err = into(p)
 			}
-			var refusal *webhook.Refusal
+			var refusal *injection.Refusal
 			switch {
 			case errors.As(err, &refusal):
 				refused = true

@@ -13,7 +13,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // probe is a pod that asks for a broker and for nothing else, and that each Pod
@@ -69,5 +69,5 @@ func isOutdated(pod, now *corev1.Pod) bool {
 		return true
 	}
 	stamp, stamped := pod.Annotations[contract.InjectedAnnotation]
-	return stamped && !webhook.SameTemplate(stamp, now.Annotations[contract.InjectedAnnotation])
+	return stamped && !injection.SameTemplate(stamp, now.Annotations[contract.InjectedAnnotation])
 }

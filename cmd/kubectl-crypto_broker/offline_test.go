@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
@@ -110,7 +110,7 @@ func TestWhatIsPrintedIsWhatTheWebhookMakes(t *testing.T) {
 				t.Fatal(err)
 			} else if decision.Inject {
 				injected++
-				if want, _, err = webhook.Inject(before.pod, before.namespace, nil, defaultTemplate()); err != nil {
+				if want, _, err = injection.Inject(before.pod, before.namespace, nil, defaultTemplate()); err != nil {
 					t.Fatal(err)
 				}
 			}

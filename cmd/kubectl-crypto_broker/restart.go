@@ -22,7 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // restartedAt is the annotation by which kubectl rollout restart makes new pods.
@@ -241,7 +241,7 @@ func (r restarter) try(ctx context.Context, w workload) error {
 	}
 	t, template := trial{client: r.client}, found.pod()
 	admitted, err := t.create(ctx, template, template.pod.Annotations)
-	var refusal *webhook.Refusal
+	var refusal *injection.Refusal
 	switch {
 	case lacksRight(err):
 		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.namespace, oneLine(plain(err)))

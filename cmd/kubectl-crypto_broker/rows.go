@@ -19,7 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // What there is to say of the broker of a pod.
@@ -229,7 +229,7 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
 	if leftOut {
 		return r
 	}
-	decision, err := webhook.Decide(pod, byDefault)
+	decision, err := injection.Decide(pod, byDefault)
 	switch {
 	case err != nil:
 		r.Broker, r.Note = brokerMissing, err.Error()

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // podPaths is where the pod is in the kinds that make pods.
@@ -44,7 +44,7 @@ type podTemplate struct {
 }
 
 // template finds the pod in a document; nil if its kind has none. The error is a
-// *webhook.Refusal: no API server takes the object.
+// *injection.Refusal: no API server takes the object.
 func (d document) template(namespace string) (*podTemplate, error) {
 	path, known := podPaths[d.text("apiVersion")+" "+d.text("kind")]
 	if !known {
@@ -54,7 +54,7 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	for i, key := range path {
 		next, ok := fields[key].(map[string]any)
 		if !ok {
-			return nil, &webhook.Refusal{Problems: []string{fmt.Sprintf("there is no %s, expected the template of a pod there", joined(path[:i+1]))}}
+			return nil, &injection.Refusal{Problems: []string{fmt.Sprintf("there is no %s, expected the template of a pod there", joined(path[:i+1]))}}
 		}
 		fields = next
 	}
@@ -67,7 +67,7 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	}
 	pod := &corev1.Pod{}
 	if err := json.Unmarshal(data, pod); err != nil {
-		return nil, &webhook.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
+		return nil, &injection.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
 	}
 	return &podTemplate{fields, pod, namespace, d.claims()}, nil
 }
@@ -119,8 +119,8 @@ func joined(path []string) string { return strings.Join(path, ".") }
 
 // inject puts a broker into the pod, as the webhook would. What the webhook does
 // not touch stays as it was written, be it known to this program or not.
-func (p *podTemplate) inject(template webhook.Template) (warnings []string, err error) {
-	injected, warnings, err := webhook.Inject(p.pod, p.namespace, nil, template)
+func (p *podTemplate) inject(template injection.Template) (warnings []string, err error) {
+	injected, warnings, err := injection.Inject(p.pod, p.namespace, nil, template)
 	if err != nil {
 		return nil, err
 	}

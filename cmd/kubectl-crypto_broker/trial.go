@@ -19,7 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // trial asks a cluster what it makes of pods.
@@ -72,10 +72,10 @@ func (t trial) inject(ctx context.Context, p *podTemplate) (said []string, added
 	declines[contract.InjectAnnotation] = "false"
 	without, err := t.create(ctx, p, declines)
 	t.warnings.take() // about a pod that nobody asked for
-	var refusal *webhook.Refusal
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return said, false, &webhook.Refusal{Problems: []string{"without a broker, to compare with, it " + strings.Join(refusal.Problems, "; ")}}
+		return said, false, &injection.Refusal{Problems: []string{"without a broker, to compare with, it " + strings.Join(refusal.Problems, "; ")}}
 	case err != nil:
 		return said, false, err
 	}
@@ -105,7 +105,7 @@ func (t trial) create(ctx context.Context, p *podTemplate, annotations map[strin
 	case lacksRight(err) || apierrors.IsUnauthorized(err) || apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 		return nil, err
 	default:
-		return nil, &webhook.Refusal{Problems: []string{"is refused: " + oneLine(err.Error())}}
+		return nil, &injection.Refusal{Problems: []string{"is refused: " + oneLine(err.Error())}}
 	}
 }
 
@@ -120,7 +120,7 @@ func (t trial) whyNot(ctx context.Context, p *podTemplate) string {
 	if namespace, err := t.client.CoreV1().Namespaces().Get(ctx, p.namespace, metav1.GetOptions{}); err == nil {
 		labelled = isLabelled(namespace)
 	}
-	decision, err := webhook.Decide(p.pod, labelled)
+	decision, err := injection.Decide(p.pod, labelled)
 	switch {
 	case err == nil && !decision.Inject && excluded(p.namespace):
 		return excludedNamespace

@@ -11,7 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // asStored does to a pod what every API server does: defaults, and a token of its
@@ -45,7 +45,7 @@ func TestOfADryRunOnlyWhatTheBrokerNeedsIsWrittenIntoTheManifest(t *testing.T) {
 			if p == nil || p.pod.Annotations[contract.InjectAnnotation] == "false" {
 				continue
 			}
-			want, _, err := webhook.Inject(p.pod, "shop", []byte{}, defaultTemplate())
+			want, _, err := injection.Inject(p.pod, "shop", []byte{}, defaultTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 func newValidate() *cobra.Command {
@@ -174,7 +174,7 @@ func (c *checker) own(ctx context.Context, d document, kind, version string) (pr
 // pod checks what makes pods, and counts what makes none.
 func (c *checker) pod(d document) (problems, warnings []string, err error) {
 	p, err := d.template(c.namespace)
-	var refusal *webhook.Refusal
+	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return refusal.Problems, nil, nil
@@ -195,7 +195,7 @@ func (c *checker) pod(d document) (problems, warnings []string, err error) {
 	decision, err := c.wants(p, c.labelled)
 	if err == nil && decision.Inject {
 		var said []string
-		_, said, err = webhook.Inject(p.pod, p.namespace, []byte{}, c.template)
+		_, said, err = injection.Inject(p.pod, p.namespace, []byte{}, c.template)
 		warnings = append(warnings, said...)
 	}
 	refused := errors.As(err, &refusal)

@@ -20,7 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // Ways by which a set of profiles reaches running pods.
@@ -60,7 +60,7 @@ type config struct {
 	brokerLogLevel      string
 	minimumStrength     int
 	brokerRequireFIPS   bool
-	brokerTraces        webhook.Traces
+	brokerTraces        injection.Traces
 	socketGroup         int64
 
 	signing signingConfig
@@ -197,7 +197,7 @@ func (c *config) check() error {
 			problem("broker-image", "", "the image of the brokers to inject")
 		}
 		for _, image := range c.allowedBrokerImages {
-			if err := webhook.CheckAllowedImage(image); err != nil {
+			if err := injection.CheckAllowedImage(image); err != nil {
 				problems = append(problems, fmt.Errorf("--allowed-broker-images has %w", err))
 			}
 		}
@@ -221,8 +221,8 @@ func (c *config) check() error {
 		quantity("broker-memory-request", c.brokerMemoryRequest, c.brokerResources.Requests, corev1.ResourceMemory)
 		quantity("broker-memory-limit", c.brokerMemoryLimit, c.brokerResources.Limits, corev1.ResourceMemory)
 		request, limit := c.brokerResources.Requests.Memory(), c.brokerResources.Limits.Memory()
-		if !limit.IsZero() && limit.Cmp(resource.MustParse(webhook.MinMemory)) < 0 {
-			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+webhook.MinMemory+", or 0 for none: a broker takes half of that idle, and requests need room beside")
+		if !limit.IsZero() && limit.Cmp(resource.MustParse(injection.MinMemory)) < 0 {
+			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+injection.MinMemory+", or 0 for none: a broker takes half of that idle, and requests need room beside")
 		}
 		if !limit.IsZero() && request.Cmp(*limit) > 0 {
 			problem("broker-memory-request", c.brokerMemoryRequest, fmt.Sprintf("at most --broker-memory-limit, which is %q", c.brokerMemoryLimit))

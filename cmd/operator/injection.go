@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/template"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // addTemplate keeps the InjectionTemplate, also where the webhook injects: policies check
@@ -34,7 +34,7 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 		}
 		common := c.template()
 		common.Seal.Keys = []ed25519.PublicKey{ring.Current()}
-		return webhook.Parameters(common, string(system.UID))
+		return injection.Parameters(common, string(system.UID))
 	}
 	reconciler := template.New(mgr.GetClient(), c.injectionTemplate, render)
 	keys.OnChange(func(context.Context) { reconciler.Changed() })

@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/presence"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // addReconcilers adds what the leader does. certs is nil where there are no
@@ -61,13 +61,13 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 // wanted tells whether a pod would get a broker if it were created now, or why it
 // would be refused.
 func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
-	decision, err := webhook.Decide(pod, byDefault)
+	decision, err := injection.Decide(pod, byDefault)
 	return decision.Inject, err
 }
 
 // template is what the brokers that are injected have in common.
-func (c *config) template() webhook.Template {
-	return webhook.Template{
+func (c *config) template() injection.Template {
+	return injection.Template{
 		Image:         c.brokerImage,
 		AllowedImages: c.allowedBrokerImages,
 		PullPolicy:    corev1.PullPolicy(c.brokerPullPolicy),

@@ -12,15 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 func testOptions() Options {
-	template := webhook.Template{Image: "broker:1"}
+	template := injection.Template{Image: "broker:1"}
 	return Options{
 		Excluded: []string{"operators"},
 		Wanted: func(pod *corev1.Pod, byDefault bool) (bool, error) {
-			decision, err := webhook.Decide(pod, byDefault)
+			decision, err := injection.Decide(pod, byDefault)
 			return decision.Inject, err
 		},
 		Outdated: template.Outdated(),

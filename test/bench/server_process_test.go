@@ -109,7 +109,7 @@ func TestTheBrokerOfAPodIsMeasuredWithTheFlagsThatTheWebhookSets(t *testing.T) {
 // flagsOf finds the flags that a file of the webhook has behind a text.
 func flagsOf(t *testing.T, file, before string) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "webhook", filepath.FromSlash(file)))
+	text, err := os.ReadFile(filepath.Join("..", "..", "webhook", "injection", filepath.FromSlash(file)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,16 +27,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // goldenPods is the folder with pods and with what the webhook makes of them.
-const goldenPods = "../../webhook/testdata/pods"
+const goldenPods = "../../webhook/injection/testdata/pods"
 
 // policyTemplate is the one that the golden pods are made with, and what the
 // file chooses.
-func policyTemplate() webhook.Template {
-	return webhook.Template{
+func policyTemplate() injection.Template {
+	return injection.Template{
 		Image:         "localhost/crypto-broker/broker:0.1.0",
 		AllowedImages: []string{"registry.example/broker:1.2.3"},
 		PullPolicy:    corev1.PullIfNotPresent,
@@ -74,7 +74,7 @@ func startPolicyServer(t *testing.T) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parameters, err := webhook.Parameters(policyTemplate(), "")
+	parameters, err := injection.Parameters(policyTemplate(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// injection is all that injecting adds to a pod.
-type injection struct {
+// injectedParts is all that injecting adds to a pod.
+type injectedParts struct {
 	Place       int
 	Broker      *corev1.Container
 	Volumes     []corev1.Volume
@@ -138,8 +138,8 @@ type injection struct {
 	Annotations map[string]string
 }
 
-func injectionOf(pod *corev1.Pod) injection {
-	found := injection{
+func injectionOf(pod *corev1.Pod) injectedParts {
+	found := injectedParts{
 		Mounts:      map[string][]corev1.VolumeMount{},
 		Variables:   map[string][]corev1.EnvVar{},
 		PullSecrets: pod.Spec.ImagePullSecrets,

@@ -22,7 +22,7 @@ import (
 )
 
 // refusedAnnotations is the table of annotations that the webhook refuses.
-const refusedAnnotations = "../../webhook/testdata/refused-annotations.yaml"
+const refusedAnnotations = "../../webhook/injection/testdata/refused-annotations.yaml"
 
 // expectRefusal creates a pod as a dry run, and expects the policy that refuses to
 // say something. Not so the API server itself: what it says names no annotation.

@@ -17,16 +17,16 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // exportingSpans is the golden pod that is made with a template of its own.
 const exportingSpans = "a-pod-whose-broker-exports-spans"
 
 // setTemplate changes the InjectionTemplate as an operator with other settings would.
-func setTemplate(t *testing.T, admin client.Client, template webhook.Template, cluster string) {
+func setTemplate(t *testing.T, admin client.Client, template injection.Template, cluster string) {
 	t.Helper()
-	parameters, err := webhook.Parameters(template, cluster)
+	parameters, err := injection.Parameters(template, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func setTemplate(t *testing.T, admin client.Client, template webhook.Template, c
 func exportSpans(t *testing.T, admin client.Client) {
 	t.Helper()
 	template := policyTemplate()
-	template.Traces = webhook.Traces{
+	template.Traces = injection.Traces{
 		Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01",
 	}
 	setTemplate(t, admin, template, "")

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // fieldsOfPod are what a kubelet would fill in.
@@ -24,12 +24,12 @@ var fieldsOfPod = map[string]string{
 
 // environmentOf is the environment that a kubelet starts the broker of an injected
 // pod with.
-func environmentOf(t *testing.T, traces webhook.Traces) (environment []string) {
+func environmentOf(t *testing.T, traces injection.Traces) (environment []string) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
-	injected, _, err := webhook.Inject(pod, "shop", nil, webhook.Template{
+	injected, _, err := injection.Inject(pod, "shop", nil, injection.Template{
 		Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1", Traces: traces,
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestASpanOfAnInjectedBrokerTellsItsPod(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			to := newSink(t)
 			c := startCollector(t, to, "")
-			traces := webhook.Traces{Endpoint: "http://" + c.http, Protocol: protocol, Sampler: "parentbased_traceidratio", SamplerArgument: "1"}
+			traces := injection.Traces{Endpoint: "http://" + c.http, Protocol: protocol, Sampler: "parentbased_traceidratio", SamplerArgument: "1"}
 			if protocol == "grpc" {
 				traces.Endpoint = "http://" + c.grpc
 			}

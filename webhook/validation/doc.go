@@ -15,5 +15,3 @@
 // about the right to weaken. Where it cannot find out whether a change makes a
 // profile weaker, it refuses the change.
 package validation
-
-

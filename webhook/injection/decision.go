@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// Refusal says why a pod is not admitted. Every problem is one sentence that
+// begins with the place in the pod. They are at most ten, of 4 KiB together; of more,
+// a last sentence says how many.
+type Refusal struct {
+	Problems []string
+}
+
+// Error joins the problems.
+func (r *Refusal) Error() string { return strings.Join(r.Problems, "; ") }
+
+// Decision reports whether a pod gets a broker when it is created.
+type Decision struct {
+	// Inject is true if it gets one.
+	Inject bool
+	// Reason says why not, in a few words: "declined", "not asked", "mirror pod"
+	// or "Windows pod".
+	Reason string
+	// Warning is for whoever creates the pod, if it asked and gets none.
+	Warning string
+}
+
+// Decide reads from a pod whether it gets a broker. byDefault is what its
+// namespace says for pods that ask for nothing. The error is a *Refusal: the pod
+// would not be admitted.
+func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
+	value, asked := pod.Annotations[contract.InjectAnnotation]
+	switch {
+	case asked && value != "true" && value != "false":
+		var found problems
+		found.add(`metadata.annotations[%s]: found %s, expected "true" to get a broker or "false" to get none`, contract.InjectAnnotation, limits.Quoted(value))
+		return Decision{}, found.refusal()
+	case value == "false":
+		return Decision{Reason: "declined"}, nil
+	case !asked && !byDefault:
+		return Decision{Reason: "not asked"}, nil
+	}
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return Decision{
+			Reason:  "mirror pod",
+			Warning: "a static pod gets no broker: the kubelet started it without asking the API server",
+		}, nil
+	}
+	if isWindows(pod) {
+		return Decision{
+			Reason:  "Windows pod",
+			Warning: "a Windows pod gets no broker: the broker runs on Linux only",
+		}, nil
+	}
+	return Decision{Inject: true}, nil
+}
+
+func isWindows(pod *corev1.Pod) bool {
+	return pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows ||
+		pod.Spec.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// guaranteedCPU is what the broker of a Guaranteed pod requests and is limited to
+// where neither the pod nor the template limits its CPU.
+var guaranteedCPU = resource.MustParse("250m")
+
+// isGuaranteed reports whether all containers that the pod has besides the broker
+// request as much CPU and memory as they are limited to. Then Kubernetes evicts the
+// pod last, unless its broker is another case.
+func isGuaranteed(pod *corev1.Pod) bool {
+	guaranteed := pod.Spec.Resources == nil
+	each(pod, func(_ string, container *corev1.Container) {
+		if isBroker(*container) {
+			return
+		}
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, requested := container.Resources.Requests[name]
+			limit := container.Resources.Limits[name]
+			if limit.IsZero() || requested && request.Cmp(limit) != 0 {
+				guaranteed = false
+			}
+		}
+	})
+	return guaranteed
+}
+
+// guarantee makes the broker's requests and limits equal. Of what the pod asks for
+// one counts for both, else the limit of the template. It warns where the pod asks
+// for different amounts.
+func (o *podOptions) guarantee(resources corev1.ResourceRequirements) (equal corev1.ResourceRequirements, warnings []string) {
+	equal = *resources.DeepCopy()
+	if equal.Requests == nil {
+		equal.Requests = corev1.ResourceList{}
+	}
+	if equal.Limits == nil {
+		equal.Limits = corev1.ResourceList{}
+	}
+	for _, r := range resourceAnnotations {
+		_, requested := o.requests[r.resource]
+		_, limited := o.limits[r.resource]
+		amount := equal.Limits[r.resource]
+		switch {
+		case requested && limited:
+			if request := equal.Requests[r.resource]; request.Cmp(amount) != 0 {
+				warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found %s and the limit %s, so that the pod is Burstable; with one of them alone, or with equal ones, it would be Guaranteed like its other containers",
+					r.request, &request, &amount))
+			}
+			continue
+		case requested:
+			amount = equal.Requests[r.resource]
+		case amount.IsZero() && r.resource == corev1.ResourceCPU:
+			amount = guaranteedCPU.DeepCopy()
+			if request := equal.Requests[r.resource]; request.Cmp(amount) > 0 {
+				amount = request
+			}
+		case amount.IsZero():
+			amount = equal.Requests[r.resource]
+		}
+		if amount.IsZero() {
+			warnings = append(warnings, fmt.Sprintf("the broker has no amount of memory, so that the pod is Burstable; the annotation %s gives it one", contract.MemoryLimitAnnotation))
+			continue
+		}
+		equal.Requests[r.resource], equal.Limits[r.resource] = amount, amount
+	}
+	return equal, warnings
+}

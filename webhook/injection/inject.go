@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// Inject returns a copy of the pod with a broker in it, and warnings for
+// whoever creates it. namespace is the pod's, which a new pod may not carry
+// itself. profiles is the namespace's profile file, nil if there is none yet.
+// Equal arguments give equal results, and nothing else is looked at.
+//
+// Every container of the pod gets a socket, unless its annotations name those
+// that do. One that they name and that the pod does not have is awaited: whoever
+// calls Inject has to refuse the pod if it never comes. Inject can be called again
+// with a result of its own, also one of another version and after others changed the
+// pod in between: then the broker becomes what it would be in a new pod, and stays
+// where it is. A container that was added since gets a socket only if it is named.
+// With equal arguments the second call changes nothing. What others may have done to
+// the broker's container stays: resources, pulling always, environment variables and
+// mounts that do not reach the broker's own files, and a startup probe that they
+// redirected runs in the container (see foreign.go).
+//
+// A pod that declined or cannot be injected (see the package comment) is
+// returned as it is. The error is always a *Refusal: an annotation of this
+// project that is unknown or has a value that cannot be; a container, volume or
+// mount that uses a reserved name in a pod without the stamp of Inject; a mount where
+// the socket has to be.
+func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
+	decision, err := Decide(pod, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := pod.DeepCopy()
+	if !decision.Inject {
+		var warnings []string
+		if decision.Warning != "" {
+			warnings = append(warnings, decision.Warning)
+		}
+		return out, warnings, nil
+	}
+
+	options, found := readPodOptions(pod, template)
+	if err := found.refusal(); err != nil {
+		return nil, nil, err
+	}
+	if runsAsRoot(pod) {
+		// Whoever may run as root may run as any user, and a broker that took
+		// over the pod's would not start.
+		template.NamespaceUserIDs = false
+	}
+	rendering := rendering{
+		template:     options.over(template),
+		options:      options,
+		stamp:        template.stamp(),
+		shared:       sharesProcesses(pod) != "",
+		podResources: pod.Spec.Resources != nil,
+		snapshot:     snapshotFits(pod, template.Seal.snapshot(profiles), template.Seal.Signature),
+	}
+	isFirst := !slices.ContainsFunc(pod.Spec.InitContainers, isBroker)
+	warnings, err := rendering.put(out)
+	if err != nil {
+		return nil, nil, err
+	}
+	if isFirst {
+		warnings = append(warnings, options.unknownProfiles(namespace, profiles)...)
+	}
+	for _, name := range options.awaited {
+		warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: the pod has no container %q now and is refused unless another injector adds it",
+			contract.ContainersAnnotation, name))
+	}
+	if profiles == nil || profile.Empty(profiles) {
+		warnings = append(warnings, fmt.Sprintf(
+			"namespace %q has no crypto profile yet: the pod waits for one, ten minutes before its broker is restarted", namespace))
+	}
+	addSocketGroup(out, template.SocketGroup)
+	addPullSecret(out, options.pullSecret)
+	rendering.annotate(out, profiles)
+	return out, limits.Warnings(warnings), nil
+}
+
+func isBroker(container corev1.Container) bool {
+	return container.Name == contract.BrokerContainer
+}
+
+// statusPortFree reports whether the broker may open its port, and warns if that
+// is not what whoever made the pod will expect.
+func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
+	if pod.Spec.HostNetwork {
+		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
+	}
+	declares := declares(pod, r.template.StatusPort)
+	if declares == "" {
+		return true, nil
+	}
+	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
+		declares, r.template.StatusPort, contract.MetricsPortAnnotation)}
+}
+
+// declares is the place of a container's port that the broker so cannot open,
+// empty if there is none.
+func declares(pod *corev1.Pod, port int32) (declares string) {
+	each(pod, func(place string, container *corev1.Container) {
+		for i, declared := range container.Ports {
+			if !isBroker(*container) && declared.ContainerPort == port && declared.Protocol != corev1.ProtocolUDP && declared.Protocol != corev1.ProtocolSCTP {
+				declares = fmt.Sprintf("%s.ports[%d] of container %s", place, i, limits.Quoted(container.Name))
+			}
+		}
+	})
+	return declares
+}
+
+// runsAsRoot reports whether containers that name no user run as root.
+func runsAsRoot(pod *corev1.Pod) bool {
+	context := pod.Spec.SecurityContext
+	return context != nil && context.RunAsUser != nil && *context.RunAsUser == 0
+}
+
+// sharesProcesses is the field that lets containers of the pod see the processes
+// of each other, empty if none does. /proc leads from there to the memory, files
+// and sockets of processes of the same user. The broker's own needs CAP_SYS_PTRACE,
+// because the broker is not dumpable.
+func sharesProcesses(pod *corev1.Pod) string {
+	switch {
+	case pod.Spec.HostPID:
+		return "spec.hostPID"
+	case pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace:
+		return "spec.shareProcessNamespace"
+	}
+	return ""
+}
+
+// sharedProcesses warns where other processes see the broker's. That is the
+// choice of whoever makes the pod, who may not know what it means here.
+func sharedProcesses(pod *corev1.Pod) []string {
+	field := sharesProcesses(pod)
+	if field == "" {
+		return nil
+	}
+	return []string{field + " lets containers see the processes of each other and of the broker: those with CAP_SYS_PTRACE can read its memory and files, those that run as root or as the broker's user can end it, " +
+		"and profiles that name containers in their callers refuse all of them"}
+}
+
+// each calls f for every init container and every container, with its place in
+// the pod.
+func each(pod *corev1.Pod, f func(place string, container *corev1.Container)) {
+	for i := range pod.Spec.InitContainers {
+		f(fmt.Sprintf("spec.initContainers[%d]", i), &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		f(fmt.Sprintf("spec.containers[%d]", i), &pod.Spec.Containers[i])
+	}
+}
+
+// addSocketGroup makes every process of the pod a member of the group that
+// owns the sockets.
+func addSocketGroup(pod *corev1.Pod, group int64) {
+	if pod.Spec.SecurityContext == nil {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	groups := &pod.Spec.SecurityContext.SupplementalGroups
+	if !slices.Contains(*groups, group) {
+		*groups = append(*groups, group)
+	}
+}
+
+// addPullSecret lets the kubelet pull the pod's images with one more Secret.
+func addPullSecret(pod *corev1.Pod, name string) {
+	secret := corev1.LocalObjectReference{Name: name}
+	if name != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
+	}
+}

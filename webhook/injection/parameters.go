@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// Parameters are what a policy in the API server puts brokers into pods with in
+// the place of Inject: the same container and volumes, made by the same code,
+// without what depends on the pod. A policy cannot read the ConfigMap with the
+// profiles, so there is no snapshot and no lowest revision. cluster is the UID of
+// kube-system, empty where brokers take sets without a signature.
+//
+// The error names what of the template cannot be used.
+func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSpec, error) {
+	if err := template.Validate(); err != nil {
+		return v1alpha1.InjectionTemplateSpec{}, err
+	}
+	typical := rendering{template: template, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
+	container := typical.container()
+	container.Args, container.Ports = nil, nil
+	socket, profiles := typical.volumes()
+
+	spec := v1alpha1.InjectionTemplateSpec{
+		FirstArguments: typical.firstArguments(),
+		SocketGroup:    template.SocketGroup,
+		StatusPort:     template.StatusPort,
+		LogLevel:       template.LogLevel,
+		RequireFIPS:    template.RequireFIPS,
+		AllowedImages:  template.AllowedImages,
+		Cluster:        cluster,
+		Stamp:          template.stamp(),
+	}
+	document, err := json.Marshal(container)
+	if err != nil {
+		return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("writing the broker's container as JSON: %w", err)
+	}
+	spec.Container.Raw = document
+	for _, volume := range []corev1.Volume{socket, profiles} {
+		document, err := json.Marshal(volume)
+		if err != nil {
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("writing the volume %s as JSON: %w", volume.Name, err)
+		}
+		spec.Volumes = append(spec.Volumes, apiextensionsv1.JSON{Raw: document})
+	}
+	return spec, nil
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Patch returns the JSON patch (RFC 6902) that makes of before what Inject made
+// of it.
+//
+// It is written out by place, and not made by comparing two documents, for the
+// sake of fields that a newer API server knows and this program does not: they
+// are in the document that the patch is applied to and in neither of the pods
+// here. A comparison of documents would remove them, and one that meets an
+// inserted container would move them to another.
+func Patch(before, after *corev1.Pod) []jsonpatch.Operation {
+	var p operations
+	p.annotations(before.Annotations, after.Annotations)
+	p.securityContext(before.Spec.SecurityContext, after.Spec.SecurityContext)
+	elements(&p, "/spec/volumes", before.Spec.Volumes, after.Spec.Volumes, nameOfVolume)
+	insert(&p, "/spec/imagePullSecrets", len(before.Spec.ImagePullSecrets), "-", after.Spec.ImagePullSecrets[len(before.Spec.ImagePullSecrets):])
+	// Mounts go before the broker's container, which changes the numbers of
+	// the init containers behind it.
+	added := len(after.Spec.InitContainers) - len(before.Spec.InitContainers)
+	for i, container := range before.Spec.InitContainers {
+		p.container(fmt.Sprintf("/spec/initContainers/%d", i), container, after.Spec.InitContainers[i+added])
+	}
+	for i, container := range before.Spec.Containers {
+		p.container(fmt.Sprintf("/spec/containers/%d", i), container, after.Spec.Containers[i])
+	}
+	if added > 0 {
+		insert(&p, "/spec/initContainers", len(before.Spec.InitContainers), "0", after.Spec.InitContainers[:added])
+	}
+	return p
+}
+
+// operations is a patch that is being written.
+type operations []jsonpatch.Operation
+
+func (p *operations) add(path string, value any) {
+	*p = append(*p, jsonpatch.NewOperation("add", path, value))
+}
+
+func (p *operations) replace(path string, value any) {
+	*p = append(*p, jsonpatch.NewOperation("replace", path, value))
+}
+
+func (p *operations) remove(path string) {
+	*p = append(*p, jsonpatch.NewOperation("remove", path, nil))
+}
+
+// insert adds items to the list at path, which has length items so far: at
+// position, or as a new list if it has none and so may not exist.
+func insert[T any](p *operations, path string, length int, position string, items []T) {
+	switch {
+	case len(items) == 0:
+	case length == 0:
+		p.add(path, items)
+	default:
+		for _, item := range items {
+			p.add(path+"/"+position, item)
+		}
+	}
+}
+
+func (p *operations) annotations(before, after map[string]string) {
+	if before == nil {
+		if len(after) > 0 {
+			p.add("/metadata/annotations", after)
+		}
+		return
+	}
+	// RFC 6901, section 3.
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, kept := after[key]; !kept {
+			p.remove("/metadata/annotations/" + escape.Replace(key))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if value, found := before[key]; !found || value != after[key] {
+			p.add("/metadata/annotations/"+escape.Replace(key), after[key])
+		}
+	}
+}
+
+func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
+	if before == nil {
+		if after != nil {
+			p.add("/spec/securityContext", after)
+		}
+		return
+	}
+	insert(p, "/spec/securityContext/supplementalGroups", len(before.SupplementalGroups), "-",
+		after.SupplementalGroups[len(before.SupplementalGroups):])
+}
+
+// maxRemoved is how many elements are taken out of a list one by one. The API server
+// takes time for each that grows with the length of the list.
+const maxRemoved = 16
+
+// elements writes how the elements of a list have changed: some replaced in their
+// places, some taken out, others added behind. Elements of one name are the same
+// element.
+func elements[T any](p *operations, path string, before, after []T, name func(T) string) {
+	var changes operations
+	kept, removed := 0, 0
+	for _, element := range before {
+		place := fmt.Sprintf("%s/%d", path, kept)
+		switch {
+		case kept == len(after) || name(element) != name(after[kept]):
+			changes.remove(place)
+			if removed++; removed > maxRemoved {
+				p.replace(path, after)
+				return
+			}
+			continue
+		case !equality.Semantic.DeepEqual(element, after[kept]):
+			changes.replace(place, after[kept])
+		}
+		kept++
+	}
+	insert(&changes, path, len(before), "-", after[kept:])
+	*p = append(*p, changes...)
+}
+
+func nameOfVolume(volume corev1.Volume) string     { return volume.Name }
+func nameOfMount(mount corev1.VolumeMount) string  { return mount.Name }
+func nameOfVariable(variable corev1.EnvVar) string { return variable.Name }
+
+// container writes what Inject changes in a container that was there before: mounts
+// and variables, and everything in one that is a broker.
+func (p *operations) container(place string, before, after corev1.Container) {
+	elements(p, place+"/env", before.Env, after.Env, nameOfVariable)
+	elements(p, place+"/volumeMounts", before.VolumeMounts, after.VolumeMounts, nameOfMount)
+	if !isBroker(before) {
+		return
+	}
+	before.Env, before.VolumeMounts = after.Env, after.VolumeMounts
+	found, made := reflect.ValueOf(before), reflect.ValueOf(after)
+	for i := range found.NumField() {
+		if equality.Semantic.DeepEqual(found.Field(i).Interface(), made.Field(i).Interface()) {
+			continue
+		}
+		name, _, _ := strings.Cut(found.Type().Field(i).Tag.Get("json"), ",")
+		if made.Field(i).IsZero() {
+			p.remove(place + "/" + name)
+		} else {
+			p.add(place+"/"+name, made.Field(i).Interface()) // replaces what is there
+		}
+	}
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// put puts the broker into a pod. If the pod has the operator's stamp, another
+// replica, perhaps of another version, may have put a broker into it, or into the
+// pod that it is a copy of: then container, volumes and mounts become what they are
+// in a new pod, whatever they were. So whoever writes the stamp and a container by
+// hand gets the operator's broker. Without the stamp, a pod that uses a reserved name
+// has brought what is of that name, and is refused.
+func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
+	var problems problems
+	problems.reservedContainers(pod)
+	if _, stamped := pod.Annotations[contract.InjectedAnnotation]; !stamped {
+		problems.reservedNames(pod)
+	}
+	at := slices.IndexFunc(pod.Spec.InitContainers, isBroker)
+	var found corev1.Container
+	if at >= 0 {
+		found = pod.Spec.InitContainers[at]
+	}
+	told := callersOf(&found)
+	receivers := r.receivers(pod, setOf(told))
+	r.putSockets(pod, at, setOf(receivers), &problems)
+	r.callers = slices.Concat(receivers, r.options.awaited)
+	r.options.checkArguments(r.callers, &problems)
+	if err := problems.refusal(); err != nil {
+		return nil, err
+	}
+	if sameNames(told, r.callers) {
+		r.callers = told // another webhook may have moved containers
+	}
+	if r.formerPort = int32(contract.StatusPort(found.Args)); r.formerPort == r.template.StatusPort {
+		r.statusPort = !pod.Spec.HostNetwork
+	} else {
+		r.statusPort, warnings = r.statusPortFree(pod)
+	}
+	if !slices.Contains(found.Args, contract.Switch(contract.SharedIdentityFlag)) {
+		warnings = append(warnings, sharedProcesses(pod)...)
+	}
+	if at < 0 && isGuaranteed(pod) {
+		equal, more := r.options.guarantee(r.template.Resources)
+		r.template.Resources, warnings = equal, append(warnings, more...)
+	}
+	if at < 0 {
+		pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, r.container())
+	} else {
+		r.execProbe = isRedirected(found)
+		pod.Spec.InitContainers[at] = r.reinjected(found)
+	}
+	pod.Spec.Volumes = r.putVolumes(pod.Spec.Volumes)
+	return warnings, nil
+}
+
+// receivers are the containers of the pod that get a socket, in its order: those
+// that are named; else those that have one or that a broker was told of; else all.
+func (r *rendering) receivers(pod *corev1.Pod, told map[string]bool) []string {
+	var all, before []string
+	each(pod, func(_ string, container *corev1.Container) {
+		if isBroker(*container) {
+			return
+		}
+		all = append(all, container.Name)
+		if slices.ContainsFunc(container.VolumeMounts, isSocket) || told[container.Name] {
+			before = append(before, container.Name)
+		}
+	})
+	if len(before) > 0 && r.options.containers == nil {
+		return before
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !r.options.wants(name) })
+}
+
+// putSockets gives the receivers their sockets, and takes from other containers what
+// they mount of the broker's volumes. The broker is init container number at, or none
+// yet if that is negative.
+func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool, found *problems) {
+	broker := fmt.Sprintf("spec.initContainers[%d]", at)
+	isBehind, readOnly := at < 0, readOnlyVolumes(pod)
+	each(pod, func(place string, container *corev1.Container) {
+		switch {
+		case place == broker:
+			isBehind = true
+		case !receives[container.Name]:
+			withdrawSocket(container)
+		case !isBehind && r.options.containers != nil:
+			found.add("%s: found the container %s, which the annotation %s names, in front of the broker; expected it behind the container %q, or not in the annotation",
+				place, limits.Quoted(container.Name), contract.ContainersAnnotation, contract.BrokerContainer)
+		case !isBehind:
+			found.add("%s: found the broker's socket in container %s, which ends before the broker starts; expected it behind the container %q",
+				place, limits.Quoted(container.Name), contract.BrokerContainer)
+		default:
+			found.socketConflicts(readOnly, place, container, r.options.socketDir)
+			r.putSocket(container)
+		}
+	})
+}
+
+// putSocket gives a container its socket, in the place of one that it has, and tells
+// it where that is, unless its owner has set the variable.
+func (r *rendering) putSocket(container *corev1.Container) {
+	mount := r.mount(container.Name)
+	variable := corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(r.options.socketDir, contract.SocketFile)}
+	at := slices.IndexFunc(container.VolumeMounts, isSocket)
+	if at < 0 {
+		container.VolumeMounts = append(container.VolumeMounts, mount)
+	} else {
+		if former := slices.Index(container.Env, variableFor(container.VolumeMounts[at])); former >= 0 {
+			container.Env[former] = variable
+		}
+		container.VolumeMounts[at] = mount
+	}
+	first := true
+	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool {
+		if first && isSocket(mount) {
+			first = false
+			return false
+		}
+		return contract.IsReservedVolume(mount.Name)
+	})
+	if !slices.ContainsFunc(container.Env, func(found corev1.EnvVar) bool { return found.Name == contract.SocketVariable }) {
+		container.Env = append(container.Env, variable)
+	}
+}
+
+// withdrawSocket takes from a container all that it has of a broker.
+func withdrawSocket(container *corev1.Container) {
+	for _, mount := range container.VolumeMounts {
+		if isSocket(mount) {
+			former := variableFor(mount)
+			container.Env = slices.DeleteFunc(container.Env, func(variable corev1.EnvVar) bool { return variable == former })
+		}
+	}
+	container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(mount corev1.VolumeMount) bool { return contract.IsReservedVolume(mount.Name) })
+}
+
+func isSocket(mount corev1.VolumeMount) bool { return mount.Name == contract.SocketVolume }
+
+// variableFor is the environment variable that the operator adds beside a mount of a
+// socket.
+func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
+	return corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(mount.MountPath, contract.SocketFile)}
+}
+
+// putVolumes makes the broker's volumes what they are to be, each in the place of the
+// one of its name.
+func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
+	socket, profiles := r.volumes()
+	own := append([]corev1.Volume{socket, profiles}, r.keyVolumes()...)
+	for _, volume := range found {
+		if at := slices.IndexFunc(own, func(wanted corev1.Volume) bool { return wanted.Name == volume.Name }); at >= 0 {
+			volumes, own = append(volumes, own[at]), slices.Delete(own, at, at+1)
+		} else if !contract.IsReservedVolume(volume.Name) {
+			volumes = append(volumes, volume)
+		}
+	}
+	return append(volumes, own...)
+}
+
+// callersOf reads back the containers that a broker was made for.
+func callersOf(container *corev1.Container) []string {
+	names, _ := contract.ArgumentOf(container.Args, contract.CallersFlag)
+	if names == "" {
+		return nil
+	}
+	return strings.Split(names, ",")
+}
+
+// sameNames reports whether both hold the same names. Their order may differ.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}

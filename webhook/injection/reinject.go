@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// reinjected is the broker's container as it is made now, with what the API server and
+// other webhooks do to every container of a pod taken over from the one found:
+//
+//   - resources are set by LimitRanger and by autoscalers, and how to resize
+//     them has a default; claims are set by nobody, and the driver behind one
+//     may mount what it likes,
+//   - the image is pulled always where AlwaysPullImages says so, and
+//     imagePullPolicy has a default if the template has none,
+//   - mounts are added, of the service account's token for example, and are
+//     harmless where they do not cover the broker's own files,
+//   - environment variables are added, and are harmless unless they are the
+//     broker's own, or the broker or Go's runtime reads them,
+//   - user and group are assigned where the template leaves that to the
+//     platform.
+func (r *rendering) reinjected(found corev1.Container) corev1.Container {
+	made := r.container()
+	if found.Resources.Requests != nil || found.Resources.Limits != nil {
+		made.Resources = *found.Resources.DeepCopy()
+		made.Resources.Claims = nil
+	}
+	made.ResizePolicy = found.ResizePolicy
+	if made.ImagePullPolicy == "" || found.ImagePullPolicy == corev1.PullAlways {
+		made.ImagePullPolicy = found.ImagePullPolicy
+	}
+	made.VolumeMounts = reinjectedMounts(found.VolumeMounts, made.VolumeMounts)
+	made.Env = reinjectedVariables(found.Env, made.Env)
+	if assigned := found.SecurityContext; assigned != nil && made.SecurityContext.RunAsUser == nil {
+		made.SecurityContext.RunAsUser, made.SecurityContext.RunAsGroup = assigned.RunAsUser, assigned.RunAsGroup
+	}
+	return made
+}
+
+// reinjectedMounts puts the broker's own mounts in the place of those of the same
+// volumes, and leaves the harmless ones of others.
+func reinjectedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMount) {
+	own = slices.Clone(own)
+	for _, mount := range found {
+		if at := slices.IndexFunc(own, func(wanted corev1.VolumeMount) bool { return wanted.Name == mount.Name }); at >= 0 {
+			mounts, own = append(mounts, own[at]), slices.Delete(own, at, at+1)
+		} else if !contract.IsReservedVolume(mount.Name) && isHarmlessMount(mount.MountPath) {
+			mounts = append(mounts, mount)
+		}
+	}
+	return append(mounts, own...)
+}
+
+// reinjectedVariables does the same for environment variables. Variables refer to
+// those in front of them, so that the broker's own stay together if one is new.
+func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar) {
+	names := func(variables []corev1.EnvVar) (names []string) {
+		for _, variable := range variables {
+			if slices.ContainsFunc(own, func(wanted corev1.EnvVar) bool { return wanted.Name == variable.Name }) {
+				names = append(names, variable.Name)
+			}
+		}
+		return names
+	}
+	hasPlaces := slices.Equal(names(found), names(own))
+	for _, variable := range found {
+		switch at := slices.IndexFunc(own, func(wanted corev1.EnvVar) bool { return wanted.Name == variable.Name }); {
+		case at >= 0 && hasPlaces:
+			variables = append(variables, own[at])
+		case at < 0 && isHarmlessVariable(variable.Name):
+			variables = append(variables, variable)
+		}
+	}
+	if hasPlaces {
+		return variables
+	}
+	return append(variables, own...)
+}
+
+// isHarmlessMount reports whether a mount leaves the broker's binary, profiles and
+// sockets what they are.
+func isHarmlessMount(mountPath string) bool {
+	at := inContainer(mountPath)
+	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.BrokerSocketDir} {
+		if within(own, at) || within(at, own) {
+			return false
+		}
+	}
+	return true
+}
+
+// isHarmlessVariable reports whether neither the broker nor Go's runtime reads an
+// environment variable in a way that changes what the broker does. Those of
+// OpenTelemetry say where its spans go, and whether there are any.
+func isHarmlessVariable(name string) bool {
+	return name != "GODEBUG" && !strings.HasPrefix(name, contract.BrokerVariablePrefix) && !strings.HasPrefix(name, "OTEL_")
+}
+
+// isRedirected reports whether a broker opens its status port and the startup probe
+// asks elsewhere. A mesh sends all HTTP probes to its proxy, which starts after the
+// broker or waits for it; and the probe runs in the container because of that.
+func isRedirected(broker corev1.Container) bool {
+	port, probe := int32(contract.StatusPort(broker.Args)), broker.StartupProbe
+	switch {
+	case port == 0 || probe == nil:
+		return false
+	case probe.HTTPGet == nil:
+		return probe.Exec != nil
+	}
+	return probe.HTTPGet.Path != contract.ReadyPath || probe.HTTPGet.Port.IntVal != port
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+)
+
+// brokerUserID is the user and group that the broker runs as, if the platform
+// does not assign one.
+const brokerUserID = 65532
+
+// socketVolumeSize has room for the sockets, and for a copy of the profiles
+// (at most 1 MiB) while the next is being written.
+var socketVolumeSize = resource.MustParse("4Mi")
+
+// rendering is what the broker's part of one pod is made from. Two equal
+// renderings make equal parts. Every default of the API server is written out,
+// so that a part that comes back from it is still equal.
+type rendering struct {
+	// template is the operator's with what the pod asks for in its place.
+	template Template
+
+	// options are what the pod asks for besides.
+	options podOptions
+
+	// stamp tells of the operator's own template.
+	stamp string
+
+	// callers are the containers with a socket, in the order of the pod.
+	callers []string
+
+	// statusPort is false where the broker may not open a port.
+	statusPort bool
+
+	// formerPort is the status port of the broker that the pod came with, 0 if
+	// there was none.
+	formerPort int32
+
+	// execProbe makes the startup probe run inside the container although
+	// there is a status port.
+	execProbe bool
+
+	// shared is set if containers of the pod see the processes of each other.
+	shared bool
+
+	// podResources is set if the pod has resources as a whole.
+	podResources bool
+
+	// snapshot is set if the pod carries the snapshot of the profiles.
+	snapshot bool
+}
+
+// container is the broker's container.
+func (r rendering) container() corev1.Container {
+	container := corev1.Container{
+		Name:            contract.BrokerContainer,
+		Image:           r.template.Image,
+		ImagePullPolicy: r.template.PullPolicy,
+		Args: append(append(r.firstArguments(),
+			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
+			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
+		), r.template.Seal.here()...),
+		Env:           r.template.Traces.environment(),
+		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},
+			{Name: contract.ProfilesVolume, MountPath: contract.ProfilesDir, ReadOnly: true},
+		},
+		StartupProbe:             r.startupProbe(),
+		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false),
+			Privileged:               ptr.To(false),
+			ReadOnlyRootFilesystem:   ptr.To(true),
+			RunAsNonRoot:             ptr.To(true),
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if !r.template.NamespaceUserIDs {
+		container.SecurityContext.RunAsUser = ptr.To[int64](brokerUserID)
+		container.SecurityContext.RunAsGroup = ptr.To[int64](brokerUserID)
+	}
+	if r.statusPort {
+		container.Args = append(container.Args, contract.Argument(contract.StatusAddressFlag, contract.StatusAddress(r.template.StatusPort)))
+		container.Ports = []corev1.ContainerPort{{
+			Name:          contract.StatusPortName,
+			ContainerPort: r.template.StatusPort,
+			Protocol:      corev1.ProtocolTCP,
+		}}
+	}
+	if r.template.LogLevel != "" {
+		container.Args = append(container.Args, contract.Argument(contract.LogLevelFlag, r.template.LogLevel))
+	}
+	if r.template.RequireFIPS {
+		container.Args = append(container.Args, contract.Switch(contract.RequireFIPSFlag))
+	}
+	if allowed := r.options.allowed(r.callers); allowed != "" {
+		container.Args = append(container.Args, contract.Argument(contract.CallerProfilesFlag, allowed))
+	}
+	if len(r.options.keys) > 0 {
+		container.Args = append(container.Args, contract.Argument(contract.KeysDirFlag, contract.KeysDir))
+		for i, secret := range r.options.keys {
+			container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
+				Name: keysVolume(i), MountPath: path.Join(contract.KeysDir, secret), ReadOnly: true,
+			})
+		}
+	}
+	if r.shared {
+		container.Args = append(container.Args, contract.Switch(contract.SharedIdentityFlag))
+	}
+	if !r.podResources {
+		container.Resources = *r.template.Resources.DeepCopy()
+	}
+	return container
+}
+
+// firstArguments are the same in all pods.
+func (r rendering) firstArguments() []string {
+	return append([]string{
+		contract.Argument(contract.ProfilesDirFlag, contract.ProfilesDir),
+		contract.Argument(contract.SocketDirFlag, contract.BrokerSocketDir),
+	}, r.template.Seal.first()...)
+}
+
+// startupProbe needs a loaded set of profiles. It asks every second, because
+// the pod's other containers wait for it, and for ten minutes, because a
+// restart of the broker would not bring the first profile any sooner.
+func (r rendering) startupProbe() *corev1.Probe {
+	probe := &corev1.Probe{
+		PeriodSeconds:    1,
+		SuccessThreshold: 1,
+		FailureThreshold: 600,
+		TimeoutSeconds:   1,
+	}
+	if r.statusPort && !r.execProbe {
+		probe.HTTPGet = &corev1.HTTPGetAction{
+			Path:   contract.ReadyPath,
+			Port:   intstr.FromInt32(r.template.StatusPort),
+			Scheme: corev1.URISchemeHTTP,
+		}
+		return probe
+	}
+	// To start a process takes longer than to answer a request.
+	probe.TimeoutSeconds = 5
+	probe.Exec = &corev1.ExecAction{Command: []string{
+		contract.BrokerBinary, "health", "--socket", path.Join(contract.BrokerSocketDir, r.callers[0], contract.SocketFile),
+	}}
+	return probe
+}
+
+// mount is what a container with a socket mounts: its own directory, read-only.
+// It can connect to the socket in there and not replace it.
+func (r rendering) mount(container string) corev1.VolumeMount {
+	return corev1.VolumeMount{
+		Name:      contract.SocketVolume,
+		MountPath: r.options.socketDir,
+		SubPath:   container,
+		ReadOnly:  true,
+	}
+}
+
+// volumes are the volume of the sockets and the volume of the profiles.
+func (r rendering) volumes() (socket, profiles corev1.Volume) {
+	socket = corev1.Volume{
+		Name: contract.SocketVolume,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			Medium:    corev1.StorageMediumMemory,
+			SizeLimit: ptr.To(socketVolumeSize.DeepCopy()),
+		}},
+	}
+	// A later source wins: the snapshot counts only until the ConfigMap is
+	// there. Every key of the ConfigMap becomes a file.
+	var sources []corev1.VolumeProjection
+	if r.snapshot {
+		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, contract.ProfilesSnapshotAnnotation)}
+		if len(r.template.Seal.Keys) > 0 {
+			files = append(files, fileOf(signed.FileName, contract.ProfilesSnapshotSignatureAnnotation))
+		}
+		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}})
+	}
+	sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+		LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
+		Optional:             ptr.To(true),
+	}})
+	profiles = corev1.Volume{
+		Name: contract.ProfilesVolume,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: sources,
+			// The broker owns none of the files, so everyone has to read them.
+			DefaultMode: ptr.To[int32](0o444),
+		}},
+	}
+	return socket, profiles
+}
+
+// fileOf is a file with what an annotation of the pod says.
+func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
+	return corev1.DownwardAPIVolumeFile{
+		Path:     name,
+		FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']"},
+	}
+}
+
+// keyVolumes are those of the Secrets with keys. A Secret that is not there keeps
+// the pod from starting.
+func (r rendering) keyVolumes() []corev1.Volume {
+	var volumes []corev1.Volume
+	for i, secret := range r.options.keys {
+		volumes = append(volumes, corev1.Volume{
+			Name: keysVolume(i),
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: secret},
+				}}},
+				DefaultMode: ptr.To[int32](0o444),
+			}},
+		})
+	}
+	return volumes
+}
+
+func keysVolume(i int) string { return contract.KeysVolumePrefix + strconv.Itoa(i+1) }

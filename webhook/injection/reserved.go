@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// wayOut ends the last sentence about a reserved name. A copy of a running pod carries
+// a broker, which is brought up to date where the copy has the annotations, too.
+const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
+	"keep the annotations (kubectl debug --keep-annotations)"
+
+// reservedNames finds the reserved names in a pod that the operator has not put a
+// broker into. A mount counts without its volume too: adding the volume would make
+// it one of the broker's own.
+func (p *problems) reservedNames(pod *corev1.Pod) {
+	for i := range pod.Spec.InitContainers {
+		if isBroker(pod.Spec.InitContainers[i]) {
+			p.addReserved("spec.initContainers[%d].name: found %q without the annotation %s", i, contract.BrokerContainer, contract.InjectedAnnotation)
+		}
+	}
+	for i, volume := range pod.Spec.Volumes {
+		if contract.IsReservedVolume(volume.Name) {
+			p.addReserved("spec.volumes[%d].name: found %s without the annotation %s", i, limits.Quoted(volume.Name), contract.InjectedAnnotation)
+		}
+	}
+	each(pod, func(place string, container *corev1.Container) {
+		for i := range container.VolumeMounts {
+			if mount := &container.VolumeMounts[i]; contract.IsReservedVolume(mount.Name) {
+				p.addReserved("%s.volumeMounts[%d].name: found %s without the annotation %s", place, i, limits.Quoted(mount.Name), contract.InjectedAnnotation)
+			}
+		}
+	})
+}
+
+// reservedContainers finds containers, other than init containers, with the
+// broker's name, which no version of the operator makes.
+func (p *problems) reservedContainers(pod *corev1.Pod) {
+	for i := range pod.Spec.Containers {
+		if pod.Spec.Containers[i].Name == contract.BrokerContainer {
+			p.addReserved("spec.containers[%d].name: found %q, expected another name", i, contract.BrokerContainer)
+		}
+	}
+}
+
+// socketConflicts finds mounts of a container that leave no place for the
+// socket's. A volume mounted above it is fine if the mount point can be made in
+// it. readOnly are the volumes of the pod for which that is not so, and socketDir is
+// the directory that the socket is mounted as.
+func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
+	for i := range container.VolumeMounts {
+		mount := &container.VolumeMounts[i]
+		if contract.IsReservedVolume(mount.Name) {
+			continue
+		}
+		switch at := inContainer(mount.MountPath); {
+		case within(socketDir, at):
+			p.add("%s.volumeMounts[%d].mountPath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+				place, i, limits.Quoted(mount.MountPath), limits.Quoted(container.Name), socketDir)
+		case within(at, socketDir) && mount.MountPropagation != nil && *mount.MountPropagation == corev1.MountPropagationBidirectional:
+			p.add("%s.volumeMounts[%d].mountPropagation: found Bidirectional for the volume %s at %s in container %s, which takes the mount of the broker's socket to the node, where it keeps the pod from being removed; expected None or HostToContainer, or another directory for the socket in the annotation %s",
+				place, i, limits.Quoted(mount.Name), limits.Quoted(mount.MountPath), limits.Quoted(container.Name), contract.SocketPathAnnotation)
+		case within(at, socketDir) && (mount.ReadOnly || readOnly[mount.Name]):
+			p.add("%s.volumeMounts[%d]: found the read-only volume %s at %s in container %s, where no directory for the broker's socket can be made; expected a writable volume there, an emptyDir for example",
+				place, i, limits.Quoted(mount.Name), limits.Quoted(mount.MountPath), limits.Quoted(container.Name))
+		}
+	}
+	for i, device := range container.VolumeDevices {
+		if within(socketDir, inContainer(device.DevicePath)) {
+			p.add("%s.volumeDevices[%d].devicePath: found %s in container %s, where the broker's socket has to be; expected a path outside of %s",
+				place, i, limits.Quoted(device.DevicePath), limits.Quoted(container.Name), socketDir)
+		}
+	}
+}
+
+// inContainer is where something is mounted. The API server takes a path that is
+// not absolute, and the kubelet counts it from the container's root.
+func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
+
+// within reports whether a clean path is the directory or in it.
+func within(directory, clean string) bool {
+	return clean == directory || strings.HasPrefix(clean, strings.TrimSuffix(directory, "/")+"/")
+}
+
+// readOnlyVolumes are the volumes that the kubelet mounts so that nothing can be
+// made in them.
+func readOnlyVolumes(pod *corev1.Pod) map[string]bool {
+	found := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if volume.ConfigMap != nil || volume.Secret != nil || volume.DownwardAPI != nil || volume.Projected != nil ||
+			volume.Image != nil ||
+			volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ReadOnly {
+			found[volume.Name] = true
+		}
+	}
+	return found
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// Traces say where injected brokers export the spans of their calls.
+type Traces struct {
+	// Endpoint is the URL of an OpenTelemetry collector, which begins with http://:
+	// the image of a broker has no authorities to check a certificate by. Brokers
+	// export nothing if it is empty.
+	Endpoint string
+
+	// Protocol of OTLP: grpc, http/protobuf or http/json; the broker's default if
+	// empty.
+	Protocol string
+
+	// Sampler decides which calls have a span, by a name that OpenTelemetry
+	// defines; the broker's default if empty.
+	Sampler string
+
+	// SamplerArgument is the part of the traces that a sampler by ratio takes, from
+	// 0 to 1; all if empty.
+	SamplerArgument string
+}
+
+// What a broker has. The lists are written again here, so that the operator need
+// not contain the broker's exporters.
+var (
+	traceProtocols = []string{"grpc", "http/protobuf", "http/json"}
+	traceSamplers  = []string{
+		"always_on", "always_off", "traceidratio",
+		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
+	}
+)
+
+// Check reports each field that no broker would start with: its name, what was
+// found and what was expected.
+func (t Traces) Check(report func(field, found, expected string)) {
+	if t.Endpoint == "" {
+		return
+	}
+	if expected := t.expectedEndpoint(); expected != "" {
+		report("Endpoint", t.Endpoint, expected)
+	}
+	for _, choice := range []struct {
+		field, found string
+		allowed      []string
+	}{{"Protocol", t.Protocol, traceProtocols}, {"Sampler", t.Sampler, traceSamplers}} {
+		if err := oneOf(choice.found, choice.allowed...); choice.found != "" && err != nil {
+			report(choice.field, choice.found, err.Error())
+		}
+	}
+	if t.SamplerArgument != "" {
+		// The condition is the wrong way round for the sake of NaN.
+		if part, err := strconv.ParseFloat(t.SamplerArgument, 64); err != nil || !(part >= 0 && part <= 1) {
+			report("SamplerArgument", t.SamplerArgument, "a number from 0 to 1")
+		}
+	}
+}
+
+// expectedEndpoint is what the endpoint should be, empty if it is that.
+func (t Traces) expectedEndpoint() string {
+	const example = "a URL such as http://collector.observability:4317, without user, query, fragment and $"
+	u, err := url.Parse(t.Endpoint)
+	switch {
+	// A dollar sign means something in a container's environment.
+	case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(t.Endpoint, "$"):
+		return example
+	case u.Scheme == "https":
+		return "one that begins with http://, because the broker's image has no authorities to check a collector's certificate by"
+	case u.Scheme != "http" || u.Hostname() == "" || !isPortOrNone(u.Port()) || strings.HasSuffix(u.Host, ":"):
+		return example
+	case t.Protocol == "grpc" && strings.Trim(u.Path, "/") != "":
+		return "one without a path, which gRPC does not have"
+	}
+	return ""
+}
+
+func isPortOrNone(text string) bool {
+	port, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil && port > 0
+}
+
+// podFields are the fields of a pod that a broker's spans tell of, each by a
+// variable of its own, and the attributes that OpenTelemetry has for them.
+var podFields = []struct{ variable, path, attribute string }{
+	{"K8S_NAMESPACE_NAME", "metadata.namespace", "k8s.namespace.name"},
+	{"K8S_POD_NAME", "metadata.name", "k8s.pod.name"},
+	{"K8S_POD_UID", "metadata.uid", "k8s.pod.uid"},
+	{"K8S_NODE_NAME", "spec.nodeName", "k8s.node.name"},
+}
+
+// environment tells a broker where to export its spans, and what to say in them
+// about the pod. None of the fields needs an encoding as a resource attribute.
+func (t Traces) environment() []corev1.EnvVar {
+	if t.Endpoint == "" {
+		return nil
+	}
+	var variables []corev1.EnvVar
+	attributes := make([]string, 0, len(podFields)+1)
+	for _, field := range podFields {
+		variables = append(variables, corev1.EnvVar{Name: field.variable, ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: field.path},
+		}})
+		attributes = append(attributes, field.attribute+"=$("+field.variable+")")
+	}
+	attributes = append(attributes, "k8s.container.name="+contract.BrokerContainer)
+	for _, variable := range []corev1.EnvVar{
+		{Name: "OTEL_RESOURCE_ATTRIBUTES", Value: strings.Join(attributes, ",")},
+		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: t.Endpoint},
+		{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Value: t.Protocol},
+		{Name: "OTEL_TRACES_SAMPLER", Value: t.Sampler},
+		{Name: "OTEL_TRACES_SAMPLER_ARG", Value: t.SamplerArgument},
+	} {
+		if variable.Value != "" {
+			variables = append(variables, variable)
+		}
+	}
+	return variables
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
+)
+
+// configured is what a broker makes of an environment: where its spans go, or why
+// it does not start.
+func configured(environment []corev1.EnvVar) ([]string, error) {
+	c := tracing.NewConfig()
+	variables := c.Variables()
+	for _, variable := range environment {
+		i := slices.IndexFunc(variables, func(known tracing.Variable) bool { return known.Name == variable.Name })
+		if i < 0 {
+			continue
+		}
+		if err := variables[i].Set(variable.Value); err != nil {
+			return nil, err
+		}
+	}
+	return c.Targets(), c.Check()
+}
+
+func TestWithoutAnEndpointABrokerHasNoVariables(t *testing.T) {
+	without := testTraces()
+	without.Endpoint = ""
+	for sentence, traces := range map[string]Traces{"nothing": {}, "all but the endpoint": without} {
+		if found := traces.environment(); found != nil {
+			t.Errorf("%s is set: found the variables %v, expected none", sentence, found)
+		}
+	}
+}
+
+func TestABrokerStartsWithWhateverTheTemplateAccepts(t *testing.T) {
+	for _, endpoint := range []string{"http://collector:4317", "http://collector", "http://[::1]:4317", "http://10.0.0.1:4318/"} {
+		for _, protocol := range append(traceProtocols, "") {
+			for _, sampler := range append(traceSamplers, "") {
+				for _, part := range []string{"", "0", "1", "0.01", "1e-06"} {
+					traces := Traces{Endpoint: endpoint, Protocol: protocol, Sampler: sampler, SamplerArgument: part}
+					traces.Check(func(field, found, expected string) {
+						t.Errorf("%+v: the field %s is %q, expected %s", traces, field, found, expected)
+					})
+					if targets, err := configured(traces.environment()); err != nil || len(targets) != 1 {
+						t.Errorf("%+v: the broker exports to %q: %v", traces, targets, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTracesThatNoBrokerWouldStartWithAreRefused(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		change func(*Traces)
+		want   string
+	}{
+		"host and port":      {func(t *Traces) { t.Endpoint = "collector:4317" }, `Endpoint is "collector:4317", expected a URL such as`},
+		"no host":            {func(t *Traces) { t.Endpoint = "http://:4317" }, `Endpoint is "http://:4317", expected a URL such as`},
+		"a port that is 0":   {func(t *Traces) { t.Endpoint = "http://c:0" }, `Endpoint is "http://c:0", expected a URL such as`},
+		"a port too high":    {func(t *Traces) { t.Endpoint = "http://c:65536" }, `expected a URL such as`},
+		"an empty port":      {func(t *Traces) { t.Endpoint = "http://c:" }, `expected a URL such as`},
+		"a password":         {func(t *Traces) { t.Endpoint = "http://a:b@c" }, `expected a URL such as`},
+		"a query":            {func(t *Traces) { t.Endpoint = "http://c?a=b" }, `expected a URL such as`},
+		"another variable":   {func(t *Traces) { t.Endpoint = "http://$(KUBERNETES_SERVICE_HOST):4317" }, `expected a URL such as`},
+		"a socket":           {func(t *Traces) { t.Endpoint = "unix:///run/c.sock" }, `expected a URL such as`},
+		"TLS":                {func(t *Traces) { t.Endpoint = "https://c:4317" }, "expected one that begins with http://, because the broker's image has no authorities"},
+		"a path for gRPC":    {func(t *Traces) { t.Endpoint = "http://c:4317/v1/traces" }, "expected one without a path"},
+		"another protocol":   {func(t *Traces) { t.Protocol = "thrift" }, `Protocol is "thrift", expected grpc, http/protobuf or http/json`},
+		"another sampler":    {func(t *Traces) { t.Sampler = "ratio" }, `Sampler is "ratio", expected always_on, `},
+		"more than all":      {func(t *Traces) { t.SamplerArgument = "2" }, `SamplerArgument is "2", expected a number from 0 to 1`},
+		"a part that is NaN": {func(t *Traces) { t.SamplerArgument = "NaN" }, `SamplerArgument is "NaN", expected a number from 0 to 1`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			template := testTemplate()
+			template.Traces = testTraces()
+			test.change(&template.Traces)
+			if err := template.Validate(); err == nil || !strings.Contains(err.Error(), "the field Traces.") || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("found %v, expected %s", err, test.want)
+			}
+		})
+	}
+}
+
+// The names are in the chart's schema, too, which names the value that is wrong.
+func TestTheChartHasTheProtocolsAndSamplersOfBrokers(t *testing.T) {
+	content, err := os.ReadFile("../../charts/crypto-broker-operator/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type property struct {
+		Enum       []string
+		Properties map[string]json.RawMessage
+	}
+	at := func(raw []byte) (p property) {
+		if err := json.Unmarshal(raw, &p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	schema := at(content)
+	for _, name := range []string{"broker", "traces"} {
+		schema = at(schema.Properties[name])
+	}
+	if diff := cmp.Diff(traceProtocols, at(schema.Properties["protocol"]).Enum); diff != "" {
+		t.Errorf("the chart has other protocols (-code +chart):\n%s", diff)
+	}
+	if diff := cmp.Diff(traceSamplers, at(schema.Properties["sampler"]).Enum); diff != "" {
+		t.Errorf("the chart has other samplers (-code +chart):\n%s", diff)
+	}
+}
+
+func TestASecondCallKeepsVariablesOfOthersAndTakesOtherTracesOut(t *testing.T) {
+	template := testTemplate()
+	template.Traces = testTraces()
+	for sentence, test := range map[string]struct {
+		change func(*corev1.Container)
+		kept   []corev1.EnvVar
+	}{
+		"a variable of another injector": {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("AWS_ROLE_ARN", "arn")...) }, kept: fixture.Env("AWS_ROLE_ARN", "arn")},
+		"another collector":              {change: func(c *corev1.Container) { c.Env[5].Value = "http://elsewhere:4317" }},
+		"another collector behind ours": {change: func(c *corev1.Container) {
+			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://elsewhere:4317")...)
+		}},
+		"another collector by a variable that comes before ours": {change: func(c *corev1.Container) {
+			c.Env = append(c.Env, fixture.Env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://elsewhere:4317")...)
+		}},
+		"no spans at all":     {change: func(c *corev1.Container) { c.Env = append(c.Env, fixture.Env("OTEL_SDK_DISABLED", "true")...) }},
+		"no pod in the spans": {change: func(c *corev1.Container) { c.Env = c.Env[4:] }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pod, _, err := Inject(fixture.PodWith(), "shop", nil, template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := append(slices.Clone(pod.Spec.InitContainers[0].Env), test.kept...)
+			test.change(&pod.Spec.InitContainers[0])
+			if diff := cmp.Diff(want, admitted(t, pod, nil, template).Spec.InitContainers[0].Env); diff != "" {
+				t.Errorf("other variables than expected (-want +found):\n%s", diff)
+			}
+		})
+	}
+}

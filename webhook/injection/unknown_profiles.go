@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// maxUnknownProfiles is how many of them a warning names.
+const maxUnknownProfiles = 5
+
+// unknownProfiles warns of profiles that a pod lists and that its namespace does
+// not have now. They may come later, so that this is no reason to refuse the pod.
+// Of what was meant it finds names of another case: whatever is near would take a
+// comparison with each name of the namespace.
+func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
+	if len(file) == 0 || o.profiles == nil && len(o.by) == 0 {
+		return nil
+	}
+	document, _ := profile.Parse(profile.FileName, file) // what is wrong with it is for the broker to tell
+	if document == nil {
+		return nil
+	}
+	known, lower := map[string]bool{}, map[string]string{}
+	for _, p := range document.Profiles {
+		known[p.Name] = true
+		lower[strings.ToLower(p.Name)] = p.Name
+	}
+	lists := map[string][]string{contract.AllowedProfilesAnnotation: o.profiles}
+	for container, profiles := range o.by {
+		lists[contract.ContainerProfilesPrefix+container] = profiles
+	}
+	var warnings []string
+	for _, annotation := range slices.Sorted(maps.Keys(lists)) {
+		var unknown []string
+		for _, name := range lists[annotation] {
+			if known[name] {
+				continue
+			}
+			text := limits.Quoted(name).String()
+			if meant, found := lower[strings.ToLower(name)]; found {
+				text += fmt.Sprintf(" (did you mean %s?)", limits.Quoted(meant))
+			}
+			unknown = append(unknown, text)
+		}
+		if more := len(unknown) - maxUnknownProfiles; more > 0 {
+			unknown = append(unknown[:maxUnknownProfiles], fmt.Sprintf("%d more", more))
+		}
+		if len(unknown) > 0 {
+			warnings = append(warnings, fmt.Sprintf("metadata.annotations[%s]: found profiles that namespace %q does not have now: %s; calls with them fail until it does",
+				annotation, namespace, strings.Join(unknown, ", ")))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits bounds what an answer of admission tells: how many problems and
+// warnings, how long each sentence is, and how much it quotes of what a request has.
+package limits
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what an answer tells. Whoever makes a pod chooses how much is wrong
+// with it, and the answer goes to the client, the log and the audit log.
+const (
+	// MaxProblems is how many problems are told.
+	MaxProblems = 10
+
+	// MaxNames is how many names a list in a sentence has.
+	MaxNames = 10
+
+	// MaxText is how long all problems are together, and so all warnings, in bytes.
+	MaxText = 4 << 10
+
+	// MaxSentence is the longest sentence in bytes.
+	MaxSentence = 1 << 10
+
+	// MaxQuoted is what a sentence quotes of a value at most, in bytes.
+	MaxQuoted = 100
+)
+
+// Warnings returns the first of these warnings, with how many more there are.
+func Warnings(warnings []string) []string {
+	first := warnings[:min(len(warnings), MaxProblems)]
+	for i, text := range first {
+		first[i] = Cut(text, MaxSentence)
+	}
+	first = Fitting(first, MaxText)
+	if more := len(warnings) - len(first); more > 0 {
+		return append(first[:len(first):len(first)], fmt.Sprintf("and %d more warnings", more))
+	}
+	return first
+}
+
+// Fitting returns as many texts from the first on as there is room for, in bytes,
+// beside the number of the others.
+func Fitting(texts []string, room int) []string {
+	room -= len("; and 18446744073709551615 more problems like these")
+	for i, text := range texts {
+		if room -= len("; ") + len(text); room < 0 {
+			return texts[:i]
+		}
+	}
+	return texts
+}
+
+// Cut returns at most size bytes of a text, with … in the place of the rest.
+func Cut(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	const ellipsis = "…"
+	end := size - len(ellipsis)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}
+
+// Quoted is a value out of a pod, which a sentence has in quotes.
+type Quoted string
+
+// String quotes the value, or what it begins with.
+func (q Quoted) String() string {
+	if len(q) <= MaxQuoted {
+		return fmt.Sprintf("%q", string(q))
+	}
+	end := MaxQuoted
+	for end > 0 && !utf8.RuneStart(q[end]) {
+		end--
+	}
+	return fmt.Sprintf("%q… (%d bytes)", string(q[:end]), len(q))
+}
+
+// Names are a list of names in a sentence.
+type Names []string
+
+// String lists the first names, and says how many more there are.
+func (n Names) String() string {
+	if len(n) == 0 {
+		return "(none)"
+	}
+	first := make([]string, 0, MaxNames)
+	for _, name := range n[:min(len(n), MaxNames)] {
+		first = append(first, Cut(name, MaxQuoted))
+	}
+	if more := len(n) - len(first); more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(first, ", "), more)
+	}
+	return strings.Join(first, ", ")
+}

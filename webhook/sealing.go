@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+)
+
+// Keys gives the keys that sets are signed with.
+type Keys interface {
+	Ring(ctx context.Context) (signing.Ring, error)
+}
+
+// seal tells what a broker of a namespace has to trust, given the profiles and the
+// signature in its ConfigMap.
+func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, profiles, signature []byte) (injection.Seal, error) {
+	if p.keys == nil {
+		return injection.Seal{}, nil
+	}
+	ring, err := p.keys.Ring(ctx)
+	if err != nil {
+		return injection.Seal{}, fmt.Errorf("the pod's broker has to be told which signatures of profiles to trust, and the keys could not be read: %w", err)
+	}
+	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: contract.SystemNamespace})
+	if err == nil && system == nil {
+		err = errors.New("it does not exist")
+	}
+	if err != nil {
+		return injection.Seal{}, fmt.Errorf("namespace %q, whose UID tells this cluster's profiles from another's, could not be read: %w", contract.SystemNamespace, err)
+	}
+	seal := injection.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
+	// What a retired key has signed counts for the revision, though the broker would
+	// not take it: the set is about to be signed anew.
+	if statement, err := (signed.Trust{Keys: ring.Known(), Audience: seal.Audience}).Verify(profiles, signature); err == nil {
+		seal.Lowest = statement.Revision
+	}
+	// A set that is not signed yet, or not by us, is no snapshot: the broker waits for
+	// one that is.
+	if _, err := (signed.Trust{Keys: seal.Keys, Audience: seal.Audience}).Verify(profiles, signature); err == nil {
+		seal.Signature = signature
+	}
+	return seal, nil
+}
