@@ -14,7 +14,7 @@ func (c *config) traceFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.brokerTraces.SamplerArgument, tracesFlag+"sampler-argument", "1", "the `part` of the traces that traceidratio takes, from 0 to 1")
 }
 
-// tracesFlags are the flags by the fields of webhook.Traces.
+// tracesFlags are the flags by the fields of injection.Traces.
 var tracesFlags = map[string]string{
 	"Endpoint": tracesFlag + "endpoint", "Protocol": tracesFlag + "protocol",
 	"Sampler": tracesFlag + "sampler", "SamplerArgument": tracesFlag + "sampler-argument",

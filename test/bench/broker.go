@@ -66,8 +66,8 @@ func everything(dir, status string) ([]string, error) {
 }
 
 // injected is what the webhook starts the broker of a pod with, where sets are signed
-// and the pod has a Secret with keys: the arguments of webhook/rendering.go and
-// webhook/trust.go in their order. The folders are others, the status port is not open
+// and the pod has a Secret with keys: the arguments of webhook/injection/rendering.go and
+// webhook/injection/seal.go in their order. The folders are others, the status port is not open
 // to other machines, and the group of the sockets is one that this program has.
 func injected(dir, status string) ([]string, error) {
 	profiles, keys, sockets := filepath.Join(dir, "p"), filepath.Join(dir, "k"), filepath.Join(dir, "s")
