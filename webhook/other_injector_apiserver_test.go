@@ -107,7 +107,7 @@ func TestAPodThatReplicasOfTwoVersionsSeeGetsTheBrokerOfTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, golden := range []string{"a-plain-pod", "a-job-with-init-containers-and-a-sidecar", "a-pod-that-sizes-its-broker"} {
-		asked := fixture.ReadPod(t, "testdata/pods/"+golden+".yaml")
+		asked := fixture.ReadPod(t, testdata+"/pods/"+golden+".yaml")
 		want := admitted(t, asked, []byte(fixture.ProfilesOfShop), otherTemplate())
 		var pod *corev1.Pod
 		eventually(t, "both are called", func() (err error) {

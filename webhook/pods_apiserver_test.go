@@ -179,8 +179,8 @@ func TestWithTheOperatorDownOnlyPodsThatMayGetABrokerAreRefused(t *testing.T) {
 		"yes":                         {namespace: plain, pod: fixture.PodWith(fixture.Asking("yes")), refused: true},
 		"one of a labelled namespace": {namespace: labelled, pod: annotated(nil), refused: true},
 		"one of a labelled namespace that declines": {namespace: labelled, pod: fixture.PodWith(fixture.Asking("false"))},
-		"one of a labelled namespace for Windows":   {namespace: labelled, pod: fixture.ReadPod(t, "testdata/pods/a-windows-pod.yaml")},
-		"one of the operator's namespace that asks": {namespace: operatorNamespace, pod: fixture.ReadPod(t, "testdata/pods/a-plain-pod.yaml")},
+		"one of a labelled namespace for Windows":   {namespace: labelled, pod: fixture.ReadPod(t, testdata+"/pods/a-windows-pod.yaml")},
+		"one of the operator's namespace that asks": {namespace: operatorNamespace, pod: fixture.ReadPod(t, testdata+"/pods/a-plain-pod.yaml")},
 		"one of the system's namespace that asks":   {namespace: "kube-system", pod: fixture.PodWith(fixture.Asking("true"))},
 	}
 	for name, test := range tests {
