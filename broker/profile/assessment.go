@@ -10,9 +10,9 @@ type Assessment struct {
 	Algorithm string
 	// Strength is that of the weakest use that the profile allows.
 	Strength Strength
-	// FIPS tells whether the operation is approved.
+	// FIPS reports whether the operation is approved.
 	FIPS FIPSVerdict
-	// Refused tells that every call of it is refused, because the set was compiled
+	// Refused reports that every call of it is refused, because the set was compiled
 	// with RequireFIPS and the operation is not approved.
 	Refused bool
 }

@@ -4,6 +4,8 @@ package profile
 
 import (
 	"math"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Callers restricts who may use the profile; a list that is empty does not
@@ -20,36 +22,36 @@ const maxUserID = math.MaxUint32 - 1
 
 // callers checks who may use a profile. An empty restriction is refused: it
 // reads as "nobody" and would act as "everybody".
-func (v validator) callers(at place, c *Callers) {
+func (v validator) callers(at yamlfile.Place, c *Callers) {
 	if c == nil {
 		return
 	}
 	if !v.anyPresent(at, "Containers", "UIDs", "GIDs") && len(c.Containers)+len(c.UIDs)+len(c.GIDs) == 0 {
-		v.add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", list([]string{"Containers", "UIDs", "GIDs"}))
+		v.Add(at, at, "restricts nothing, expected at least one of %s; leave the field out to allow every caller", yamlfile.List([]string{"Containers", "UIDs", "GIDs"}))
 	}
-	containers := at.field("Containers")
+	containers := at.Field("Containers")
 	v.notEmpty(containers, len(c.Containers))
 	for i, name := range c.Containers {
-		if where := containers.index(i); !IsDNSLabel(name) {
-			v.add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", excerpt(name))
+		if where := containers.Index(i); !IsDNSLabel(name) {
+			v.Add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", yamlfile.Excerpt(name))
 		}
 	}
-	v.ids(at.field("UIDs"), "user", c.UIDs)
-	v.ids(at.field("GIDs"), "group", c.GIDs)
+	v.ids(at.Field("UIDs"), "user", c.UIDs)
+	v.ids(at.Field("GIDs"), "group", c.GIDs)
 }
 
-func (v validator) ids(at place, kind string, ids []int64) {
+func (v validator) ids(at yamlfile.Place, kind string, ids []int64) {
 	v.notEmpty(at, len(ids))
 	for i, id := range ids {
 		if id < 0 || id > maxUserID {
-			v.add(at.index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
+			v.Add(at.Index(i), at, "found %d, expected a %s id from 0 to %d", id, kind, int64(maxUserID))
 		}
 	}
 }
 
-func (v validator) notEmpty(at place, length int) {
-	if length == 0 && v.present(at) {
-		v.add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
+func (v validator) notEmpty(at yamlfile.Place, length int) {
+	if length == 0 && v.Present(at) {
+		v.Add(at, at, "the list is empty, expected at least one value; leave the field out to allow every caller")
 	}
 }
 
@@ -72,10 +74,10 @@ type CallerPolicy struct {
 	uids, gids map[uint32]struct{}
 }
 
-// NamesContainers tells that the container of the caller matters.
+// NamesContainers reports that the container of the caller matters.
 func (p *CallerPolicy) NamesContainers() bool { return p != nil && p.containers != nil }
 
-// Allows tells whether the caller may use the profile. An identity that is not
+// Allows reports whether the caller may use the profile. An identity that is not
 // known is in no list.
 func (p *CallerPolicy) Allows(c Caller) bool {
 	if p == nil {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // SubjectAltNames says what happens to the alternative names a request asks for,
@@ -55,7 +57,7 @@ func (p *NamePolicy) Rule() NameRule { return p.rule }
 // Required reports whether a request has to ask for a name.
 func (p *NamePolicy) Required() bool { return p.required }
 
-// AllowsDNS tells whether a DNS name matches a pattern. A leading "*" of a
+// AllowsDNS reports whether a DNS name matches a pattern. A leading "*" of a
 // pattern stands for exactly one label, a leading "*" label of a name (a
 // wildcard) included: such a certificate is good for nothing that the pattern
 // does not allow.
@@ -63,18 +65,18 @@ func (p *NamePolicy) AllowsDNS(name string) bool {
 	return slices.ContainsFunc(p.dns, func(d dnsPattern) bool { return d.matches(name) })
 }
 
-// AllowsIP tells whether an address is in one of the networks. An IPv4 address
+// AllowsIP reports whether an address is in one of the networks. An IPv4 address
 // in the form of an IPv6 one is in no network of IPv4.
 func (p *NamePolicy) AllowsIP(address netip.Addr) bool {
 	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
-// AllowsURI tells whether a URI matches a pattern, see uriPattern.
+// AllowsURI reports whether a URI matches a pattern, see uriPattern.
 func (p *NamePolicy) AllowsURI(uri string) bool {
 	return slices.ContainsFunc(p.uri, func(u uriPattern) bool { return u.matches(uri) })
 }
 
-// AllowsEmail tells whether a mail address matches a pattern: the local part
+// AllowsEmail reports whether a mail address matches a pattern: the local part
 // exactly or, as "*", any; the domain as a DNS name.
 func (p *NamePolicy) AllowsEmail(address string) bool {
 	return slices.ContainsFunc(p.email, func(e emailPattern) bool { return e.matches(address) })
@@ -106,13 +108,13 @@ func compileNames(s *SubjectAltNames) *NamePolicy {
 	return p
 }
 
-func (v validator) subjectAltNames(at place, s *SubjectAltNames) {
+func (v validator) subjectAltNames(at yamlfile.Place, s *SubjectAltNames) {
 	if s == nil {
 		return
 	}
-	v.enum(at.field("Rule"), at, s.Rule, subjectAltNameRules)
-	if where := at.field("Required"); s.Required && strings.EqualFold(s.Rule, "deny") {
-		v.add(where, at, "is true while Rule is \"deny\", which leaves all names out, expected Rule \"copy\" or \"patterns\"")
+	v.enum(at.Field("Rule"), at, s.Rule, subjectAltNameRules)
+	if where := at.Field("Required"); s.Required && strings.EqualFold(s.Rule, "deny") {
+		v.Add(where, at, "is true while Rule is \"deny\", which leaves all names out, expected Rule \"copy\" or \"patterns\"")
 	}
 	v.patterns(at, s.Rule, "DNS, IP, URI or Email", []patternKind{
 		{"DNS", s.DNS, isDNSPattern, "a DNS name such as \"app.example.com\" or \"*.example.com\""},

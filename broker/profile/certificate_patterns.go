@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // patternKind is a field of patterns.
@@ -18,22 +20,22 @@ type patternKind struct {
 
 // patterns checks that there are patterns where the rule is about them; fields
 // names the kinds.
-func (v validator) patterns(at place, rule, fields string, kinds []patternKind) {
+func (v validator) patterns(at yamlfile.Place, rule, fields string, kinds []patternKind) {
 	patterns := 0
 	for _, kind := range kinds {
-		where := at.field(kind.name)
+		where := at.Field(kind.name)
 		if len(kind.patterns) > 0 && rule != "" && !strings.EqualFold(rule, "patterns") {
-			v.add(where, at, "is only allowed where Rule is \"patterns\", found Rule %s", excerpt(rule))
+			v.Add(where, at, "is only allowed where Rule is \"patterns\", found Rule %s", yamlfile.Excerpt(rule))
 		}
 		for i, pattern := range kind.patterns {
 			patterns++
 			if !kind.valid(pattern) {
-				v.add(where.index(i), where, "found %s, expected %s", excerpt(pattern), kind.want)
+				v.Add(where.Index(i), where, "found %s, expected %s", yamlfile.Excerpt(pattern), kind.want)
 			}
 		}
 	}
 	if strings.EqualFold(rule, "patterns") && patterns == 0 {
-		v.add(at, at, "has Rule \"patterns\" and no pattern, expected at least one in %s", fields)
+		v.Add(at, at, "has Rule \"patterns\" and no pattern, expected at least one in %s", fields)
 	}
 }
 

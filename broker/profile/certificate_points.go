@@ -5,6 +5,8 @@ package profile
 import (
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // CRLDistributionPoints says which CRL distribution points a request may ask for.
@@ -14,11 +16,11 @@ type CRLDistributionPoints struct {
 	URI  []string `yaml:"URI,omitempty"`
 }
 
-func (v validator) distributionPoints(at place, c *CRLDistributionPoints) {
+func (v validator) distributionPoints(at yamlfile.Place, c *CRLDistributionPoints) {
 	if c == nil {
 		return
 	}
-	v.enum(at.field("Rule"), at, c.Rule, distributionPointRules)
+	v.enum(at.Field("Rule"), at, c.Rule, distributionPointRules)
 	v.patterns(at, c.Rule, "URI", []patternKind{
 		{"URI", c.URI, isWebPattern, "a URL of http or https such as \"http://crl.example.com/*\", where \"*\" is the host's first label, a segment of the path or its end"},
 	})

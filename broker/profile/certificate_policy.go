@@ -67,7 +67,7 @@ func (p *CertificatePolicy) KeyUsage() x509.KeyUsage { return p.usage }
 // must not change it.
 func (p *CertificatePolicy) ExtendedKeyUsage() []x509.ExtKeyUsage { return p.extendedUsage }
 
-// CA tells whether certificates are for certificate authorities, and how many
+// CA reports whether certificates are for certificate authorities, and how many
 // more may follow on a path; -1 is any number.
 func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen }
 
@@ -83,7 +83,7 @@ func (p *CertificatePolicy) AllowsSHA1Requests() bool { return p.sha1Requests }
 // Keys says which of the broker's keys may sign, nil where none may.
 func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
 
-// RequiresFIPS tells that keys and requests must be approved as well, see
+// RequiresFIPS reports that keys and requests must be approved as well, see
 // RequireFIPS.
 func (p *CertificatePolicy) RequiresFIPS() bool { return p.requireFIPS }
 

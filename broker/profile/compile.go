@@ -5,6 +5,8 @@ package profile
 import (
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Set is all profiles of one file that can be served. It never changes and is
@@ -39,7 +41,7 @@ func (s *Set) Len() int { return len(s.names) }
 // a problem.
 func (s *Set) Rejected() int { return s.rejected }
 
-// RequiresFIPS tells that the set was compiled with RequireFIPS.
+// RequiresFIPS reports that the set was compiled with RequireFIPS.
 func (s *Set) RequiresFIPS() bool { return s.fips }
 
 // Compiled is one profile, checked and made ready for requests. It never
@@ -82,7 +84,7 @@ func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 // Callers restricts who may use the profile, nil where everybody may.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
 
-// AuditRequired tells that a call must be refused where it cannot be recorded.
+// AuditRequired reports that a call must be refused where it cannot be recorded.
 func (c *Compiled) AuditRequired() bool { return c.auditRequired }
 
 // CompileOption changes what Compile accepts.
@@ -108,10 +110,10 @@ func RequireFIPS() CompileOption {
 // file can be used: no YAML, a problem at its root, or profiles of which none
 // is valid. A file whose list of profiles is empty on purpose is an empty set.
 func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems) {
-	r := newReport(file)
+	r := yamlfile.NewReport(file)
 	doc := parse(r, data)
 	if doc == nil {
-		return nil, r.finish()
+		return nil, r.Finish()
 	}
 	return compileRead(r, doc, Digest(data), options)
 }
@@ -120,16 +122,15 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 // writing and reading it. Problems have the same fields and messages in the same
 // order, and no file, line and column. The set has no digest.
 func CompileDocument(doc *Document, options ...CompileOption) (*Set, Problems) {
-	r := newReport("")
-	r.ranked = true
+	r := yamlfile.NewReport("")
 	written := *doc
 	written.FormatVersion = 0 // Marshal writes the version that is needed
-	outlineOf(r, &written)
+	yamlfile.Outline(r, &written, func() ([]byte, error) { return Marshal(&written) })
 	return compileRead(r, &written, "", options)
 }
 
 // compileRead compiles a document that was read.
-func compileRead(r *report, doc *Document, digest string, options []CompileOption) (*Set, Problems) {
+func compileRead(r *yamlfile.Report, doc *Document, digest string, options []CompileOption) (*Set, Problems) {
 	var o compileOptions
 	for _, option := range options {
 		option(&o)
@@ -138,13 +139,13 @@ func compileRead(r *report, doc *Document, digest string, options []CompileOptio
 	if o.requireFIPS {
 		validator{r}.approved(doc)
 	}
-	problems := r.finish()
-	if r.invalid[root] {
+	problems := r.Finish()
+	if r.Invalid[yamlfile.Root] {
 		return nil, problems
 	}
 	set := &Set{digest: digest, profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
 	for i := range doc.Profiles {
-		if !r.invalid[i] {
+		if !r.Invalid[i] {
 			o.manager = managerOf(&doc.Profiles[i], doc)
 			p := compile(&doc.Profiles[i], o)
 			set.profiles[p.name] = p

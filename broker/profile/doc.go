@@ -19,5 +19,10 @@
 // for concurrent use. Package directory follows a directory of profiles and keeps
 // the last good Set.
 //
+// What a profile may offer is a table of sections, see Sections: each row is one
+// operation, or one and its inverse, and stands in a file operation_….go with its
+// fields, checks, policy, strength, FIPS verdict, warnings and version of the
+// format. What is known of an algorithm is in package algorithm.
+//
 // The package knows nothing of Kubernetes and nothing of gRPC.
 package profile

@@ -7,7 +7,7 @@ package profile
 // settings.
 const maxEmpty = 256
 
-// Empty tells whether a file is in order and has no profiles, so that a broker that
+// Empty reports whether a file is in order and has no profiles, so that a broker that
 // starts with it waits, as it does without a file: an empty list takes all profiles
 // from a broker that serves, and is no first set. A file above 256 bytes is never
 // taken for one, which keeps the answer cheap.

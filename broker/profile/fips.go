@@ -4,9 +4,11 @@ package profile
 
 import (
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// FIPSVerdict tells whether an operation of a profile is an approved service of
+// FIPSVerdict reports whether an operation of a profile is an approved service of
 // the Go Cryptographic Module v1.0.0 in its FIPS 140-3 mode.
 type FIPSVerdict struct {
 	// Operation is its name, such as "SignData".
@@ -15,7 +17,7 @@ type FIPSVerdict struct {
 	Reason string
 }
 
-// Approved tells that nothing is in the way.
+// Approved reports that nothing is in the way.
 func (v FIPSVerdict) Approved() bool { return v.Reason == "" }
 
 // FIPSVerdicts judges each operation that a valid profile offers, by all that it
@@ -36,7 +38,7 @@ func FIPSVerdicts(p *Profile) []FIPSVerdict {
 // required.
 func (v validator) approved(doc *Document) {
 	for i := range doc.Profiles {
-		if v.invalid[root] || v.invalid[i] {
+		if v.Invalid[yamlfile.Root] || v.Invalid[i] {
 			continue
 		}
 		var reasons []string
@@ -47,8 +49,8 @@ func (v validator) approved(doc *Document) {
 			}
 		}
 		if len(reasons) == len(verdicts) {
-			at := place{i, ""}
-			v.add(at.field("API"), at, "has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (%s)", strings.Join(reasons, "; "))
+			at := yamlfile.Item(i)
+			v.Add(at.Field("API"), at, "has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (%s)", strings.Join(reasons, "; "))
 		}
 	}
 }

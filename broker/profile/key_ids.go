@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // AnyKeyID is the id that stands for every key of the broker, alone in its list
@@ -22,7 +24,7 @@ type KeyID struct {
 	SPKISHA256 string `yaml:"SPKISHA256,omitempty"`
 }
 
-// ValidKeyID tells whether an id can be that of a key, in profiles, requests and
+// ValidKeyID reports whether an id can be that of a key, in profiles, requests and
 // for those who have keys: 1 to MaxKeyIDLength bytes of printable ASCII without
 // spaces. So it can be a file name or a path in a key manager, and travels in
 // messages unquoted.
@@ -40,38 +42,38 @@ func ValidKeyID(id string) bool {
 
 // keyIDs checks the list of keys of the broker that an operation may use. A list
 // that is there but empty could mean no key at all, or keys of requests.
-func (v validator) keyIDs(at place, keys []KeyID) {
-	if len(keys) == 0 && v.present(at) {
-		v.add(at, at, "the list is empty, expected at least one key; leave the field out where requests bring their keys")
+func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
+	if len(keys) == 0 && v.Present(at) {
+		v.Add(at, at, "the list is empty, expected at least one key; leave the field out where requests bring their keys")
 	}
 	first := map[string]int{}
 	for i, key := range keys {
-		where := at.index(i)
-		id := where.field("Id")
+		where := at.Index(i)
+		id := where.Field("Id")
 		switch before, twice := first[key.ID]; {
 		case key.ID == "":
 			v.required(id, where, "a key id of 1 to 64 bytes")
 		case len(key.ID) > MaxKeyIDLength:
-			v.add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
+			v.Add(id, where, "the key id has %d bytes, expected at most %d", len(key.ID), MaxKeyIDLength)
 		case !ValidKeyID(key.ID):
-			v.add(id, where, "found %s, expected printable ASCII without spaces", excerpt(key.ID))
+			v.Add(id, where, "found %s, expected printable ASCII without spaces", yamlfile.Excerpt(key.ID))
 		case key.ID == AnyKeyID && len(keys) > 1:
-			v.add(id, where, "found %q, which stands for every key of the broker, beside other keys, expected it alone in the list", key.ID)
+			v.Add(id, where, "found %q, which stands for every key of the broker, beside other keys, expected it alone in the list", key.ID)
 		case twice:
-			v.add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)
+			v.Add(id, where, "the key id %q is already in the list, at index %d", key.ID, before)
 		default:
 			first[key.ID] = i
 		}
-		pin := where.field("SPKISHA256")
-		if key.SPKISHA256 == "" && !v.present(pin) {
+		pin := where.Field("SPKISHA256")
+		if key.SPKISHA256 == "" && !v.Present(pin) {
 			continue
 		}
 		if key.ID == AnyKeyID {
-			v.add(pin, where, "found a pin of %q, which stands for every key of the broker, expected no SPKISHA256", key.ID)
+			v.Add(pin, where, "found a pin of %q, which stands for every key of the broker, expected no SPKISHA256", key.ID)
 			continue
 		}
 		if sum, err := hex.DecodeString(key.SPKISHA256); err != nil || len(sum) != 32 {
-			v.add(pin, where, "found %s, expected 64 hexadecimal digits, the SHA-256 of the public key", excerpt(key.SPKISHA256))
+			v.Add(pin, where, "found %s, expected 64 hexadecimal digits, the SHA-256 of the public key", yamlfile.Excerpt(key.SPKISHA256))
 		}
 	}
 }

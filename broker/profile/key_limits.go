@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // KeyConstraints limits key algorithms and sizes; an algorithm that is not
@@ -35,37 +36,37 @@ func (k KeyConstraints) format() algorithm.Format {
 	return newest
 }
 
-func (v validator) keyConstraints(at place, k KeyConstraints) {
-	v.keySizes(at.field("Subject"), k.Subject)
-	v.keySizes(at.field("Issuer"), k.Issuer)
+func (v validator) keyConstraints(at yamlfile.Place, k KeyConstraints) {
+	v.keySizes(at.Field("Subject"), k.Subject)
+	v.keySizes(at.Field("Issuer"), k.Issuer)
 }
 
-func (v validator) keySizes(at place, sizes map[string]KeySize) {
+func (v validator) keySizes(at yamlfile.Place, sizes map[string]KeySize) {
 	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		where, size := at.field(name), sizes[name]
+		where, size := at.Field(name), sizes[name]
 		key, known := algorithm.FindKey(name)
 		if !known || !key.IsListed() {
 			listed := algorithm.ListedKeyNames()
-			v.add(where, at, "unknown key algorithm %s, expected one of %s%s", excerpt(name), list(listed), didYouMean(name, listed))
+			v.Add(where, at, "unknown key algorithm %s, expected one of %s%s", yamlfile.Excerpt(name), yamlfile.List(listed), yamlfile.DidYouMean(name, listed))
 			continue
 		}
-		low := v.keySize(where.field("MinKeySize"), where, size.MinKeySize, key.MinSize, key.MaxSize)
-		high := v.keySize(where.field("MaxKeySize"), where, size.MaxKeySize, key.MinSize, key.MaxSize)
+		low := v.keySize(where.Field("MinKeySize"), where, size.MinKeySize, key.MinSize, key.MaxSize)
+		high := v.keySize(where.Field("MaxKeySize"), where, size.MaxKeySize, key.MinSize, key.MaxSize)
 		if low && high && size.MinKeySize > size.MaxKeySize {
-			v.add(where.field("MinKeySize"), where, "found %d, expected at most MaxKeySize, which is %d", size.MinKeySize, size.MaxKeySize)
+			v.Add(where.Field("MinKeySize"), where, "found %d, expected at most MaxKeySize, which is %d", size.MinKeySize, size.MaxKeySize)
 		}
 	}
 }
 
-func (v validator) keySize(at, around place, bits, lowest, highest int) bool {
+func (v validator) keySize(at, around yamlfile.Place, bits, lowest, highest int) bool {
 	switch {
-	case v.failed[at] || v.failed[around]:
+	case v.Failed[at] || v.Failed[around]:
 		return false
-	case !v.present(at):
-		v.add(at, around, "is missing, expected a size in bits from %d to %d", lowest, highest)
+	case !v.Present(at):
+		v.Add(at, around, "is missing, expected a size in bits from %d to %d", lowest, highest)
 		return false
 	case bits < lowest || bits > highest:
-		v.add(at, around, "found %d, expected a size in bits from %d to %d", bits, lowest, highest)
+		v.Add(at, around, "found %d, expected a size in bits from %d to %d", bits, lowest, highest)
 		return false
 	}
 	return true

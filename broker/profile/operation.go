@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // section is a field of API: what a profile says about one operation, or about one
@@ -13,7 +14,7 @@ import (
 // operation_….go.
 type section interface {
 	// validate reports what the values mean that cannot be.
-	validate(v validator, at place)
+	validate(v validator, at yamlfile.Place)
 	// format is the version of the profile format that the section needs.
 	format() algorithm.Format
 	// compile puts the policy of a valid section into a profile.
@@ -23,7 +24,7 @@ type section interface {
 	judge() []judgement
 	// warn finds what a valid section says in vain. manager is the key manager of the
 	// profile, nil for none.
-	warn(w warner, at place, p *Profile, manager *KMS)
+	warn(w warner, at yamlfile.Place, p *Profile, manager *KMS)
 }
 
 // judgement is what can be said of one operation.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // signCertificateRow is the operation SignCertificate.
@@ -53,57 +54,57 @@ type BasicConstraints struct {
 	PathLenConstraint *int `yaml:"PathLenConstraint,omitempty"`
 }
 
-func (s *SignCertificate) validate(v validator, at place) {
-	v.enum(at.field("SignAlg"), at, s.SignAlg, algorithm.CertificateSignatures())
+func (s *SignCertificate) validate(v validator, at yamlfile.Place) {
+	v.enum(at.Field("SignAlg"), at, s.SignAlg, algorithm.CertificateSignatures())
 	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForCertificates))
-	if s.SKIHashAlg != "" || v.present(at.field("SKIHashAlg")) {
-		v.enum(at.field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
+	if s.SKIHashAlg != "" || v.Present(at.Field("SKIHashAlg")) {
+		v.enum(at.Field("SKIHashAlg"), at, s.SKIHashAlg, algorithm.Digests(algorithm.ForKeyIdentifiers))
 	}
-	v.validity(at.field("Validity"), at, s.Validity)
-	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	v.validity(at.Field("Validity"), at, s.Validity)
+	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
 	exact := func(a, b string) bool { return a == b }
 	for i, usage := range s.KeyUsage {
-		where := at.field("KeyUsage").index(i)
+		where := at.Field("KeyUsage").Index(i)
 		v.oneOf(where, where, usage, keyUsages, exact)
 	}
 	for i, usage := range s.ExtendedKeyUsage {
-		where := at.field("ExtendedKeyUsage").index(i)
+		where := at.Field("ExtendedKeyUsage").Index(i)
 		v.oneOf(where, where, usage, extendedKeyUsages, exact)
 	}
 	if b := s.BasicConstraints; b != nil && b.PathLenConstraint != nil {
-		where := at.field("BasicConstraints").field("PathLenConstraint")
+		where := at.Field("BasicConstraints").Field("PathLenConstraint")
 		if *b.PathLenConstraint < 0 || *b.PathLenConstraint > 255 {
-			v.add(where, where, "found %d, expected a number of certificates from 0 to 255", *b.PathLenConstraint)
+			v.Add(where, where, "found %d, expected a number of certificates from 0 to 255", *b.PathLenConstraint)
 		} else if !b.CA {
-			v.add(where, where, "is only allowed where CA is true")
+			v.Add(where, where, "is only allowed where CA is true")
 		}
 	}
-	v.subjectAltNames(at.field("SubjectAltNames"), s.SubjectAltNames)
-	v.distributionPoints(at.field("CRLDistributionPoints"), s.CRLDistributionPoints)
+	v.subjectAltNames(at.Field("SubjectAltNames"), s.SubjectAltNames)
+	v.distributionPoints(at.Field("CRLDistributionPoints"), s.CRLDistributionPoints)
 	for i, key := range s.KeyIDs {
-		if where := at.field("KeyIds").index(i); key.ID == AnyKeyID {
-			v.add(where.field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
+		if where := at.Field("KeyIds").Index(i); key.ID == AnyKeyID {
+			v.Add(where.Field("Id"), where, "found %q, which stands for every key of the broker, expected the id of the issuer's key: requests of SignCertificate have no field that names one", key.ID)
 		}
 	}
-	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+	v.keyIDs(at.Field("KeyIds"), s.KeyIDs)
 }
 
-func (v validator) validity(at, around place, validity Validity) {
-	if v.failed[at] {
+func (v validator) validity(at, around yamlfile.Place, validity Validity) {
+	if v.Failed[at] {
 		return
 	}
-	if !v.present(at) {
+	if !v.Present(at) {
 		v.required(at, around, "ValidNotBeforeOffset and ValidNotAfterOffset")
 		return
 	}
-	before, ok := v.duration(at.field("ValidNotBeforeOffset"), at, validity.ValidNotBeforeOffset)
-	after, also := v.duration(at.field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
-	switch where := at.field("ValidNotAfterOffset"); {
+	before, ok := v.duration(at.Field("ValidNotBeforeOffset"), at, validity.ValidNotBeforeOffset)
+	after, also := v.duration(at.Field("ValidNotAfterOffset"), at, validity.ValidNotAfterOffset)
+	switch where := at.Field("ValidNotAfterOffset"); {
 	case !ok || !also:
 	case after <= 0:
-		v.add(where, at, "found %q, expected a time after the signing, or every certificate would be expired", validity.ValidNotAfterOffset)
+		v.Add(where, at, "found %q, expected a time after the signing, or every certificate would be expired", validity.ValidNotAfterOffset)
 	case after <= before:
-		v.add(where, at, "found %q, expected more than ValidNotBeforeOffset, which is %q", validity.ValidNotAfterOffset, validity.ValidNotBeforeOffset)
+		v.Add(where, at, "found %q, expected more than ValidNotBeforeOffset, which is %q", validity.ValidNotAfterOffset, validity.ValidNotBeforeOffset)
 	}
 }
 
@@ -194,7 +195,7 @@ func (s *SignCertificate) subjectObjection() string {
 	return ""
 }
 
-func (s *SignCertificate) warn(w warner, at place, _ *Profile, manager *KMS) {
+func (s *SignCertificate) warn(w warner, at yamlfile.Place, _ *Profile, manager *KMS) {
 	w.issuers(at, s)
 	w.curves(at, s.KeyConstraints)
 	w.external(at, s.KeyIDs, manager)
@@ -202,14 +203,14 @@ func (s *SignCertificate) warn(w warner, at place, _ *Profile, manager *KMS) {
 
 // issuers warns where the constraints let in no issuer or no subject. In
 // SignCertificate what is not listed is refused, the empty list included.
-func (w warner) issuers(at place, s *SignCertificate) {
-	where := at.field("KeyConstraints")
+func (w warner) issuers(at yamlfile.Place, s *SignCertificate) {
+	where := at.Field("KeyConstraints")
 	sign, _ := algorithm.FindSignature(s.SignAlg)
 	if _, listed := s.KeyConstraints.Issuer[sign.Key().Name]; !listed {
-		w.add(where.field("Issuer"), w.nearest(where, at), "does not list %q, the keys of SignAlg %q, so that every issuer is refused", sign.Key().Name, s.SignAlg)
+		w.Add(where.Field("Issuer"), w.nearest(where, at), "does not list %q, the keys of SignAlg %q, so that every issuer is refused", sign.Key().Name, s.SignAlg)
 	}
 	if len(s.KeyConstraints.Subject) == 0 {
-		w.add(where.field("Subject"), w.nearest(where, at), "lists no keys, so that every request is refused, expected at least one of %s", list(algorithm.ListedKeyNames()))
+		w.Add(where.Field("Subject"), w.nearest(where, at), "lists no keys, so that every request is refused, expected at least one of %s", yamlfile.List(algorithm.ListedKeyNames()))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // encryptDataRow are the operations EncryptData and DecryptData.
@@ -34,23 +35,23 @@ type EncryptData struct {
 
 var nonceStrategies = []string{"user-provided", "random"}
 
-func (e *EncryptData) validate(v validator, at place) {
+func (e *EncryptData) validate(v validator, at yamlfile.Place) {
 	cipher := e.cipher()
-	v.enum(at.field("EncryptAlg"), at, e.EncryptAlg, algorithm.Ciphers())
-	v.number(at.field("KeySize"), at, e.KeySize, cipher.KeySizes(), true)
-	if e.NonceStrategy != "" || v.present(at.field("NonceStrategy")) {
-		v.enum(at.field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
+	v.enum(at.Field("EncryptAlg"), at, e.EncryptAlg, algorithm.Ciphers())
+	v.number(at.Field("KeySize"), at, e.KeySize, cipher.KeySizes(), true)
+	if e.NonceStrategy != "" || v.Present(at.Field("NonceStrategy")) {
+		v.enum(at.Field("NonceStrategy"), at, e.NonceStrategy, nonceStrategies)
 	}
-	v.number(at.field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
-	v.number(at.field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
-	v.keyIDs(at.field("KeyIds"), e.KeyIDs)
+	v.number(at.Field("TagLength"), at, e.TagLength, cipher.TagSizes(), false)
+	v.number(at.Field("ShortTagLength"), at, e.ShortTagLength, cipher.TagSizes()[:len(cipher.TagSizes())-1], false)
+	v.keyIDs(at.Field("KeyIds"), e.KeyIDs)
 	for i := range e.KeyIDs {
-		where := at.field("KeyIds").index(i)
+		where := at.Field("KeyIds").Index(i)
 		if e.KeyIDs[i].ID == AnyKeyID {
 			continue // which has no pin either
 		}
-		if pin := where.field("SPKISHA256"); v.present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
-			v.add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")
+		if pin := where.Field("SPKISHA256"); v.Present(pin) || e.KeyIDs[i].SPKISHA256 != "" {
+			v.Add(pin, where, "an AES key has no public key that could be pinned, expected no SPKISHA256")
 		}
 	}
 }
@@ -87,9 +88,9 @@ func (e *EncryptData) judge() []judgement {
 	return []judgement{{cipher.String(), parts, encrypt}, {cipher.String(), parts, decrypt}}
 }
 
-func (e *EncryptData) warn(w warner, at place, p *Profile, manager *KMS) {
+func (e *EncryptData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	if e.TagLength != 0 && e.TagLength < e.cipher().WholeTag() {
-		w.add(at.field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
+		w.Add(at.Field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
 	}
 	w.external(at, e.KeyIDs, manager)
 	w.unlisted(at, e.KeyIDs, p, manager)
@@ -129,7 +130,7 @@ func (c *CipherPolicy) KeySize() int { return c.keySize }
 // TagSize is the size of the authentication tag in bytes, 12 to 16.
 func (c *CipherPolicy) TagSize() int { return c.tagSize }
 
-// RandomNonce tells that the broker makes the nonce; otherwise the caller does,
+// RandomNonce reports that the broker makes the nonce; otherwise the caller does,
 // and answers for never using one twice with the same key.
 func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 

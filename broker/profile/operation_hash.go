@@ -4,6 +4,7 @@ package profile
 
 import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // hashDataRow is the operation HashData.
@@ -19,8 +20,8 @@ type HashData struct {
 	HashAlg string `yaml:"HashAlg"`
 }
 
-func (h *HashData) validate(v validator, at place) {
-	v.enum(at.field("HashAlg"), at, h.HashAlg, algorithm.Digests(algorithm.ForData))
+func (h *HashData) validate(v validator, at yamlfile.Place) {
+	v.enum(at.Field("HashAlg"), at, h.HashAlg, algorithm.Digests(algorithm.ForData))
 }
 
 func (h *HashData) format() algorithm.Format { return algorithm.DigestFormat(h.HashAlg) }
@@ -34,7 +35,7 @@ func (h *HashData) judge() []judgement {
 	return []judgement{{digest.String(), []Strength{digestStrength(digest)}, digestObjection("HashAlg", digest)}}
 }
 
-func (h *HashData) warn(warner, place, *Profile, *KMS) {}
+func (h *HashData) warn(warner, yamlfile.Place, *Profile, *KMS) {}
 
 // HashPolicy is what a profile says about HashData.
 type HashPolicy struct{ digest algorithm.Digest }

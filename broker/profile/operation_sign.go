@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // signDataRow are the operations SignData and VerifyData.
@@ -34,22 +35,22 @@ const (
 
 var signingModes = []string{signingLegacy, signingHybrid, signingPostQuantum}
 
-func (s *SignData) validate(v validator, at place) {
+func (s *SignData) validate(v validator, at yamlfile.Place) {
 	mode := strings.ToLower(s.SigningMode)
-	if s.SigningMode == "" && !v.present(at.field("SigningMode")) {
+	if s.SigningMode == "" && !v.Present(at.Field("SigningMode")) {
 		mode = signingLegacy
 	} else {
-		v.enum(at.field("SigningMode"), at, s.SigningMode, signingModes)
+		v.enum(at.Field("SigningMode"), at, s.SigningMode, signingModes)
 	}
-	v.signAlgorithm(at.field("SignAlg"), at, mode, s.SignAlg)
+	v.signAlgorithm(at.Field("SignAlg"), at, mode, s.SignAlg)
 	v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForSignatures))
-	if s.SignatureFormat != "" || v.present(at.field("SignatureFormat")) {
-		v.enum(at.field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
+	if s.SignatureFormat != "" || v.Present(at.Field("SignatureFormat")) {
+		v.enum(at.Field("SignatureFormat"), at, s.SignatureFormat, signatureFormatNames[:])
 		v.cms(at, s)
 	}
-	v.keyConstraints(at.field("KeyConstraints"), s.KeyConstraints)
+	v.keyConstraints(at.Field("KeyConstraints"), s.KeyConstraints)
 	v.usableKeys(at, s)
-	v.keyIDs(at.field("KeyIds"), s.KeyIDs)
+	v.keyIDs(at.Field("KeyIds"), s.KeyIDs)
 }
 
 func (s *SignData) format() algorithm.Format {
@@ -66,28 +67,28 @@ func (s *SignData) judge() []judgement {
 	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
 }
 
-func (s *SignData) warn(w warner, at place, p *Profile, manager *KMS) {
+func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.curves(at, s.KeyConstraints)
 	w.external(at, s.KeyIDs, manager)
 	w.unlisted(at, s.KeyIDs, p, manager)
 }
 
 // cms refuses the format CMS where no call could ever get it.
-func (v validator) cms(at place, s *SignData) {
-	if !strings.EqualFold(s.SignatureFormat, SignatureCMS.String()) || v.failed[at.field("SignAlg")] || v.failed[at.field("HashAlg")] {
+func (v validator) cms(at yamlfile.Place, s *SignData) {
+	if !strings.EqualFold(s.SignatureFormat, SignatureCMS.String()) || v.Failed[at.Field("SignAlg")] || v.Failed[at.Field("HashAlg")] {
 		return
 	}
 	signs := algorithm.FindSignatures(s.SignAlg)
 	digest, _ := algorithm.FindDigest(s.HashAlg)
 	if len(signs) != 1 || len(signs[0].CMS(digest.Hash())) == 0 {
-		v.add(at.field("SignatureFormat"), at, "found \"CMS\", which needs SignAlg \"rsa\" or \"ecdsa\" with a HashAlg \"sha-256\", \"sha-384\" or \"sha-512\"")
+		v.Add(at.Field("SignatureFormat"), at, "found \"CMS\", which needs SignAlg \"rsa\" or \"ecdsa\" with a HashAlg \"sha-256\", \"sha-384\" or \"sha-512\"")
 	}
 }
 
 // usableKeys refuses constraints that leave the algorithm without any key. What
 // is not listed is refused, so such a profile would refuse every call.
-func (v validator) usableKeys(at place, s *SignData) {
-	if v.failed[at.field("SignAlg")] {
+func (v validator) usableKeys(at yamlfile.Place, s *SignData) {
+	if v.Failed[at.Field("SignAlg")] {
 		return
 	}
 	for _, sign := range algorithm.FindSignatures(s.SignAlg) {
@@ -97,8 +98,8 @@ func (v validator) usableKeys(at place, s *SignData) {
 		}
 		for name, sizes := range map[string]map[string]KeySize{"Subject": s.KeyConstraints.Subject, "Issuer": s.KeyConstraints.Issuer} {
 			if _, listed := sizes[key.Name]; len(sizes) > 0 && !listed {
-				where := at.field("KeyConstraints")
-				v.add(where.field(name), where, "does not list %q, the keys of SignAlg %q, so that every key would be refused", key.Name, s.SignAlg)
+				where := at.Field("KeyConstraints")
+				v.Add(where.Field(name), where, "does not list %q, the keys of SignAlg %q, so that every key would be refused", key.Name, s.SignAlg)
 			}
 		}
 	}
@@ -106,18 +107,18 @@ func (v validator) usableKeys(at place, s *SignData) {
 
 // signAlgorithm checks that the algorithm fits the mode: a classical one, a
 // post-quantum one, or for a hybrid one of each joined by "+".
-func (v validator) signAlgorithm(at, around place, mode, found string) {
+func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) {
 	classical, postQuantum := algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum)
 	want := map[string]string{
-		signingLegacy:      "one of " + list(classical),
-		signingPostQuantum: "one of " + list(postQuantum),
-		signingHybrid:      "one of " + list(classical) + " and one of " + list(postQuantum) + ", joined by +, such as \"ecdsa+ml-dsa-65\"",
+		signingLegacy:      "one of " + yamlfile.List(classical),
+		signingPostQuantum: "one of " + yamlfile.List(postQuantum),
+		signingHybrid:      "one of " + yamlfile.List(classical) + " and one of " + yamlfile.List(postQuantum) + ", joined by +, such as \"ecdsa+ml-dsa-65\"",
 	}[mode]
 	fits := modeOf(found)
 	switch {
 	case want == "" || fits == mode: // of an unknown mode that is said elsewhere
 	case fits != "":
-		v.add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", excerpt(found), mode, want, excerpt(found), fits)
+		v.Add(at, around, "found %s in mode %q, expected %s; %s is for SigningMode %q", yamlfile.Excerpt(found), mode, want, yamlfile.Excerpt(found), fits)
 	case mode == signingLegacy:
 		v.enum(at, around, found, classical)
 	case mode == signingPostQuantum:
@@ -125,7 +126,7 @@ func (v validator) signAlgorithm(at, around place, mode, found string) {
 	case found == "":
 		v.required(at, around, want)
 	default:
-		v.add(at, around, "found %s in mode %q, expected %s", excerpt(found), mode, want)
+		v.Add(at, around, "found %s in mode %q, expected %s", yamlfile.Excerpt(found), mode, want)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // offering is a profile with one section of each kind.
@@ -36,7 +37,7 @@ func TestTheTableOfOperationsHasARowForEachFieldOfAPI(t *testing.T) {
 	for _, row := range sections {
 		names = append(names, row.Name)
 	}
-	if fields := fieldNames(reflect.TypeFor[API]()); !slices.Equal(names, fields) {
+	if fields := yamlfile.FieldNames(reflect.TypeFor[API]()); !slices.Equal(names, fields) {
 		t.Errorf("rows %q, fields %q", names, fields)
 	}
 }

@@ -5,6 +5,8 @@ package profile
 import (
 	"fmt"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Refusal tells why a profile of the file is out of service.
@@ -26,17 +28,17 @@ func (s *Set) Refused(name string) (Refusal, bool) {
 
 // refusals finds the first problem of each profile that is out of service. Those
 // without a readable name cannot be called anyway.
-func refusals(r *report, doc *Document, problems Problems) map[string]Refusal {
+func refusals(r *yamlfile.Report, doc *Document, problems Problems) map[string]Refusal {
 	refused := map[string]Refusal{}
 	private := map[string]bool{}
 	for i := range doc.Profiles {
 		name := doc.Profiles[i].Name
-		if name == "" || len(name) > MaxNameLength || !r.invalid[i] {
+		if name == "" || len(name) > MaxNameLength || !r.Invalid[i] {
 			continue
 		}
 		refused[strings.Clone(name)] = Refusal{}
-		callers := place{i, "Callers"}
-		private[name] = private[name] || r.present(callers) || r.failed[callers]
+		callers := yamlfile.Item(i).Field("Callers")
+		private[name] = private[name] || r.Present(callers) || r.Failed[callers]
 	}
 	told := map[string]bool{}
 	for _, problem := range problems {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // takesDigest reports whether a SignAlg signs a digest that the profile chooses.
@@ -22,11 +23,11 @@ func takesDigest(signAlg string) bool {
 }
 
 // signHash checks the digest of a signature. Ed25519 and ML-DSA fix their own.
-func (v validator) signHash(at place, sign, hash string, allowed []string) {
-	where := at.field("HashAlg")
+func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []string) {
+	where := at.Field("HashAlg")
 	if !takesDigest(sign) {
 		if hash != "" {
-			v.add(where, at, "found %s, expected no HashAlg, since %s fixes its own digest", excerpt(hash), strings.ToLower(sign))
+			v.Add(where, at, "found %s, expected no HashAlg, since %s fixes its own digest", yamlfile.Excerpt(hash), strings.ToLower(sign))
 		}
 		return
 	}

@@ -78,7 +78,7 @@ func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
 // their own.
 func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
 
-// RequiresFIPS tells that keys must be approved as well, see RequireFIPS.
+// RequiresFIPS reports that keys must be approved as well, see RequireFIPS.
 func (s *SignaturePolicy) RequiresFIPS() bool { return s.requireFIPS }
 
 // HasCMS reports whether a CMS SignedData can be made of the signatures: of one

@@ -5,6 +5,8 @@ package profile
 import (
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Warnings are about profiles that are served although something in them can
@@ -16,40 +18,40 @@ import (
 func (s *Set) Warnings() Problems { return s.warnings }
 
 // warnings looks for them in the profiles that are valid.
-func warnings(r *report, doc *Document) Problems {
-	found := newReport(r.file)
-	found.ranked, found.positions, found.names = r.ranked, r.positions, r.names
+func warnings(r *yamlfile.Report, doc *Document) Problems {
+	found := yamlfile.NewReport(r.File)
+	found.Ranked, found.Positions, found.Names = r.Ranked, r.Positions, r.Names
 	w := warner{found}
 	for i := range doc.Profiles {
-		if !r.invalid[i] {
-			w.profile(place{i, ""}, &doc.Profiles[i], managerOf(&doc.Profiles[i], doc))
+		if !r.Invalid[i] {
+			w.profile(yamlfile.Item(i), &doc.Profiles[i], managerOf(&doc.Profiles[i], doc))
 		}
 	}
-	return found.finish()
+	return found.Finish()
 }
 
 // warner finds what a valid profile says in vain.
-type warner struct{ *report }
+type warner struct{ *yamlfile.Report }
 
-func (w warner) profile(at place, p *Profile, manager *KMS) {
-	api := at.field("API")
+func (w warner) profile(at yamlfile.Place, p *Profile, manager *KMS) {
+	api := at.Field("API")
 	for _, row := range sections {
 		if s := row.of(&p.API); s != nil {
-			s.warn(w, api.field(row.Name), p, manager)
+			s.warn(w, api.Field(row.Name), p, manager)
 		}
 	}
 	switch {
 	case p.Audit == nil:
 	case p.Audit.Required:
-		w.add(at.field("Audit").field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
+		w.Add(at.Field("Audit").Field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
 	case !strings.EqualFold(p.Audit.Level, "none"):
-		w.add(at.field("Audit").field("Level"), at, "is %s, but brokers of this version write no audit records, so that no call of the profile is recorded", excerpt(p.Audit.Level))
+		w.Add(at.Field("Audit").Field("Level"), at, "is %s, but brokers of this version write no audit records, so that no call of the profile is recorded", yamlfile.Excerpt(p.Audit.Level))
 	}
 }
 
 // nearest is the first of the places that the file has.
-func (w warner) nearest(at, around place) place {
-	if w.present(at) {
+func (w warner) nearest(at, around yamlfile.Place) yamlfile.Place {
+	if w.Present(at) {
 		return at
 	}
 	return around
@@ -59,31 +61,31 @@ func (w warner) nearest(at, around place) place {
 var curveSizes = []int{224, 256, 384, 521}
 
 // curves warns of ranges that no curve is in.
-func (w warner) curves(at place, constraints KeyConstraints) {
+func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
 	for name, sizes := range map[string]map[string]KeySize{"Subject": constraints.Subject, "Issuer": constraints.Issuer} {
-		where := at.field("KeyConstraints").field(name)
+		where := at.Field("KeyConstraints").Field(name)
 		if size, listed := sizes["ECDSA"]; listed && !slices.ContainsFunc(curveSizes, size.includes) {
-			w.add(where.field("ECDSA"), where, "allows %d to %d bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits", size.MinKeySize, size.MaxKeySize)
+			w.Add(where.Field("ECDSA"), where, "allows %d to %d bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits", size.MinKeySize, size.MaxKeySize)
 		}
 	}
 }
 
 // external warns of lists of keys that are with a key manager. An operation with
 // such a list takes no others.
-func (w warner) external(at place, keys []KeyID, manager *KMS) {
+func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 	if manager == nil || len(keys) == 0 {
 		return
 	}
-	w.add(at.field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", excerpt(manager.Client))
+	w.Add(at.Field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", yamlfile.Excerpt(manager.Client))
 }
 
 // unlisted warns of operations that could use every key of the broker by the
 // rules of before, and use none now. It leaves alone profiles that released
 // brokers know, whose requests bring their keys, and keys of a key manager, which
 // never were there.
-func (w warner) unlisted(at place, keys []KeyID, p *Profile, manager *KMS) {
+func (w warner) unlisted(at yamlfile.Place, keys []KeyID, p *Profile, manager *KMS) {
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
 		return
 	}
-	w.add(at.field("KeyIds"), at, "is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or %q alone for all", AnyKeyID)
+	w.Add(at.Field("KeyIds"), at, "is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or %q alone for all", AnyKeyID)
 }

@@ -18,7 +18,7 @@ import (
 // pair is a profile file and its signature.
 type pair struct {
 	profiles, signature []byte
-	// whole tells that both were put in place in one step, so that they are what
+	// whole reports that both were put in place in one step, so that they are what
 	// somebody meant to be together.
 	whole bool
 }

@@ -86,7 +86,7 @@ type Event struct {
 	Set *profile.Set
 	// Revision is the number that Set is signed with, 0 where none is needed.
 	Revision int64
-	// Kept tells that this is about the set that was kept from before the start, not
+	// Kept reports that this is about the set that was kept from before the start, not
 	// about the directory.
 	Kept bool
 	// Withdrawn are the profiles that were served and are out of service by Set.

@@ -24,14 +24,14 @@ type trusted struct {
 	// kept names the set that is kept whole, with its record; the zero value where
 	// there is none.
 	kept record
-	// damaged tells that the set of that revision was kept and is damaged. Then only
+	// damaged reports that the set of that revision was kept and is damaged. Then only
 	// a newer one is taken.
 	damaged bool
 	// lost is why no set is taken at all: nothing tells which one was the newest.
 	lost error
 	// torn is a pair of files that did not belong together at the last look.
 	torn string
-	// unkept tells that the set of the last look was refused because it could not be
+	// unkept reports that the set of the last look was refused because it could not be
 	// kept, which may be possible by now.
 	unkept bool
 }
@@ -61,7 +61,7 @@ func (t *trusted) prepare() error {
 	return prepareStateDir(t.stateDir)
 }
 
-// takeSigned acts on a pair of files. It tells whether they were at rest.
+// takeSigned acts on a pair of files. It reports whether they were at rest.
 func (s *Source) takeSigned(found pair) bool {
 	t := s.trusted
 	looked := profile.Digest(found.profiles) + " " + profile.Digest(found.signature)
@@ -116,7 +116,7 @@ func (s *Source) takeSigned(found pair) bool {
 	return true
 }
 
-// halfway tells whether two files that do not belong together may be on their
+// halfway reports whether two files that do not belong together may be on their
 // way: one that was written, before the other is. It says so once for each pair.
 func (s *Source) halfway(found pair, looked string) bool {
 	if found.whole || s.trusted.torn == looked {

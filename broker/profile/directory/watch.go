@@ -135,7 +135,7 @@ func (s *Source) State() State { return *s.state.Load() }
 // context that Watch was given.
 func (s *Source) Wait() { <-s.done }
 
-// look reads the directory and acts on what it finds. It tells whether that was
+// look reads the directory and acts on what it finds. It reports whether that was
 // at rest; what is being written is left for a later look.
 func (s *Source) look() bool {
 	found, err := s.read()

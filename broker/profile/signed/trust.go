@@ -43,7 +43,7 @@ func (e *RevisionError) Error() string {
 	return fmt.Sprintf("the set has the revision %d, expected %s", e.Found, e.Reason)
 }
 
-// Check tells whether the trust itself makes sense.
+// Check reports whether the trust itself makes sense.
 func (t Trust) Check() error {
 	if n := len(t.Keys); n == 0 || n > MaxSignatures {
 		return fmt.Errorf("found %d trusted keys, expected 1 to %d", n, MaxSignatures)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package yamlfile
 
 import (
 	"fmt"
 	"strings"
 )
 
-// list renders allowed values for a message: `"a", "b" or "c"`.
-func list(values []string) string {
+// List renders allowed values for a message: `"a", "b" or "c"`.
+func List(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
 		quoted[i] = fmt.Sprintf("%q", v)
@@ -19,9 +19,9 @@ func list(values []string) string {
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }
 
-// didYouMean returns `; did you mean "x"?` where one allowed value is close to
+// DidYouMean returns `; did you mean "x"?` where one allowed value is close to
 // what was found, and nothing otherwise.
-func didYouMean(found string, allowed []string) string {
+func DidYouMean(found string, allowed []string) string {
 	if near := Nearest(found, allowed); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
@@ -31,7 +31,7 @@ func didYouMean(found string, allowed []string) string {
 // Nearest returns the allowed value that what was found most likely stands for,
 // or nothing where none is near.
 func Nearest(found string, allowed []string) string {
-	if len(found) > 2*MaxNameLength {
+	if len(found) > maxMisspelt {
 		return ""
 	}
 	best, bestDistance := "", 3
@@ -68,8 +68,8 @@ func distance(a, b string) int {
 	return previous[len(b)]
 }
 
-// excerpt quotes what was found, cut to a length that fits a message.
-func excerpt(found string) string {
+// Excerpt quotes what was found, cut to a length that fits a message.
+func Excerpt(found string) string {
 	const longest = 64
 	if len(found) <= longest {
 		return fmt.Sprintf("%q", found)

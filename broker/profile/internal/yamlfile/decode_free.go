@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package yamlfile
 
 import (
 	"math"
@@ -12,9 +12,9 @@ import (
 // free reads a free-form value (KMS Config and Cache): text, whole numbers,
 // finite decimals, booleans, lists and maps with text keys. It never quotes what it
 // found, since the value may be meant to be secret.
-func (d *decoder) free(n *yaml.Node, at place, depth int) (any, bool) {
+func (d *decoder) free(n *yaml.Node, at Place, depth int) (any, bool) {
 	if depth == 0 {
-		d.at(at, positionOf(n), "nests deeper than %d levels", maxDepth)
+		d.At(at, positionOf(n), "nests deeper than %d levels", MaxDepth)
 		return nil, false
 	}
 	n, ok := d.resolve(n, at)
@@ -25,8 +25,8 @@ func (d *decoder) free(n *yaml.Node, at place, depth int) (any, bool) {
 	case yaml.MappingNode:
 		result := map[string]any{}
 		for _, e := range d.entries(n, at) {
-			where := at.field(e.name)
-			d.positions[where] = positionOf(e.value)
+			where := at.Field(e.name)
+			d.Positions[where] = positionOf(e.value)
 			if value, ok := d.free(e.value, where, depth-1); ok {
 				result[e.name] = value
 			}
@@ -35,8 +35,8 @@ func (d *decoder) free(n *yaml.Node, at place, depth int) (any, bool) {
 	case yaml.SequenceNode:
 		result := make([]any, 0, len(n.Content))
 		for i, item := range n.Content {
-			where := at.index(i)
-			d.positions[where] = positionOf(item)
+			where := at.Index(i)
+			d.Positions[where] = positionOf(item)
 			if value, ok := d.free(item, where, depth-1); ok {
 				result = append(result, value)
 			}
@@ -48,7 +48,7 @@ func (d *decoder) free(n *yaml.Node, at place, depth int) (any, bool) {
 
 const wantFree = "expected text, a whole number, a decimal number, true or false, a list or a map"
 
-func (d *decoder) freeScalar(n *yaml.Node, at place) (any, bool) {
+func (d *decoder) freeScalar(n *yaml.Node, at Place) (any, bool) {
 	switch n.ShortTag() {
 	case "!!str", "!!timestamp":
 		return n.Value, true
@@ -69,9 +69,9 @@ func (d *decoder) freeScalar(n *yaml.Node, at place) (any, bool) {
 			return value, true
 		}
 	case "!!null":
-		d.at(at, positionOf(n), "has no value, %s", wantFree)
+		d.At(at, positionOf(n), "has no value, %s", wantFree)
 		return nil, false
 	}
-	d.at(at, positionOf(n), "found a value of a kind that is not supported, %s", wantFree)
+	d.At(at, positionOf(n), "found a value of a kind that is not supported, %s", wantFree)
 	return nil, false
 }

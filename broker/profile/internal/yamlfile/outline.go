@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package yamlfile
 
 import (
 	"maps"
@@ -15,7 +15,7 @@ import (
 // order, as the decoder does with a file. The line of a position counts fields
 // then, which only sorts problems.
 type outline struct {
-	*report
+	*Report
 	fields int
 	// values are counted as the decoder does: a name and its value, or an item.
 	values int
@@ -27,34 +27,37 @@ type outline struct {
 // escape, and an indentation as deep as values nest with what YAML needs beside it.
 const (
 	maxEscape    = 10
-	maxFieldSize = 4*maxDepth + 64
+	maxFieldSize = 4*MaxDepth + 64
 )
 
-// outlineOf notes the fields of a document, and reports what no file could hold.
-func outlineOf(r *report, doc *Document) {
-	o := &outline{report: r}
-	whole := place{root, ""}
-	o.structure(reflect.ValueOf(*doc), whole, "Profiles")
-	for i := range doc.Profiles {
-		r.names[i] = doc.Profiles[i].Name
+// Outline notes the fields of a struct that was not read, and reports what no file
+// could hold. marshal writes the file; it is asked only where the size matters.
+func Outline(r *Report, document any, marshal func() ([]byte, error)) {
+	r.Ranked = true
+	o := &outline{Report: r}
+	whole, value := Whole(), reflect.ValueOf(document).Elem()
+	o.structure(value, whole, profiles)
+	list := value.FieldByName(profiles)
+	for i := range list.Len() {
+		r.Names[i] = list.Index(i).FieldByName(name).String()
 		o.values++
-		o.value(reflect.ValueOf(doc.Profiles[i]), place{i, ""})
+		o.value(list.Index(i), Item(i))
 	}
-	if o.values > maxNodes {
-		r.at(whole, position{}, "the document holds more than %d values", maxNodes)
+	if o.values > MaxValues {
+		r.At(whole, Position{}, "the document holds more than %d values", MaxValues)
 	}
 	if o.text*maxEscape+o.fields*maxFieldSize > MaxFileSize {
 		// Only now it matters what the file takes in fact.
-		if data, err := Marshal(doc); err != nil {
-			r.at(whole, position{}, "cannot be written as a file: %s", err)
+		if data, err := marshal(); err != nil {
+			r.At(whole, Position{}, "cannot be written as a file: %s", err)
 		} else if len(data) > MaxFileSize {
-			r.at(whole, position{}, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
+			r.At(whole, Position{}, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
 		}
 	}
 }
 
 // value notes a field and all that is in it.
-func (o *outline) value(value reflect.Value, at place) {
+func (o *outline) value(value reflect.Value, at Place) {
 	o.mark(at)
 	switch value.Kind() {
 	case reflect.Pointer:
@@ -64,7 +67,7 @@ func (o *outline) value(value reflect.Value, at place) {
 	case reflect.Slice:
 		for i := range value.Len() {
 			o.values++
-			o.value(value.Index(i), at.index(i))
+			o.value(value.Index(i), at.Index(i))
 		}
 	case reflect.Map:
 		keys := slices.SortedFunc(slices.Values(value.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
@@ -72,9 +75,9 @@ func (o *outline) value(value reflect.Value, at place) {
 			name, element := key.String(), value.MapIndex(key)
 			o.named(name)
 			if element.Kind() == reflect.Interface {
-				o.free(element.Interface(), at.field(name), maxDepth)
+				o.free(element.Interface(), at.Field(name), MaxDepth)
 			} else {
-				o.value(element, at.field(name))
+				o.value(element, at.Field(name))
 			}
 		}
 	case reflect.String:
@@ -88,22 +91,22 @@ func (o *outline) named(name string) {
 	o.values += 2
 }
 
-func (o *outline) mark(at place) {
+func (o *outline) mark(at Place) {
 	o.fields++
-	if _, known := o.positions[at]; !known {
-		o.positions[at] = position{line: o.fields, column: 1}
+	if _, known := o.Positions[at]; !known {
+		o.Positions[at] = Position{o.fields, 1}
 	}
 }
 
 // structure notes the fields that Marshal writes, one of them left out.
-func (o *outline) structure(value reflect.Value, at place, except string) {
+func (o *outline) structure(value reflect.Value, at Place, except string) {
 	for i := range value.NumField() {
 		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")
 		if name == except || option == "omitempty" && isEmpty(value.Field(i)) {
 			continue
 		}
 		o.named(name)
-		o.value(value.Field(i), at.field(name))
+		o.value(value.Field(i), at.Field(name))
 	}
 }
 
@@ -124,41 +127,41 @@ func isEmpty(value reflect.Value) bool {
 	}
 }
 
-func (o *outline) string(text string, at place) {
+func (o *outline) string(text string, at Place) {
 	o.text += len(text)
 	if !utf8.ValidString(text) {
-		o.add(at, at, "found text that is not UTF-8, expected text")
+		o.Add(at, at, "found text that is not UTF-8, expected text")
 	}
 }
 
 // free notes a free-form value, with the rules of decoder.free.
-func (o *outline) free(value any, at place, depth int) {
+func (o *outline) free(value any, at Place, depth int) {
 	o.mark(at)
 	if depth == 0 {
-		o.add(at, at, "nests deeper than %d levels", maxDepth)
+		o.Add(at, at, "nests deeper than %d levels", MaxDepth)
 		return
 	}
 	switch v := value.(type) {
 	case nil:
-		o.add(at, at, "has no value, %s", wantFree)
+		o.Add(at, at, "has no value, %s", wantFree)
 	case string:
 		o.string(v, at)
 	case bool, int, int64:
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			o.add(at, at, "found a value of a kind that is not supported, %s", wantFree)
+			o.Add(at, at, "found a value of a kind that is not supported, %s", wantFree)
 		}
 	case []any:
 		for i, item := range v {
 			o.values++
-			o.free(item, at.index(i), depth-1)
+			o.free(item, at.Index(i), depth-1)
 		}
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			o.named(name)
-			o.free(v[name], at.field(name), depth-1)
+			o.free(v[name], at.Field(name), depth-1)
 		}
 	default:
-		o.add(at, at, "found a value of a kind that is not supported, %s", wantFree)
+		o.Add(at, at, "found a value of a kind that is not supported, %s", wantFree)
 	}
 }

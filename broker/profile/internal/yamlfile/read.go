@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package yamlfile
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,63 +14,54 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse reads a profile file of either form and reports, all at once, what is
-// not of the format: keys it does not know or finds twice, values of the wrong
-// type, more than one document, a file above MaxFileSize. It does not judge
-// what the values mean, which Compile does. The document holds what could be
-// read and is nil where the root could not.
-//
-// file is only used to name the file in problems.
-func Parse(file string, data []byte) (*Document, Problems) {
-	r := newReport(file)
-	doc := parse(r, data)
-	return doc, r.finish()
-}
+// The fields that the Go types of a file have, besides any others: the root has a list
+// of profiles, and each of these has a name.
+const (
+	profiles = "Profiles"
+	name     = "Name"
+)
 
-func parse(r *report, data []byte) *Document {
-	whole := place{root, ""}
-	start := position{1, 1}
+// Read reads a file into the struct that document points to, and reports all that is
+// not of the format. It returns false where the root cannot be read.
+func Read(r *Report, data []byte, document any) bool {
+	whole := Whole()
 	if len(data) > MaxFileSize {
-		r.at(whole, start, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
-		return nil
+		r.At(whole, Position{1, 1}, "the file has %d bytes, expected at most %d", len(data), MaxFileSize)
+		return false
 	}
 	content, ok := readDocument(r, data)
 	if !ok {
-		return nil
+		return false
 	}
-	d := &decoder{report: r, budget: maxNodes}
-	doc := &Document{}
-	content, ok = d.resolve(content, whole)
-	if !ok {
-		return nil
+	d := &decoder{Report: r, budget: MaxValues}
+	if content, ok = d.resolve(content, whole); !ok {
+		return false
 	}
+	value := reflect.ValueOf(document).Elem()
 	switch content.Kind {
 	case yaml.SequenceNode:
-		d.profiles(content, place{root, "Profiles"}, doc)
+		d.profiles(content, value)
 	case yaml.MappingNode:
-		d.root(content, doc)
+		d.root(content, value)
 	default:
-		r.at(whole, positionOf(content), "found %s at the root, expected a list of profiles or a map with the key \"Profiles\"", describe(content))
-		return nil
+		r.At(whole, positionOf(content), "found %s at the root, expected a list of profiles or a map with the key \"Profiles\"", describe(content))
+		return false
 	}
-	if d.exhausted {
-		return nil
-	}
-	return doc
+	return !d.exhausted
 }
 
 // readDocument parses the YAML and insists on exactly one document.
-func readDocument(r *report, data []byte) (*yaml.Node, bool) {
-	whole := place{root, ""}
+func readDocument(r *Report, data []byte) (*yaml.Node, bool) {
+	whole := Whole()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document yaml.Node
 	if err := decoder.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			r.at(whole, position{1, 1}, "the file is empty, expected a list of profiles or a map with the key \"Profiles\"")
+			r.At(whole, Position{1, 1}, "the file is empty, expected a list of profiles or a map with the key \"Profiles\"")
 			return nil, false
 		}
 		pos, message := syntaxError(err)
-		r.at(whole, pos, "not readable as YAML: %s", message)
+		r.At(whole, pos, "not readable as YAML: %s", message)
 		return nil, false
 	}
 	var second yaml.Node
@@ -77,14 +69,14 @@ func readDocument(r *report, data []byte) (*yaml.Node, bool) {
 	case errors.Is(err, io.EOF):
 	case err != nil:
 		pos, message := syntaxError(err)
-		r.at(whole, pos, "not readable as YAML: %s", message)
+		r.At(whole, pos, "not readable as YAML: %s", message)
 		return nil, false
 	default:
-		r.at(whole, positionOf(&second), "found a second YAML document, expected one document in the file")
+		r.At(whole, positionOf(&second), "found a second YAML document, expected one document in the file")
 		return nil, false
 	}
 	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
-		r.at(whole, position{1, 1}, "the file is empty, expected a list of profiles or a map with the key \"Profiles\"")
+		r.At(whole, Position{1, 1}, "the file is empty, expected a list of profiles or a map with the key \"Profiles\"")
 		return nil, false
 	}
 	return document.Content[0], true
@@ -97,15 +89,15 @@ var syntaxErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 var grammarError = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
 
 // syntaxError takes the line out of the library's message. It tells no column.
-func syntaxError(err error) (position, string) {
+func syntaxError(err error) (Position, string) {
 	text := err.Error()
-	pos := position{1, 1}
+	pos := Position{1, 1}
 	if match := syntaxErrorLine.FindStringSubmatch(text); match != nil {
 		text = text[len(match[0]):]
 		if line, err := strconv.Atoi(match[1]); err == nil {
-			pos.line = line
+			pos.Line = line
 			if grammarError.MatchString(text) {
-				pos.line++
+				pos.Line++
 			}
 		}
 	}
@@ -131,9 +123,9 @@ func describe(n *yaml.Node) string {
 	case "!!int", "!!float":
 		return "the number " + excerptPlain(n.Value)
 	case "!!str", "!!timestamp":
-		return "the text " + excerpt(n.Value)
+		return "the text " + Excerpt(n.Value)
 	default:
-		return "a value tagged " + excerpt(n.Tag)
+		return "a value tagged " + Excerpt(n.Tag)
 	}
 }
 

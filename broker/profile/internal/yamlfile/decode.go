@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package profile
+package yamlfile
 
 import (
 	"fmt"
@@ -15,19 +15,19 @@ import (
 // types. yaml.v3 can do that itself, but stops explaining at the first
 // problem of a value and knows no column.
 type decoder struct {
-	*report
+	*Report
 	budget    int
 	exhausted bool
 }
 
-// spend counts one value and tells whether there is budget left for it.
+// spend counts one value and reports whether there is budget left for it.
 func (d *decoder) spend(n *yaml.Node) bool {
 	if d.exhausted {
 		return false
 	}
 	if d.budget--; d.budget < 0 {
 		d.exhausted = true
-		d.at(place{root, ""}, positionOf(n), "the file holds more than %d values once its aliases are followed", maxNodes)
+		d.At(Whole(), positionOf(n), "the file holds more than %d values once its aliases are followed", MaxValues)
 		return false
 	}
 	return true
@@ -35,13 +35,13 @@ func (d *decoder) spend(n *yaml.Node) bool {
 
 // resolve follows an alias. An alias inside its own anchor cannot be followed
 // without end, because every step into it spends budget.
-func (d *decoder) resolve(n *yaml.Node, at place) (*yaml.Node, bool) {
+func (d *decoder) resolve(n *yaml.Node, at Place) (*yaml.Node, bool) {
 	if !d.spend(n) {
 		return nil, false
 	}
 	if n.Kind == yaml.AliasNode {
 		if n.Alias == nil {
-			d.at(at, positionOf(n), "found an alias without an anchor")
+			d.At(at, positionOf(n), "found an alias without an anchor")
 			return nil, false
 		}
 		n = n.Alias
@@ -50,45 +50,45 @@ func (d *decoder) resolve(n *yaml.Node, at place) (*yaml.Node, bool) {
 }
 
 // root reads form B.
-func (d *decoder) root(n *yaml.Node, doc *Document) {
-	at := place{root, ""}
-	d.positions[at] = positionOf(n)
-	fields := fieldsOf(reflect.TypeFor[Document]())
-	value := reflect.ValueOf(doc).Elem()
+func (d *decoder) root(n *yaml.Node, value reflect.Value) {
+	at := Whole()
+	d.Positions[at] = positionOf(n)
+	fields := fieldsOf(value.Type())
 	for _, entry := range d.entries(n, at) {
-		where := at.field(entry.name)
-		if entry.name == "Profiles" {
-			d.positions[where] = positionOf(entry.key)
+		where := at.Field(entry.name)
+		if entry.name == profiles {
+			d.Positions[where] = positionOf(entry.key)
 			list, ok := d.resolve(entry.value, where)
 			if !ok {
 				continue
 			}
 			if list.Kind != yaml.SequenceNode {
-				d.at(where, positionOf(entry.value), "found %s, expected a list of profiles", describe(list))
+				d.At(where, positionOf(entry.value), "found %s, expected a list of profiles", describe(list))
 				continue
 			}
-			d.profiles(list, where, doc)
+			d.profiles(list, value)
 			continue
 		}
 		d.field(entry, at, fields, value)
 	}
-	if where := at.field("Profiles"); !d.present(where) {
-		d.add(where, at, "is missing, expected a list of profiles")
+	if where := at.Field(profiles); !d.Present(where) {
+		d.Add(where, at, "is missing, expected a list of profiles")
 	}
 }
 
 // profiles reads the list of profiles. Problems inside one belong to it alone.
-func (d *decoder) profiles(n *yaml.Node, _ place, doc *Document) {
-	doc.Profiles = make([]Profile, len(n.Content))
+func (d *decoder) profiles(n *yaml.Node, value reflect.Value) {
+	list := value.FieldByName(profiles)
+	list.Set(reflect.MakeSlice(list.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		at := place{i, ""}
-		d.positions[at] = positionOf(item)
+		at := Item(i)
+		d.Positions[at] = positionOf(item)
 		item, ok := d.resolve(item, at)
 		if !ok {
 			continue
 		}
-		d.into(item, at, reflect.ValueOf(&doc.Profiles[i]).Elem())
-		d.names[i] = doc.Profiles[i].Name
+		d.into(item, at, list.Index(i))
+		d.Names[i] = list.Index(i).FieldByName(name).String()
 	}
 }
 
@@ -100,11 +100,11 @@ type entry struct {
 
 // entries lists the keys of a map once each, after merge keys ("<<") are
 // applied: a key of the map itself wins over a merged one.
-func (d *decoder) entries(n *yaml.Node, at place) []entry {
-	return d.entriesWithin(n, at, maxDepth)
+func (d *decoder) entries(n *yaml.Node, at Place) []entry {
+	return d.entriesWithin(n, at, MaxDepth)
 }
 
-func (d *decoder) entriesWithin(n *yaml.Node, at place, depth int) []entry {
+func (d *decoder) entriesWithin(n *yaml.Node, at Place, depth int) []entry {
 	var own []entry
 	var merges []*yaml.Node
 	seen := map[string]int{}
@@ -121,11 +121,11 @@ func (d *decoder) entriesWithin(n *yaml.Node, at place, depth int) []entry {
 			key = key.Alias
 		}
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null" {
-			d.at(at.field(fmt.Sprintf("line %d", key.Line)), positionOf(key), "found %s as a key, expected a name", describe(key))
+			d.At(at.Field(fmt.Sprintf("line %d", key.Line)), positionOf(key), "found %s as a key, expected a name", describe(key))
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			d.at(at.field(key.Value), positionOf(key), "the key is there twice, first on line %d", line)
+			d.At(at.Field(key.Value), positionOf(key), "the key is there twice, first on line %d", line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -143,10 +143,10 @@ func (d *decoder) entriesWithin(n *yaml.Node, at place, depth int) []entry {
 }
 
 // merged lists what a merge key brings: a map, an alias of one or a list of those.
-func (d *decoder) merged(n *yaml.Node, at place, depth int) []entry {
-	where := at.field("<<")
+func (d *decoder) merged(n *yaml.Node, at Place, depth int) []entry {
+	where := at.Field("<<")
 	if depth == 0 {
-		d.at(where, positionOf(n), "merges maps deeper than %d levels", maxDepth)
+		d.At(where, positionOf(n), "merges maps deeper than %d levels", MaxDepth)
 		return nil
 	}
 	source, ok := d.resolve(n, where)
@@ -163,23 +163,23 @@ func (d *decoder) merged(n *yaml.Node, at place, depth int) []entry {
 				return nil
 			}
 			if item.Kind != yaml.MappingNode {
-				d.at(where, positionOf(n), "found %s in a merge key, expected a map", describe(item))
+				d.At(where, positionOf(n), "found %s in a merge key, expected a map", describe(item))
 				return nil
 			}
 			all = append(all, d.entriesWithin(item, at, depth)...)
 		}
 		return all
 	default:
-		d.at(where, positionOf(n), "found %s in a merge key, expected a map", describe(source))
+		d.At(where, positionOf(n), "found %s in a merge key, expected a map", describe(source))
 		return nil
 	}
 }
 
 // into reads a node, aliases followed already, into a value of any type that
 // occurs in Document.
-func (d *decoder) into(n *yaml.Node, at place, value reflect.Value) {
-	if at.path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && value.Kind() != reflect.Interface {
-		d.at(at, d.positions[at], "has no value, expected %s; leave the field out where nothing is meant", expected(value.Type()))
+func (d *decoder) into(n *yaml.Node, at Place, value reflect.Value) {
+	if at.Path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && value.Kind() != reflect.Interface {
+		d.At(at, d.Positions[at], "has no value, expected %s; leave the field out where nothing is meant", expected(value.Type()))
 		return
 	}
 	switch value.Kind() {
@@ -224,36 +224,36 @@ func (d *decoder) into(n *yaml.Node, at place, value reflect.Value) {
 }
 
 // field reads one entry of a map into the struct field of its name.
-func (d *decoder) field(e entry, at place, fields map[string]int, value reflect.Value) {
+func (d *decoder) field(e entry, at Place, fields map[string]int, value reflect.Value) {
 	index, known := fields[e.name]
 	if known {
-		d.read(e, at.field(e.name), value.Field(index))
+		d.read(e, at.Field(e.name), value.Field(index))
 		return
 	}
-	names := fieldNames(value.Type())
-	d.at(at.field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", excerpt(e.name), list(names), didYouMean(e.name, names))
-	if near := Nearest(e.name, names); near != "" && !d.present(at.field(near)) {
+	names := FieldNames(value.Type())
+	d.At(at.Field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", Excerpt(e.name), List(names), DidYouMean(e.name, names))
+	if near := Nearest(e.name, names); near != "" && !d.Present(at.Field(near)) {
 		// One misspelling is one problem: do not report the field as missing, too.
-		d.positions[at.field(near)] = positionOf(e.key)
-		d.failed[at.field(near)] = true
+		d.Positions[at.Field(near)] = positionOf(e.key)
+		d.Failed[at.Field(near)] = true
 	}
 }
 
 // read follows aliases and notes the position: that of the key for maps and
 // lists, whose content is on later lines, and that of the value otherwise.
-func (d *decoder) read(e entry, where place, value reflect.Value) {
-	d.positions[where] = positionOf(e.value)
+func (d *decoder) read(e entry, where Place, value reflect.Value) {
+	d.Positions[where] = positionOf(e.value)
 	n, ok := d.resolve(e.value, where)
 	if !ok {
 		return
 	}
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		d.positions[where] = positionOf(e.key)
+		d.Positions[where] = positionOf(e.key)
 	}
 	d.into(n, where, value)
 }
 
-func (d *decoder) slice(n *yaml.Node, at place, value reflect.Value) {
+func (d *decoder) slice(n *yaml.Node, at Place, value reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		d.mismatch(n, at, value.Type())
 		return
@@ -263,8 +263,8 @@ func (d *decoder) slice(n *yaml.Node, at place, value reflect.Value) {
 	}
 	value.Set(reflect.MakeSlice(value.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		where := at.index(i)
-		d.positions[where] = positionOf(item)
+		where := at.Index(i)
+		d.Positions[where] = positionOf(item)
 		item, ok := d.resolve(item, where)
 		if !ok {
 			return
@@ -273,7 +273,7 @@ func (d *decoder) slice(n *yaml.Node, at place, value reflect.Value) {
 	}
 }
 
-func (d *decoder) mapping(n *yaml.Node, at place, value reflect.Value) {
+func (d *decoder) mapping(n *yaml.Node, at Place, value reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.mismatch(n, at, value.Type())
 		return
@@ -284,10 +284,10 @@ func (d *decoder) mapping(n *yaml.Node, at place, value reflect.Value) {
 	}
 	value.Set(reflect.MakeMapWithSize(value.Type(), len(entries)))
 	for _, e := range entries {
-		where := at.field(e.name)
+		where := at.Field(e.name)
 		if value.Type().Elem().Kind() == reflect.Interface {
-			d.positions[where] = positionOf(e.value)
-			if free, ok := d.free(e.value, where, maxDepth); ok && free != nil {
+			d.Positions[where] = positionOf(e.value)
+			if free, ok := d.free(e.value, where, MaxDepth); ok && free != nil {
 				value.SetMapIndex(reflect.ValueOf(e.name), reflect.ValueOf(free))
 			}
 			continue
@@ -298,12 +298,12 @@ func (d *decoder) mapping(n *yaml.Node, at place, value reflect.Value) {
 	}
 }
 
-func (d *decoder) mismatch(n *yaml.Node, at place, want reflect.Type) {
-	pos := d.positions[at]
-	if n.Kind != yaml.ScalarNode && n.Line >= pos.line {
+func (d *decoder) mismatch(n *yaml.Node, at Place, want reflect.Type) {
+	pos := d.Positions[at]
+	if n.Kind != yaml.ScalarNode && n.Line >= pos.Line {
 		pos = positionOf(n)
 	}
-	d.at(at, pos, "found %s, expected %s", describe(n), expected(want))
+	d.At(at, pos, "found %s, expected %s", describe(n), expected(want))
 }
 
 // isText accepts as text what released brokers do: any plain scalar, save
@@ -326,7 +326,7 @@ func expected(t reflect.Type) string {
 	case reflect.Pointer:
 		return expected(t.Elem())
 	case reflect.Struct:
-		return "a map with " + list(fieldNames(t))
+		return "a map with " + List(FieldNames(t))
 	case reflect.Map:
 		return "a map"
 	case reflect.Slice:
@@ -350,8 +350,8 @@ func fieldsOf(t reflect.Type) map[string]int {
 	return fields
 }
 
-// fieldNames lists the names of a struct's fields in the file, in its order.
-func fieldNames(t reflect.Type) []string {
+// FieldNames lists the names of a struct's fields in the file, in its order.
+func FieldNames(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {
 		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
