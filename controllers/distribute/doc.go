@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package distribute brings a namespace's set of profiles into its running
-// brokers and knows which of them serve it.
+// Package distribute brings a namespace's set of profiles into its running brokers,
+// and knows which of them serve it.
 //
 // # How a set gets into a pod
 //
-// The set is in a ConfigMap that the broker's volume projects. A kubelet
-// refreshes such a volume when it syncs the pod, which it does about once a
-// minute, or at once when the pod changes. So each pod that is behind gets an
-// annotation: the kubelet sees another value and syncs. The value is
-// "<digest>.<try>", because to write the same value again is no write and
-// wakes nobody. It is written through the pods/status subresource, which drops
-// changes of anything but metadata and status.
+// The set is in a ConfigMap, and the broker's volume projects the ConfigMap. A kubelet
+// refreshes such a volume when it syncs the pod: about once a minute, and at once when
+// the pod changes. So the distributor annotates each pod that is behind, and its kubelet
+// syncs it. The value is "<digest>.<try>": a write of the same value again changes
+// nothing, and so starts no sync. It is written through the pods/status subresource,
+// which drops changes of anything but metadata and status.
 //
 // # How it is confirmed
 //
-// A broker says on its status port what it serves, and nothing else counts: not
-// the annotation, not the ConfigMap. A pod that still serves another set 1.5 s
-// after the annotation gets a new value, three times at most; then it is left
-// to its kubelet's own resync, and a condition and an event say so. A broker
-// that can't be asked is unverified, gets the annotation once and is asked
-// again at growing intervals. A broker that confirmed is asked again when its
-// container was restarted, and every few minutes. Brokers that answer are asked
-// before those that do not, so that any number of the latter holds up none of the
-// former.
+// The answer of the broker on its status port is the only confirmation; the annotation
+// and the ConfigMap are none. A pod that still serves another set 1.5 s after the
+// annotation gets a new value, at most [MaxTries] times. Then it is left to its
+// kubelet's own resync, and a condition and an event say so. A broker that can't be asked
+// is unverified. It gets the annotation once, and is asked again at growing intervals. A
+// broker that confirmed is asked again when its container was restarted, and every few
+// minutes. Brokers that answer are asked before those that do not, so that the latter do
+// not delay the former, however many they are.
 //
 // # State
 //
-// All state is in memory and about what brokers said. After a change of leader
-// it is empty, and each broker is asked before anything is written. What to do
-// next with a pod is one pure function, (*broker).next; two controllers carry it
-// out, one writes annotations, one asks, so that brokers that don't answer
-// never hold up writing.
+// All state is in memory and about what brokers said. After a change of leader it is
+// empty, and each broker is asked before anything is written. One pure function decides
+// the next action for a pod, (*broker).next. Two controllers carry it out. One writes
+// annotations, the other asks, so that brokers that don't answer never delay writing.
 package distribute

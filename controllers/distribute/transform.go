@@ -25,10 +25,11 @@ func StripPod(object any) (any, error) {
 	return strip(pod), nil
 }
 
-// strip returns what is kept of a pod. Of a pod without a broker that is who it is, whose it is, and
-// whether it should have one; of one with a broker also where it runs, the
-// broker's container and its state. The copy of the profiles in an annotation is
-// dropped, it may have 16 KiB. A pod that was stripped stays as it is.
+// strip returns a copy of a pod with the fields that the reconcilers read. Of a pod
+// without a broker these are its identity, its controller, and what decides whether it
+// should have a broker. Of a pod with a broker they are also its addresses, and the
+// broker's container with its state. It drops the copy of the profiles in an annotation,
+// which may have 16 KiB. It does not change a pod that was stripped before.
 func strip(pod *corev1.Pod) *corev1.Pod {
 	stripped := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
