@@ -17,8 +17,8 @@ func (s *Server) Sabotage(name string) {
 	s.service.Served.Store(next)
 }
 
-// Strains counts what strained the callers of late.
-func (s *Server) Strains() (sum int) {
+// Misuses counts the misuses of all callers of late.
+func (s *Server) Misuses() (sum int) {
 	for _, from := range s.callers {
 		sum += from.Misuses()
 	}

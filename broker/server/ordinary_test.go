@@ -63,8 +63,8 @@ func TestOrdinaryLoadsAreReadAtFullSpeed(t *testing.T) {
 			for range 4 { // the first connections may send more in advance than others
 				load(t, connect(t, b.socket("a")))
 			}
-			if got := b.Strains(); got != 0 {
-				t.Errorf("its caller was strained %d times, want never", got)
+			if got := b.Misuses(); got != 0 {
+				t.Errorf("%d misuses of its caller, want none", got)
 			}
 		})
 	}

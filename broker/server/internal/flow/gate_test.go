@@ -10,46 +10,46 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-func TestACallerIsSlowedDownByManyCallsThatAreRefusedAndByNoSingleOne(t *testing.T) {
+func TestACallerIsThrottledByManyMisusesAndByNoSingleOne(t *testing.T) {
 	c := NewCaller("app", Share{calls: 1, memory: 1}, &work.Processors{})
 	for n := 1; n < throttleMisuses; n++ {
 		c.noteMisuse()
 		if c.throttled() {
-			t.Fatalf("strained after %d calls, want %d", n, throttleMisuses)
+			t.Fatalf("throttled after %d calls, want %d", n, throttleMisuses)
 		}
 	}
 	// As if all of them had been a while ago.
 	c.misusesSince.Add(-int64(2 * throttleTime))
 	c.noteMisuse()
 	if c.throttled() {
-		t.Error("strained by calls that are too far apart")
+		t.Error("throttled by calls that are too far apart")
 	}
 	for range throttleMisuses {
 		c.noteMisuse()
 	}
 	if !c.throttled() {
-		t.Errorf("not strained after %d calls", throttleMisuses)
+		t.Errorf("not throttled after %d calls", throttleMisuses)
 	}
 	c.throttledAt.Add(-int64(throttleTime + time.Hour))
 	if c.throttled() {
-		t.Error("strained for longer than it should be")
+		t.Error("throttled for longer than it should be")
 	}
 }
 
-func TestWhatBeginsNoCallAndBelongsToNoMessageStrainsItsCaller(t *testing.T) {
+func TestBytesOfNoCallAndNoMessageAreAMisuse(t *testing.T) {
 	c := callerOfTest(1, 100, 1<<20)
 	expect := func(want int, what string) {
 		t.Helper()
 		if got := int(c.misuses.Load()); got != want {
-			t.Errorf("%d strains after %s, want %d", got, what, want)
+			t.Errorf("%d misuses after %s, want %d", got, what, want)
 		}
 	}
 	c.received(int(c.maxAllowance()))
-	expect(0, "as much as is spared")
+	expect(0, "as much as the allowance")
 	for range 5 {
 		c.received(misuseBytes)
 	}
-	expect(5, "five times as much as is a strain")
+	expect(5, "five times as much as is a misuse")
 	p, err := connOfTest(t, c).Enter(engine.HashData)
 	if err != nil {
 		t.Fatal(err)
@@ -61,5 +61,5 @@ func TestWhatBeginsNoCallAndBelongsToNoMessageStrainsItsCaller(t *testing.T) {
 		c.credit(MaxMessageSize)
 	}
 	c.received(int(c.maxAllowance()) + misuseBytes)
-	expect(6, "more than is spared, although calls had been far more")
+	expect(6, "more than the allowance, although calls had been far more")
 }

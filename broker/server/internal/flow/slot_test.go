@@ -86,9 +86,9 @@ func TestAReplyKeepsNoMoreMemoryThanItHasBytes(t *testing.T) {
 	checkNothingTaken(t, c)
 }
 
-// A place goes back to a pool for the next call. Were one given back twice, or after
+// A slot goes back to a pool for the next call. Were one given back twice, or after
 // it belongs to another call, the numbers would not come out.
-func TestPlacesAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
+func TestSlotsAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
 	const rounds, calls, memory = 300, 16, 1 << 20
 	c := callerOfTest(rounds, calls, memory)
 	for round := range rounds {
@@ -138,7 +138,7 @@ func TestPlacesAreGivenBackOnceHoweverConnectionsAndRepliesEnd(t *testing.T) {
 	}
 }
 
-func TestAConnectionIsLateOnceItsOldestPlaceIs(t *testing.T) {
+func TestAConnectionIsLateOnceItsOldestSlotIs(t *testing.T) {
 	const patience = time.Minute
 	c := callerOfTest(1, 100, 1<<20)
 	conn := connOfTest(t, c)
@@ -162,7 +162,7 @@ func TestAConnectionIsLateOnceItsOldestPlaceIs(t *testing.T) {
 		}
 		want := len(waiting) > 0 && now.Sub(waiting[0].since) > patience
 		if got := conn.overdue(now, patience); got != want {
-			t.Fatalf("late is %t with %d places that wait, want %t", got, len(waiting), want)
+			t.Fatalf("late is %t with %d slots that wait, want %t", got, len(waiting), want)
 		}
 	}
 	for _, p := range all {

@@ -53,9 +53,9 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if ok {
 		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
 	}
-	// First, so that a caller does not learn of profiles that it may not use.
+	// This comes first, so that a caller does not learn of profiles that it may not use.
 	if conn := flow.ConnOf(c.Context); !conn.MayUse(name) {
-		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.Name, serving.meant(c, name))
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
 	}
 	if !ok {
 		return nil, notServed(c, serving, name)
@@ -81,7 +81,7 @@ func notServed(c *Call, serving *ServedSet, name string) error {
 	refusal, inFile := serving.Set.Refused(name)
 	switch {
 	case !inFile:
-		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.meant(c, name))
+		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.suggestion(c, name))
 	case refusal.Problem == "":
 		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file but was refused when that was loaded; the broker's log says why")
 	default:

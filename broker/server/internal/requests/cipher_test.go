@@ -130,9 +130,9 @@ func checkLeftOut(t *testing.T, request proto.Message) {
 	var err error
 	switch m := request.(type) {
 	case interface{ GetMetadata() *v0.Metadata }:
-		err = CheckMetadata(MethodName("Cipher"), m.GetMetadata(), m.GetMetadata().GetTraceContext())
+		err = CheckMetadata(MethodName("Cipher"), m.GetMetadata())
 	case interface{ GetMetadata() *v1.Metadata }:
-		err = CheckMetadata(MethodName("Cipher"), m.GetMetadata(), m.GetMetadata().GetTraceContext())
+		err = CheckMetadata(MethodName("Cipher"), m.GetMetadata())
 	default:
 		t.Fatalf("%T has no metadata", request)
 	}

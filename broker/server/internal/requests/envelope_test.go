@@ -38,7 +38,7 @@ func FuzzMetadata(f *testing.F) {
 			t.Fatalf("metadata is there: %v, echoed: %v", want.Metadata != nil, e.Metadata != nil)
 		}
 		if request.Metadata == nil && want.Metadata != nil { // found to be right
-			if err := CheckMetadata(engine.HashData, want.GetMetadata(), want.GetMetadata().GetTraceContext()); err != nil {
+			if err := CheckMetadata(engine.HashData, want.GetMetadata()); err != nil {
 				t.Fatal(err)
 			}
 			request.Metadata = want.Metadata

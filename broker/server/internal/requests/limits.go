@@ -24,22 +24,23 @@ const (
 	MaxSignatureSize  = 64 << 10
 )
 
-// metadata is the part of every generation's metadata that is looked at.
-type metadata interface {
+// Metadata is the part of the metadata of all generations that is looked at.
+type Metadata[T TraceContext] interface {
 	GetId() string
+	GetTraceContext() T
 }
 
-// traceContext is the part of every generation's trace context that is looked at.
-type traceContext interface {
+// TraceContext is the part of the trace context of all generations that is looked at.
+type TraceContext interface {
 	GetCorrelationId() string
 }
 
-// CheckMetadata bounds what is echoed and what ends up in audit records.
-func CheckMetadata(op fmt.Stringer, m metadata, t traceContext) error {
+// CheckMetadata bounds the metadata that replies repeat.
+func CheckMetadata[T TraceContext](op fmt.Stringer, m Metadata[T]) error {
 	if err := checkID(op, "metadata.id", m.GetId()); err != nil {
 		return err
 	}
-	return checkID(op, "metadata.traceContext.correlationId", t.GetCorrelationId())
+	return checkID(op, "metadata.traceContext.correlationId", m.GetTraceContext().GetCorrelationId())
 }
 
 func checkID(op fmt.Stringer, field, id string) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// unaryCall is what one request takes. It is used again for the next one.
+// unaryCall is the memory of one request. The next request uses it again.
 type unaryCall[Request any] struct {
 	handlers.Call
 	requests.Envelope
@@ -26,9 +26,9 @@ type unaryCall[Request any] struct {
 	request Request
 }
 
-// Unary describes a method of the wire contract to gRPC: adapt is called with
-// the decoded request, its reply goes out with the request's metadata. Both
-// messages have a field named metadata.
+// Unary describes a method of the wire contract to gRPC. It calls adapt with the request,
+// and sends the reply with the metadata of the request. Both messages have a field named
+// metadata.
 func Unary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
 	s *Service, name string, op engine.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
 ) grpc.MethodDesc {

@@ -35,16 +35,16 @@ var errLeaving = status.Error(codes.Unavailable,
 
 // exchange is one stream of Exchange.
 //
-// Its messages are read by one goroutine, which serves quick calls by itself,
-// gives the others to the workers, and sends replies. Where it is busy with that,
-// or finds the next message waiting, another one sends them, as many as there are
-// when it gets to run. The goroutine of gRPC watches over them, since a call of
-// gRPC that waits for the client only ends when that one returns.
+// One goroutine, the reader, reads its messages, serves quick calls by itself, gives the
+// others to the workers, and sends replies. While the reader is busy, or has the next
+// message already, a second goroutine, the writer, sends all replies that are there. The
+// goroutine of gRPC watches both, because a read or a write that waits for the client ends
+// only once the goroutine of gRPC returns.
 type exchange struct {
 	server *streamService
 	stream grpc.ServerStream
 	ctx    context.Context // of the stream, shutdown apart
-	jobs   work.Queue
+	queue  work.Queue
 	in     *rpc.OpenedStream
 	from   *flow.Caller
 	// open counts who is not done with the slot of the stream: its reader, and the
@@ -57,32 +57,35 @@ type exchange struct {
 	// active counts what may still make replies: the reader while it has a
 	// message, and the calls of the workers.
 	active int
-	// ids are those of the calls of the workers, handed how many there are, to be
-	// seen without the lock.
-	ids    map[uint64]*job
-	handed atomic.Int64
-	// waiting is how many calls have no reply yet that is written.
+	// jobs are the calls that the workers have, by id. jobCount is their number, which is
+	// read without the lock.
+	jobs     map[uint64]*job
+	jobCount atomic.Int64
+	// waiting is how many calls have no reply that gRPC has written.
 	waiting int
 	unsent  unsent
 	// ended says that no more messages are served, because of reason.
 	ended  bool
 	reason error
-	quiet  chan struct{} // closed once ended and not active
+	// finished is closed once the stream has ended and nothing is active.
+	finished chan struct{}
 
-	// wake says that there are replies for write to send; writing, that it listens.
-	wake    chan struct{}
-	writing bool // the reader's own
+	// wake makes the writer send.
+	wake chan struct{}
 
-	// local, quick, broken and turn are the reader's own: replies to the message that
-	// it is busy with, the call that it serves itself, why it cannot go on, and its turn
-	// of the caller.
-	local  replies
-	quick  handlers.Call
+	// Only the reader uses the rest.
+
+	// writing says that there is a writer.
+	writing bool
+	// local has replies to the message that the reader is busy with.
+	local replies
+	// quick is the call that the reader serves by itself.
+	quick handlers.Call
+	// broken is why the reader cannot go on.
 	broken error
 	turn   flow.Turn
-	// served is when the last message was served, left how many were since replies
-	// were last sent by the reader, and made how many replies there are to the one
-	// that it is busy with. All are its own.
+	// served is when the last message was served. left is how many messages in a row left
+	// their replies to the writer. made is how many replies the present message has.
 	served time.Time
 	left   int
 	made   int
@@ -96,9 +99,9 @@ func (s *streamService) exchange(_ any, stream grpc.ServerStream) error {
 	}
 	x := &exchange{
 		server: s, stream: stream, ctx: stream.Context(), in: in, from: in.Slot.Caller(),
-		ids: map[uint64]*job{}, quiet: make(chan struct{}), wake: make(chan struct{}, 1),
+		jobs: map[uint64]*job{}, finished: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	x.jobs, x.turn = x.from.Turns.NewQueue(), x.from.NewTurn()
+	x.queue, x.turn = x.from.Turns.NewQueue(), x.from.NewTurn()
 	x.open.Store(2)
 	x.changed.L = &x.mu
 	defer context.AfterFunc(x.ctx, func() {
@@ -108,14 +111,14 @@ func (s *streamService) exchange(_ any, stream grpc.ServerStream) error {
 	})()
 	defer x.close()
 	go x.read()
-	quiet, leaving := x.quiet, s.Streams.Done()
+	finished, leaving := x.finished, s.Streams.Done()
 	settled := make(chan error, 1)
 	watch := time.NewTicker(s.IdleTime)
 	defer watch.Stop()
 	for {
 		select {
-		case <-quiet:
-			quiet = nil
+		case <-finished:
+			finished = nil
 			go func() { settled <- x.finish() }()
 		case err := <-settled:
 			return err
@@ -166,8 +169,8 @@ func (x *exchange) read() {
 	}
 }
 
-// deliver has the replies to a message sent, which began to be served then. It
-// waits while there are many that the client has not read.
+// deliver sends the replies to a message, whose serving began at a time, or leaves them to
+// the writer. It waits while there are many that the client has not read.
 func (x *exchange) deliver(began time.Time) {
 	// A message that was there when the one before it was served is seldom the last.
 	// Replies to many calls are worth a message of their own.
@@ -182,7 +185,7 @@ func (x *exchange) deliver(began time.Time) {
 	x.submitLocal()
 	if more {
 		x.left++
-		x.nudge()
+		x.wakeWriter()
 	} else {
 		x.left = 0
 		x.flush()
@@ -212,10 +215,10 @@ func (x *exchange) begin() bool {
 	return true
 }
 
-// leave is the end of what begin began. The caller has the lock.
+// leave ends what begin began. Whoever calls it has the lock.
 func (x *exchange) leave() {
 	if x.active--; x.active == 0 && x.ended {
-		close(x.quiet)
+		close(x.finished)
 	}
 }
 
@@ -229,11 +232,11 @@ func (x *exchange) end(reason error) {
 	}
 	x.ended, x.reason = true, reason
 	if x.active == 0 {
-		close(x.quiet)
+		close(x.finished)
 	}
 }
 
-// finish sends the last replies, and says good-bye where the broker leaves.
+// finish sends the last replies, and a GoAway where the broker shuts down.
 func (x *exchange) finish() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -248,7 +251,7 @@ func (x *exchange) finish() error {
 	return x.reason
 }
 
-// goAway is the last message of a broker that shuts down.
+// goAway returns the last message of a broker that shuts down.
 func goAway(text string) flow.EncodedMessage {
 	inner := protowire.AppendString(protowire.AppendTag(nil, goAwayMessage, protowire.BytesType), text)
 	return flow.EncodedMessage{mem.SliceBuffer(protowire.AppendBytes(protowire.AppendTag(nil, exchangeGoAway, protowire.BytesType), inner))}
@@ -268,8 +271,8 @@ func (x *exchange) leaveStream() {
 	}
 }
 
-// close lets go of what the stream still holds. What the workers are busy with
-// follows when they are done.
+// close gives back what the stream still holds. The calls that workers are busy with give
+// back theirs when they end.
 func (x *exchange) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -288,8 +291,8 @@ func (x *exchange) close() {
 	x.leaveStream()
 }
 
-// nudge has write send what waits. The caller has the lock.
-func (x *exchange) nudge() {
+// wakeWriter makes the writer send what waits. Whoever calls it has the lock.
+func (x *exchange) wakeWriter() {
 	if !x.unsent.closed {
 		select {
 		case x.wake <- struct{}{}:
@@ -298,8 +301,8 @@ func (x *exchange) nudge() {
 	}
 }
 
-// write sends replies while the reader does not: those of workers, and those that
-// the reader has left.
+// write is the writer. It sends the replies of workers, and those that the reader leaves
+// to it.
 func (x *exchange) write() {
 	for range x.wake {
 		x.mu.Lock()

@@ -103,7 +103,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 			return unreadableExchange(err)
 		}
 		method := x.server.methods[call.number]
-		switch err := x.judge(&call); {
+		switch err := x.validate(&call); {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.quick:
@@ -140,7 +140,7 @@ func (x *exchange) giveUp(kind protowire.Type, value []byte) error {
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
-		if j := x.ids[id]; j != nil {
+		if j := x.jobs[id]; j != nil {
 			j.giveUp()
 		}
 		value = value[n:]
@@ -152,8 +152,8 @@ func unreadableExchange(err error) error {
 	return status.Errorf(codes.InvalidArgument, "Exchange: a message is not a cryptobroker.stream.v1.ExchangeRequest: %v", err)
 }
 
-// judge refuses calls that are none.
-func (x *exchange) judge(call *exchangeCall) error {
+// validate refuses a call that has not one request, or whose id is in use.
+func (x *exchange) validate(call *exchangeCall) error {
 	switch call.requests {
 	case 0:
 		return status.Error(codes.Unimplemented, "Exchange: the call has none of the requests that this broker knows")
@@ -161,11 +161,11 @@ func (x *exchange) judge(call *exchangeCall) error {
 	default:
 		return status.Errorf(codes.InvalidArgument, "Exchange: the call has %d requests, expected one", call.requests)
 	}
-	if x.handed.Load() == 0 {
+	if x.jobCount.Load() == 0 {
 		return nil
 	}
 	x.mu.Lock()
-	_, twice := x.ids[call.id]
+	_, twice := x.jobs[call.id]
 	x.mu.Unlock()
 	if twice {
 		return status.Errorf(codes.InvalidArgument, "Exchange: a call with the id %d is being served, expected an id that is free", call.id)
@@ -202,8 +202,7 @@ func (s *streamService) run(method *exchangeMethod, c *handlers.Call, request []
 	return method.run(c, request)
 }
 
-// reply keeps a reply until the reader is done with the message, or has a buffer
-// full of them.
+// reply keeps a reply of the reader until the message is served, or a buffer is full.
 func (x *exchange) reply(r encodedReply) {
 	if !x.local.room(r.whole) {
 		x.broken = x.sendLocal()
@@ -213,7 +212,7 @@ func (x *exchange) reply(r encodedReply) {
 	x.made++
 }
 
-// submitLocal queues the reader's own replies. The caller has the lock.
+// submitLocal queues the reader's own replies. Whoever calls it has the lock.
 func (x *exchange) submitLocal() {
 	if x.local.buffer != nil {
 		x.put(x.local)

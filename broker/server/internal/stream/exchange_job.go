@@ -30,7 +30,7 @@ type job struct {
 	end     context.CancelFunc
 }
 
-// giveUp ends the call if that can be. The caller has the lock of the exchange.
+// giveUp ends the call if that can be. Whoever calls it has the lock of the exchange.
 func (j *job) giveUp() {
 	j.givenUp = true
 	if j.end != nil {
@@ -62,7 +62,7 @@ func (x *exchange) hand(j *job) error {
 		go x.write()
 	}
 	s.Metrics.Begin()
-	s.Workers.Submit(&x.jobs, j.run)
+	s.Workers.Submit(&x.queue, j.run)
 	return nil
 }
 
@@ -82,13 +82,13 @@ func (x *exchange) hold(j *job) error {
 		}
 	}
 	x.active++
-	x.ids[j.id] = j
-	x.handed.Add(1)
+	x.jobs[j.id] = j
+	x.jobCount.Add(1)
 	x.waiting++
 	return nil
 }
 
-// gone returns why the stream cannot go on, or nil. The caller has the lock.
+// gone returns why the stream cannot go on, or nil. Whoever calls it has the lock.
 func (x *exchange) gone() error {
 	switch {
 	case x.unsent.err != nil:
@@ -101,7 +101,7 @@ func (x *exchange) gone() error {
 	return nil
 }
 
-// release gives back what written or dropped replies held. The caller has the lock.
+// release gives back what written or dropped replies held. Whoever calls it has the lock.
 func (x *exchange) release(h holding) {
 	if h.calls == 0 {
 		return
@@ -137,11 +137,11 @@ func (j *job) run() {
 	*made.buffer = r.append(*made.buffer)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	delete(x.ids, j.id)
-	x.handed.Add(-1)
+	delete(x.jobs, j.id)
+	x.jobCount.Add(-1)
 	x.put(made)
 	x.leave()
-	x.nudge()
+	x.wakeWriter()
 }
 
 func (j *job) serve(c *handlers.Call) (proto.Message, error) {

@@ -90,7 +90,7 @@ type sentReplies struct {
 	held     holding
 }
 
-// sent keeps what replies hold until they are written. The caller has the lock.
+// sent keeps what replies hold until they are written. Whoever calls it has the lock.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
 		return flow.Buffers

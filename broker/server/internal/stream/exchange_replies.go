@@ -144,8 +144,8 @@ func (x *exchange) put(r replies) {
 	x.unsent.waiting = append(x.unsent.waiting, r)
 }
 
-// flush sends what waits, unless somebody else is about to. The caller has the
-// lock, which is free while it sends.
+// flush sends what waits, unless somebody else is about to. Whoever calls it
+// has the lock, which is free while it sends.
 func (x *exchange) flush() {
 	u := &x.unsent
 	for !u.sending && !u.closed && u.err == nil && len(u.waiting) > 0 {

@@ -200,7 +200,7 @@ func (h *hashing) begin(wire []byte) error {
 		return h.unreadable(err)
 	}
 	c := &h.call
-	if err := requests.CheckMetadata(c.Operation, h.start.GetMetadata(), h.start.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, h.start.GetMetadata()); err != nil {
 		return err
 	}
 	h.metadata = requests.Retag(nil, wire, hashStreamMetadata, hashStreamRepliedMetadata)

@@ -11,7 +11,7 @@ import (
 )
 
 func (a adapter) sign(c *handlers.Call, request *v0.SignRequest) (*v0.SignResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	der, _, err := a.IssueCertificate(c, request, request.ValidNotBefore, request.ValidNotAfter)
@@ -22,7 +22,7 @@ func (a adapter) sign(c *handlers.Call, request *v0.SignRequest) (*v0.SignRespon
 }
 
 func (a adapter) signCertificate(c *handlers.Call, request *v0.SignCertificateRequest) (*v0.SignCertificateResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	inPEM := request.GetOutputFormat() == v0.SignOutputFormat_SIGN_OUTPUT_FORMAT_PEM

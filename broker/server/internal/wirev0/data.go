@@ -51,7 +51,7 @@ func signatureFormat(op engine.Operation, f *v0.SignatureFormat) (handlers.Signa
 }
 
 func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (*v0.EncryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	given := request.GetEncryptMetadata()
@@ -79,7 +79,7 @@ func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (
 }
 
 func (a adapter) decryptData(c *handlers.Call, request *v0.DecryptDataRequest) (*v0.DecryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	given := request.GetDecryptMetadata()
@@ -92,7 +92,7 @@ func (a adapter) decryptData(c *handlers.Call, request *v0.DecryptDataRequest) (
 }
 
 func (a adapter) signData(c *handlers.Call, request *v0.SignDataRequest) (*v0.SignDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	format, err := signatureFormat(c.Operation, request.SignatureFormat)
@@ -112,7 +112,7 @@ func (a adapter) signData(c *handlers.Call, request *v0.SignDataRequest) (*v0.Si
 }
 
 func (a adapter) verifyData(c *handlers.Call, request *v0.VerifyDataRequest) (*v0.VerifyDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	format, err := signatureFormat(c.Operation, request.SignatureFormat)

@@ -17,14 +17,14 @@ import (
 func (a adapter) development() []grpc.MethodDesc {
 	return []grpc.MethodDesc{
 		rpc.PlainUnary("Benchmark", func(ctx context.Context, request *v0.BenchmarkRequest) (*v0.BenchmarkResponse, error) {
-			if err := requests.CheckMetadata(requests.MethodName("Benchmark"), request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+			if err := requests.CheckMetadata(requests.MethodName("Benchmark"), request.GetMetadata()); err != nil {
 				return nil, err
 			}
 			results, err := a.Benchmark(ctx)
 			return &v0.BenchmarkResponse{BenchmarkResults: results}, err
 		}),
 		rpc.PlainUnary("FakeEndpoint", func(_ context.Context, request *v0.FakeEndpointRequest) (*v0.FakeEndpointResponse, error) {
-			err := requests.CheckMetadata(requests.MethodName("FakeEndpoint"), request.GetMetadata(), request.GetMetadata().GetTraceContext())
+			err := requests.CheckMetadata(requests.MethodName("FakeEndpoint"), request.GetMetadata())
 			return &v0.FakeEndpointResponse{Message: handlers.NothingDone}, err
 		}),
 	}

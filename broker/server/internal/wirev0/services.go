@@ -54,7 +54,7 @@ func (a adapter) cryptoGrpc() *grpc.ServiceDesc {
 }
 
 func (a adapter) hash(c *handlers.Call, request *v0.HashRequest) (*v0.HashResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	var buffer [engine.MaxDigestSize]byte
@@ -66,7 +66,7 @@ func (a adapter) hash(c *handlers.Call, request *v0.HashRequest) (*v0.HashRespon
 }
 
 func (a adapter) hashData(c *handlers.Call, request *v0.HashDataRequest) (*v0.HashDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	raw := request.GetOutputFormat() == v0.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW

@@ -11,7 +11,7 @@ import (
 
 // SignCertificate serves the method of the same name.
 func (a Adapter) SignCertificate(c *handlers.Call, request *v1.SignCertificateRequest) (*v1.SignCertificateResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	inPEM := false

@@ -52,7 +52,7 @@ func signatureFormat(op engine.Operation, f v1.SignatureFormat) (handlers.Signat
 
 // EncryptData serves the method of the same name.
 func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (*v1.EncryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	given := request.GetEncryptMetadata()
@@ -81,7 +81,7 @@ func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (
 
 // DecryptData serves the method of the same name.
 func (a Adapter) DecryptData(c *handlers.Call, request *v1.DecryptDataRequest) (*v1.DecryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	given := request.GetDecryptMetadata()
@@ -95,7 +95,7 @@ func (a Adapter) DecryptData(c *handlers.Call, request *v1.DecryptDataRequest) (
 
 // SignData serves the method of the same name.
 func (a Adapter) SignData(c *handlers.Call, request *v1.SignDataRequest) (*v1.SignDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	format, err := signatureFormat(c.Operation, request.GetSignatureFormat())
@@ -116,7 +116,7 @@ func (a Adapter) SignData(c *handlers.Call, request *v1.SignDataRequest) (*v1.Si
 
 // VerifyData serves the method of the same name.
 func (a Adapter) VerifyData(c *handlers.Call, request *v1.VerifyDataRequest) (*v1.VerifyDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	format, err := signatureFormat(c.Operation, request.GetSignatureFormat())

@@ -20,14 +20,14 @@ func (a Adapter) cryptoDevService() *grpc.ServiceDesc {
 		Metadata:    v1.CryptoDevService_ServiceDesc.Metadata,
 		Methods: []grpc.MethodDesc{
 			rpc.PlainUnary("Benchmark", func(ctx context.Context, request *v1.BenchmarkRequest) (*v1.BenchmarkResponse, error) {
-				if err := requests.CheckMetadata(requests.MethodName("Benchmark"), request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+				if err := requests.CheckMetadata(requests.MethodName("Benchmark"), request.GetMetadata()); err != nil {
 					return nil, err
 				}
 				results, err := a.Benchmark(ctx)
 				return &v1.BenchmarkResponse{BenchmarkResults: results}, err
 			}),
 			rpc.PlainUnary("FakeEndpoint", func(_ context.Context, request *v1.FakeEndpointRequest) (*v1.FakeEndpointResponse, error) {
-				err := requests.CheckMetadata(requests.MethodName("FakeEndpoint"), request.GetMetadata(), request.GetMetadata().GetTraceContext())
+				err := requests.CheckMetadata(requests.MethodName("FakeEndpoint"), request.GetMetadata())
 				return &v1.FakeEndpointResponse{Message: handlers.NothingDone}, err
 			}),
 		},

@@ -45,7 +45,7 @@ func (a Adapter) cryptoService() *grpc.ServiceDesc {
 
 // HashData serves the method of the same name.
 func (a Adapter) HashData(c *handlers.Call, request *v1.HashDataRequest) (*v1.HashDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata(), request.GetMetadata().GetTraceContext()); err != nil {
+	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
 		return nil, err
 	}
 	raw, err := RawHash(c, request.GetOutputFormat())

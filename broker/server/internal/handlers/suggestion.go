@@ -9,11 +9,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
-// meant ends a sentence about a name that the caller can't have with the profile
-// whose name differs from it by case alone. It names none that the caller may not
-// use, of which it is not to learn, and does no more than compare names: a refused
-// call costs the broker little.
-func (s *ServedSet) meant(c *Call, found string) string {
+// suggestion returns the end of a refusal: the profile whose name differs from the name
+// that was found by case alone, or nothing. It suggests no profile that the caller may not
+// use, so that the caller does not learn of it. It only compares names, because a refused
+// call has to be cheap.
+func (s *ServedSet) suggestion(c *Call, found string) string {
 	near := ""
 	for name, p := range s.Profiles {
 		if len(name) != len(found) || !strings.EqualFold(name, found) || near != "" && near < name {
