@@ -28,7 +28,7 @@ func registerReflection(others rpc.Guard, development bool) {
 }
 
 // withoutDevelopment returns all descriptions but those of the development
-// service. It is in files of its own, save for the methods of CryptoGrpc that
+// service. It is in files of its own, except for the methods of CryptoGrpc that
 // the first releases had.
 func withoutDevelopment() *protoregistry.Files {
 	hidden := map[string]bool{

@@ -42,7 +42,7 @@ func (i *Identity) MayUse(name string) bool {
 	return listed
 }
 
-// validateProfiles checks what is said about the profiles of callers.
+// validateProfiles checks the option Profiles.
 func (o *Options) validateProfiles() error {
 	for _, caller := range slices.Sorted(maps.Keys(o.Profiles)) {
 		if !slices.Contains(o.Callers, caller) {

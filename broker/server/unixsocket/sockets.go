@@ -28,8 +28,8 @@ type Options struct {
 	// Profiles are the names of those that a caller may use. A caller that is not
 	// in here may use all.
 	Profiles map[string][]string
-	// Shared tells that callers see the processes of each other and so can call by
-	// the sockets of each other: profiles that name containers then allow none.
+	// Shared says that callers see the processes of each other, and so can call through
+	// the sockets of each other. Profiles that name containers then allow none.
 	Shared bool
 	// Group is the id of the group that may connect; negative for only the
 	// broker's own user.

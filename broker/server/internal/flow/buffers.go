@@ -10,8 +10,8 @@ import (
 // Buffers is the memory for what gRPC receives, and for requests and replies. Put
 // overwrites a buffer, since any message may have secrets in it.
 //
-// Its sizes are close to each other where clients decide what is asked for: what they
-// send in frames of odd sizes takes little more memory than it has bytes.
+// Its small sizes are close to each other, because clients decide how large their frames
+// are: a frame takes little more memory than it has bytes.
 var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, largeBuffer)
 
 // Sizes in bytes of buffers that are used again.

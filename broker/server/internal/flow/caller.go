@@ -30,7 +30,7 @@ const (
 )
 
 // callsPerStream is how many calls a caller may have for each stream that it may
-// have open: a stream takes more, see exchange.
+// have open: a stream takes more, see package stream.
 const callsPerStream = 4
 
 // Share is what one caller may have at one time.

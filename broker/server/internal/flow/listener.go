@@ -53,6 +53,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err := conn.SetWriteBuffer(sendBuffer); err == nil && l.from.admit(made) {
 			return made, nil
 		}
-		_ = conn.Close() // its client is the one who learns of it
+		_ = conn.Close() // its client gets the error
 	}
 }

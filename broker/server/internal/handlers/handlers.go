@@ -31,6 +31,7 @@ type Handlers struct {
 	// service is off.
 	development chan struct{}
 
+	// Served is the set of profiles in use, nil before the first one.
 	Served atomic.Pointer[ServedSet]
 }
 
@@ -46,7 +47,7 @@ type Call struct {
 	// Deadline is when the call has to end, beside the deadline of Context. It is zero
 	// where there is none.
 	Deadline time.Time
-	// Counters is set once the profile is known, and warning where that is
+	// Counters is set once the profile is known. Warning is set if the profile is
 	// deprecated.
 	Counters *telemetry.Counters
 	Warning  []byte
@@ -54,7 +55,7 @@ type Call struct {
 	// the profile that was found. Spans have both.
 	Metadata []byte
 	profile  *profile.Compiled
-	// PrivateKey is the issuer's, where a request for a certificate has one.
+	// PrivateKey is the key of the issuer, where a request for a certificate has one.
 	PrivateKey []byte
 }
 

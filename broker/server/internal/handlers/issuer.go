@@ -44,7 +44,7 @@ func (h *Handlers) issuer(c *Call, policy *profile.CertificatePolicy, request ce
 // It is parsed anew for each request and never kept: to remember it would save
 // about a tenth of the time that a certificate takes (BenchmarkCertificate), and
 // would leave the private keys of clients in memory for longer than they are
-// used. Who wants that time keeps the key in the broker, where it is parsed once.
+// used. A key in the broker is parsed once.
 func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, text []byte, certificate *x509.Certificate) (engine.Issuer, error) {
 	largest := policy.IssuerKeys().LargestGivenRSA()
 	if err := keys.CheckRSASize(certificate.PublicKey, largest); err != nil {

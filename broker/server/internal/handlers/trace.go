@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Trace makes a span of a call that has ended, if it is sampled. Who calls it has
-// looked whether there is a tracer: calls cost nothing without one.
+// Trace makes a span of a call that has ended, if it is sampled. It needs a Tracer: its
+// callers check that there is one, so that calls cost nothing without it.
 func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Time) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Envelope is a request with what its reply needs of it.
+// Envelope is a request with the parts that its reply repeats.
 type Envelope struct {
 	Message proto.Message
 	// RequestField and ReplyField are the numbers of the metadata, 0 where there is
@@ -21,7 +21,7 @@ type Envelope struct {
 	PrivateKey []byte
 }
 
-// Read takes a request from the wire. The message may refer to that.
+// Read reads a request from the wire. Fields of the message may refer to the wire.
 func (e *Envelope) Read(wire []byte) error {
 	e.PrivateKey, wire = TakePrivateKey(wire, e.Message)
 	if err := Unmarshal(wire, e.Message); err != nil {

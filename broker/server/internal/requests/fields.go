@@ -18,9 +18,8 @@ const (
 	maxNesting = 16
 )
 
-// fieldsProblem says what keeps a request from being read with memory that is in
-// proportion to its size, nothing where that can be done. What is no protobuf at all is
-// left to who reads it.
+// fieldsProblem returns why a request would take memory out of proportion to its size, or
+// nothing where it would not. It does not look for other errors: the library finds them.
 func fieldsProblem(wire []byte, message protoreflect.MessageDescriptor) string {
 	left := maxFields
 	return countFields(wire, message, &left, maxNesting)

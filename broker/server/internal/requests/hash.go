@@ -44,8 +44,8 @@ func Unmarshal(wire []byte, m proto.Message) error {
 // readHash reads a request for a digest in the form that all clients send. It
 // leaves the message as it is and returns false for any other message, and for
 // anything unusual, such as unknown fields, fields that are there twice, text that
-// is not ASCII, or metadata to be refused: what is right then, and what is said, is
-// for the library and the checks behind it. Most calls of a broker are of this kind.
+// is not ASCII, or metadata to be refused: the library and the checks after it
+// decide about those. Most calls of a broker are of this kind.
 func readHash(wire []byte, m proto.Message) bool {
 	var profile, input, metadata []byte
 	var format uint64

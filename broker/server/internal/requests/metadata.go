@@ -19,7 +19,7 @@ import (
 // RESOURCE_EXHAUSTED, which clients take as a reason to try again.
 const maxMetadataSize = 1 << 20
 
-// CheckMetadataSize bounds metadata as retag returned it.
+// CheckMetadataSize bounds metadata as [Retag] returned it.
 func CheckMetadataSize(op fmt.Stringer, metadata []byte) error {
 	if len(metadata) > maxMetadataSize {
 		return Invalid(op, "metadata", "has %d bytes, expected at most %d", len(metadata), maxMetadataSize)
@@ -27,7 +27,7 @@ func CheckMetadataSize(op fmt.Stringer, metadata []byte) error {
 	return nil
 }
 
-// Identify gives a reply the metadata of its request, which is as retag returned it,
+// Identify gives a reply the metadata of its request, which is as [Retag] returned it,
 // and a warning, where there is one.
 func Identify(reply proto.Message, number protowire.Number, metadata, warning []byte) {
 	if warning != nil {

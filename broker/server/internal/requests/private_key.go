@@ -17,8 +17,8 @@ import (
 const fieldCAPrivateKey protowire.Number = 3
 
 // TakePrivateKey takes the issuer's private key out of a request for a certificate, and
-// returns the rest. The library would make a text of it, which nobody can overwrite.
-// The key is the caller's to overwrite once it was used.
+// returns the rest. The library would make a string of it, which cannot be overwritten.
+// Whoever calls it overwrites the key once it was used.
 func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 	switch m.(type) {
 	case *v0.SignRequest, *v0.SignCertificateRequest, *v1.SignCertificateRequest:

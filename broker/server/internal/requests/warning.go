@@ -18,7 +18,7 @@ func HasWarning(reply proto.Message) bool {
 	return field != nil && field.Message() != nil
 }
 
-// WithWarning puts the warning into metadata, which is as retag returned it, in
+// WithWarning puts the warning into metadata, which is as [Retag] returned it, in
 // the place of what the client sent there. The rest stays as it was.
 func WithWarning(metadata []byte, number protowire.Number, warning []byte) []byte {
 	var content []byte

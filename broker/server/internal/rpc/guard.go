@@ -91,8 +91,8 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 	}
 }
 
-// readOther reads the request of a guarded method. What methods of the broker's own
-// keep of it is their message's, not the wire's.
+// readOther reads the request of a guarded method. The message of such a method does not
+// refer to the wire.
 func readOther(name requests.MethodName, wire []byte, v any) error {
 	e, ours := v.(*requests.Envelope)
 	if !ours {
@@ -143,13 +143,14 @@ func (s *guardedStream) RecvMsg(v any) error {
 	return readOther(s.in.What.(requests.MethodName), *wire, v)
 }
 
-// OpenedStream is a stream of any method, which may be as long as its client likes.
+// OpenedStream is a stream of any method. Its client decides how long it lasts.
 type OpenedStream struct {
 	flow.Incoming
 	ctx context.Context
 }
 
-// OpenStream takes what the limits have for a stream, until close.
+// OpenStream takes a stream and a slot of the share of the caller, until
+// [OpenedStream.Close].
 func (s *Service) OpenStream(stream grpc.ServerStream, name fmt.Stringer, limit int) (*OpenedStream, error) {
 	ctx := stream.Context()
 	conn := flow.ConnOf(ctx)

@@ -115,7 +115,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
-		// Messages are read by the broker itself, see incoming.
+		// The broker reads messages by itself, see [flow.Incoming].
 		Handler: func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 			reply, err := handle(ctx)
 			if err != nil {
@@ -128,7 +128,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 
 // calledAs puts the name of the method into an error of a call by another name
 // than the operation has in profiles and documents: "HashData (called as Hash):
-// …". Who reads it knows the one, who wrote the profile the other.
+// …". Developers know the name of the method, and authors of profiles the operation.
 func calledAs(err error, op engine.Operation, name string) error {
 	s := status.Convert(err)
 	rest, ours := strings.CutPrefix(s.Message(), op.String())
@@ -138,9 +138,9 @@ func calledAs(err error, op engine.Operation, name string) error {
 	return status.Errorf(s.Code(), "%s (called as %s)%s", op, name, rest)
 }
 
-// QuickSize is the largest request of an operation in bytes that is served where it
-// was received; larger ones go to the workers. It is some ten microseconds by the
-// slowest digest. Keys by id are in memory.
+// QuickSize returns the size in bytes of the largest request of an operation that is
+// served where it was received. Larger requests go to the workers. A request of that size
+// takes some ten microseconds with the slowest digest. Keys by id are in memory.
 func QuickSize(op engine.Operation) int {
 	switch op {
 	case engine.HashData, engine.EncryptData, engine.DecryptData:
