@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
 // completionTimeout bounds how long a shell waits for names.
@@ -58,17 +60,17 @@ func podAndWorkloadNames(ctx context.Context, client kubernetes.Interface, names
 func workloadNames(ctx context.Context, client kubernetes.Interface, namespace string) (names []string) {
 	if deployments, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range deployments.Items {
-			names = append(names, kindDeployment+"/"+deployments.Items[i].Name)
+			names = append(names, workload.Deployment+"/"+deployments.Items[i].Name)
 		}
 	}
 	if sets, err := client.AppsV1().StatefulSets(namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range sets.Items {
-			names = append(names, kindStatefulSet+"/"+sets.Items[i].Name)
+			names = append(names, workload.StatefulSet+"/"+sets.Items[i].Name)
 		}
 	}
 	if sets, err := client.AppsV1().DaemonSets(namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range sets.Items {
-			names = append(names, kindDaemonSet+"/"+sets.Items[i].Name)
+			names = append(names, workload.DaemonSet+"/"+sets.Items[i].Name)
 		}
 	}
 	return names

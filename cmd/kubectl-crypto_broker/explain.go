@@ -18,6 +18,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -43,7 +48,7 @@ missing, refused or has not started, where one does not serve what it should, an
 	}
 	cluster.flags(cmd, false)
 	cmd.ValidArgsFunction = cluster.complete(podAndWorkloadNames)
-	o := offline{files: filesFlag(cmd), template: defaultTemplate()}
+	o := offline{files: manifest.FilesFlag(cmd), template: defaultTemplate()}
 	o.labelledFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch manifests := len(*o.files) > 0; {
@@ -55,14 +60,14 @@ missing, refused or has not started, where one does not serve what it should, an
 			}
 			return o.explain(cmd)
 		}
-		var w workload
+		var w workload.Workload
 		podName := args[0][strings.Index(args[0], "/")+1:]
 		if podName == "" {
 			return program.Usagef("found %q, expected the name of a pod", args[0])
 		}
 		if isWorkload(args[0]) {
 			var err error
-			if w, err = parseAnyWorkload(args[0], ""); err != nil {
+			if w, err = workload.ParseAny(args[0], ""); err != nil {
 				return err
 			}
 		}
@@ -71,8 +76,8 @@ missing, refused or has not started, where one does not serve what it should, an
 		if err != nil {
 			return err
 		}
-		if w.kind != "" {
-			w.namespace = namespace
+		if w.Kind != "" {
+			w.Namespace = namespace
 			return explainWorkload(cmd.Context(), trial{client, warnings}, w, cmd.OutOrStdout())
 		}
 		pod, err := client.CoreV1().Pods(namespace).Get(cmd.Context(), podName, metav1.GetOptions{})
@@ -108,7 +113,7 @@ func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error
 	labels, labelsKnown := explainNamespace(ctx, t.client, pod.Namespace, &e)
 	decision, refusal := explainPod(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled, labelsKnown, &e)
 	calls := explainInjection(ctx, t.client, pod.Namespace, labels, &e)
-	owner, err := newOwners(t.client).of(ctx, pod)
+	owner, err := workload.NewOwners(t.client).Of(ctx, pod)
 	if err != nil {
 		return err
 	}
@@ -164,17 +169,17 @@ func orNone(text, none string) string {
 func explainNamespace(ctx context.Context, client kubernetes.Interface, name string, e *explanation) (labels map[string]string, known bool) {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case excluded(name):
+	case coverage.Excluded(name):
 		e.add("namespace", "%s is never injected into", name)
 	case err != nil:
-		e.add("namespace", "whether %s has the label %s=%s is not known: %s", name, contract.InjectionLabel, contract.InjectionEnabled, oneLine(plain(err)))
-	case isLabelled(namespace):
+		e.add("namespace", "whether %s has the label %s=%s is not known: %s", name, contract.InjectionLabel, contract.InjectionEnabled, apierror.OneLine(apierror.Plain(err)))
+	case brokers.IsLabelled(namespace):
 		e.add("namespace", "%s has the label %s=%s: its pods get a broker unless they decline", name, contract.InjectionLabel, contract.InjectionEnabled)
 	default:
 		e.add("namespace", "%s has no label %s=%s: a pod gets a broker only if it asks", name, contract.InjectionLabel, contract.InjectionEnabled)
 	}
 	if err != nil {
-		return map[string]string{corev1.LabelMetadataName: name}, excluded(name)
+		return map[string]string{corev1.LabelMetadataName: name}, coverage.Excluded(name)
 	}
 	return namespace.Labels, true
 }
@@ -210,22 +215,22 @@ func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
 // decide is what the operator decides about a pod in its namespace.
 func decide(pod *corev1.Pod, byDefault bool) (injection.Decision, error) {
 	decision, refusal := injection.Decide(pod, byDefault)
-	if refusal == nil && excluded(pod.Namespace) {
-		decision = injection.Decision{Reason: excludedNamespace}
+	if refusal == nil && coverage.Excluded(pod.Namespace) {
+		decision = injection.Decision{Reason: coverage.ExcludedNamespace}
 	}
 	return decision, refusal
 }
 
-// renewal says how a pod is made anew.
-func renewal(owner owner) string {
-	if w, can := owner.workload(); can {
-		return w.renewal()
+// renewalOf says how a pod is made anew.
+func renewal(owner workload.Owner) string {
+	if w, can := owner.Workload(); can {
+		return renewalOf(w)
 	}
 	return "Create it anew."
 }
 
 // conclude says what is so and what to do.
-func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls calling, owner owner) outcome {
+func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls calling, owner workload.Owner) outcome {
 	has, restart := injected.Broker(pod) != nil, renewal(owner)
 	created := "It was created at " + pod.CreationTimestamp.UTC().Format(timeFormat)
 	switch {

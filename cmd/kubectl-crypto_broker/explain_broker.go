@@ -12,6 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
 // explainBroker tells how the broker in a pod is, and what to do where it does not
@@ -20,29 +22,29 @@ import (
 func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
 	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, orNone(pod.Annotations[contract.InjectedAnnotation], "nobody who left a stamp"))
 	switch {
-	case ended(pod):
+	case workload.Ended(pod):
 		return "", ""
-	case !started(pod):
+	case !brokers.Started(pod):
 		return "which has not started yet", explainStart(ctx, client, pod, namespaceLabels, e)
 	}
-	var r row
-	served(ctx, client, pod, &r, newSets(client))
+	var r brokers.Row
+	brokers.Served(ctx, client, pod, &r, brokers.NewSets(client))
 	log := fmt.Sprintf("Its log says why: kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, contract.BrokerContainer)
 	switch {
-	case r.Set == setUnknown:
+	case r.Set == brokers.SetUnknown:
 		e.add("profiles", "what it serves is not known: %s", r.Note)
 	case r.Reason == string(directory.SignatureRejected):
 		e.add("profiles", "it refuses the set of the namespace, since it is not signed by a key that the broker trusts (%s), and serves what it had", r.Reason)
 		return "which refuses the profiles of its namespace", fmt.Sprintf(
 			"The operator signs with another key than when the pod was created, as after its Secret was deleted. New pods trust that key. %s\n"+
 				"All workloads of which that is so, one at a time: %s restart --refused -n %s", restart, name, pod.Namespace)
-	case r.Set == setRefused:
+	case r.Set == brokers.SetRefused:
 		e.add("profiles", "it refuses the set of the namespace (%s), and serves what it had", r.Reason)
 		return "which refuses the profiles of its namespace", log
-	case r.Set == setPartial:
+	case r.Set == brokers.SetPartial:
 		e.add("profiles", "it serves the set of the namespace without some profiles that it can't read (%s)", r.Reason)
 		return "which does not serve all profiles of its namespace", log
-	case r.Set == setBehind:
+	case r.Set == brokers.SetBehind:
 		e.add("profiles", "it serves an older set than the namespace has (%s)", orNone(r.Reason, "no reason given"))
 		return "which serves an older set of profiles", fmt.Sprintf("It follows within a minute or two; where it does not, the condition Propagated says more: kubectl describe cprof,ccprof -n %s", pod.Namespace)
 	default:

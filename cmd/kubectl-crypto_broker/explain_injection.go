@@ -4,15 +4,13 @@ package main
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
 // timeFormat is that of moments in explanations.
@@ -80,51 +78,22 @@ func explainInjection(ctx context.Context, client kubernetes.Interface, namespac
 	return calling{known: known, installed: webhook.installed}
 }
 
-// called is a webhook by which the operator injects, and where it is written.
-type called struct {
-	*admissionregistrationv1.MutatingWebhook
-	in *admissionregistrationv1.MutatingWebhookConfiguration
-}
-
-// besidePolicies is the match condition of webhooks that are called only for pods
-// which the operator's policies did not inject.
-const besidePolicies = "not-injected-by-policy"
-
-// injectingWebhooks are those of the operator, where policies do not inject.
-func injectingWebhooks(ctx context.Context, client kubernetes.Interface) (found []called, err error) {
-	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range configurations.Items {
-		configuration := &configurations.Items[i]
-		for j := range configuration.Webhooks {
-			w := &configuration.Webhooks[j]
-			isBesidePolicies := slices.ContainsFunc(w.MatchConditions, func(condition admissionregistrationv1.MatchCondition) bool { return condition.Name == besidePolicies })
-			if strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) && !isBesidePolicies {
-				found = append(found, called{w, configuration})
-			}
-		}
-	}
-	return found, nil
-}
-
 // explainWebhook tells whether the API server calls the operator.
 func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
-	webhooks, err := injectingWebhooks(ctx, client)
+	webhooks, err := coverage.InjectingWebhooks(ctx, client)
 	if err != nil {
-		e.add("webhook", "whether the operator is called is not known: %s", oneLine(plain(err)))
+		e.add("webhook", "whether the operator is called is not known: %s", apierror.OneLine(apierror.Plain(err)))
 		return calling{}
 	}
 	c := calling{known: true, installed: len(webhooks) > 0}
 	for _, w := range webhooks {
-		if !selects(w.NamespaceSelector, namespaceLabels) {
+		if !coverage.Selects(w.NamespaceSelector, namespaceLabels) {
 			continue
 		}
-		c.covers, c.since, c.service = true, w.in.CreationTimestamp, w.ClientConfig.Service
+		c.covers, c.since, c.service = true, w.In.CreationTimestamp, w.ClientConfig.Service
 		c.ignores = failure(w.FailurePolicy) == admissionregistrationv1.Ignore
 		e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
-			w.Name, w.in.Name, w.in.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
+			w.Name, w.In.Name, w.In.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
 		if len(w.ClientConfig.CABundle) == 0 {
 			e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
 			c.broken = "the operator has not started yet, and " + until(failure(w.FailurePolicy))
@@ -150,9 +119,4 @@ func until(policy admissionregistrationv1.FailurePolicyType) string {
 		return "new pods that ask for a broker get none until then."
 	}
 	return "new pods that ask for a broker are refused until then."
-}
-
-func selects(selector *metav1.LabelSelector, set map[string]string) bool {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return selector == nil || err == nil && parsed.Matches(labels.Set(set))
 }

@@ -15,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -37,12 +40,12 @@ var resourceAnnotations = map[string]string{
 // its broker is what does not fit, what that takes, and how that is changed; false
 // where something else refuses it. To find that out, the same pod is tried without
 // a broker.
-func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, refusal string, e *explanation) (advice string, limited bool) {
+func (t trial) explainLimits(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal string, e *explanation) (advice string, limited bool) {
 	if !otherLimit.MatchString(refusal) {
 		return "", false
 	}
-	allowed := fmt.Sprintf("\nOr have the namespace allow more. What it allows: kubectl describe limitranges,resourcequotas -n %s", p.namespace)
-	declines := maps.Clone(p.pod.Annotations)
+	allowed := fmt.Sprintf("\nOr have the namespace allow more. What it allows: kubectl describe limitranges,resourcequotas -n %s", p.Namespace)
+	declines := maps.Clone(p.Pod.Annotations)
 	if declines == nil {
 		declines = map[string]string{}
 	}
@@ -57,7 +60,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 		e.add("broker", "the pod does not fit without it, either")
 		return "The namespace has too little for the pod even without a broker: lower what the containers take." + allowed, true
 	case err != nil:
-		return "Whether the broker is what does not fit could not be tried: " + oneLine(plain(err)) + "." + allowed, true
+		return "Whether the broker is what does not fit could not be tried: " + apierror.OneLine(apierror.Plain(err)) + "." + allowed, true
 	}
 	takes, change := brokerTakes(refusal, without)
 	e.add("broker", "the container %s is what does not fit: without it, the pod is admitted", contract.BrokerContainer)
@@ -66,7 +69,7 @@ func (t trial) explainLimits(ctx context.Context, w workload, p *podTemplate, re
 	}
 	e.add("broker", "takes %s", takes)
 	return fmt.Sprintf("The broker does not fit. The annotations %s and %s of the template choose its memory, from 32Mi on%s%s",
-		contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation, w.suchAs(change), allowed), true
+		contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation, w.SuchAs(change), allowed), true
 }
 
 // brokerTakes reads out of a refusal what the broker takes, and which annotations
@@ -112,7 +115,7 @@ func sum(pod *corev1.Pod, kind string, name corev1.ResourceName) (all resource.Q
 }
 
 // sayUnspecified says of a quota that demands what containers don't say.
-func sayUnspecified(w workload, what, containers string) string {
+func sayUnspecified(w workload.Workload, what, containers string) string {
 	names := strings.Split(containers, ",")
 	annotation := resourceAnnotations[what]
 	i := slices.Index(names, contract.BrokerContainer)
@@ -124,5 +127,5 @@ func sayUnspecified(w workload, what, containers string) string {
 		advice = fmt.Sprintf("\nThe template has to say it for %s, too.", strings.Join(names, ", "))
 	}
 	return fmt.Sprintf("A quota of the namespace demands %s of each container. The annotation %s of the template gives the broker one%s",
-		what, annotation, w.suchAs(map[string]string{annotation: "1"})) + advice
+		what, annotation, w.SuchAs(map[string]string{annotation: "1"})) + advice
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // explain tells of each pod in manifests whether it would get a broker.
 func (o *offline) explain(cmd *cobra.Command) error {
-	documents, err := readObjects(*o.files, cmd.InOrStdin())
+	documents, err := manifest.ReadObjects(*o.files, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	labelled := labelledNamespaces(documents)
+	labelled := manifest.LabelledNamespaces(documents)
 	seen, wrong := 0, false
 	for _, d := range documents {
-		for _, item := range d.items() {
-			p, err := item.template(o.namespace)
+		for _, item := range d.Items() {
+			p, err := item.Template(o.namespace)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+				return fmt.Errorf("%s: %s: %w", item.Place, item.Name(), err)
 			}
 			if p == nil {
 				continue
@@ -32,15 +33,15 @@ func (o *offline) explain(cmd *cobra.Command) error {
 			seen++
 			said, bad, err := o.verdict(p, labelled)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+				return fmt.Errorf("%s: %s: %w", item.Place, item.Name(), err)
 			}
-			if misplaced := item.misplaced(); misplaced != "" {
+			if misplaced := item.Misplaced(); misplaced != "" {
 				said += " Its " + misplaced + "."
-				_, says := p.pod.Annotations[contract.InjectAnnotation]
-				bad = bad || !says && item.text("metadata", "annotations", contract.InjectAnnotation) == "true"
+				_, says := p.Pod.Annotations[contract.InjectAnnotation]
+				bad = bad || !says && item.Text("metadata", "annotations", contract.InjectAnnotation) == "true"
 			}
 			wrong = wrong || bad
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.place, item.name(), p.namespace, said)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s in namespace %s: %s\n", item.Place, item.Name(), p.Namespace, said)
 		}
 	}
 	if seen == 0 {
@@ -52,20 +53,11 @@ func (o *offline) explain(cmd *cobra.Command) error {
 	return nil
 }
 
-// misplaced says of an annotation that it is in the wrong place, empty if none is.
-func (d document) misplaced() string {
-	value := d.text("metadata", "annotations", contract.InjectAnnotation)
-	if value == "" || d.text("kind") == "Pod" {
-		return ""
-	}
-	return fmt.Sprintf("own annotation %s: %q has no effect: it belongs to the template", contract.InjectAnnotation, value)
-}
-
 // verdict says what would become of a pod; bad if it would be refused.
-func (o *offline) verdict(p *podTemplate, labelled map[string]bool) (said string, bad bool, err error) {
+func (o *offline) verdict(p *manifest.PodTemplate, labelled map[string]bool) (said string, bad bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err == nil && decision.Inject {
-		_, _, err = injection.Inject(p.pod, p.namespace, nil, o.template)
+		_, _, err = injection.Inject(p.Pod, p.Namespace, nil, o.template)
 	}
 	var refusal *injection.Refusal
 	switch {

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,25 +15,29 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // explainOrigin tells of a pod without a broker what it was made from: whether that
 // says what the pod does not, and whether a new pod would get a broker, which it tries.
 // byDefault is what the namespace says for pods that say nothing.
-func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
-	w, known := owner.anyWorkload()
-	template := &podTemplate{pod: probe(pod.Namespace), namespace: pod.Namespace}
+func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workload.Owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
+	w, known := owner.AnyWorkload()
+	template := &manifest.PodTemplate{Pod: brokers.Probe(pod.Namespace), Namespace: pod.Namespace}
 	made := "a new pod"
 	if known {
-		found, err := w.made(ctx, t.client)
+		found, err := w.Made(ctx, t.client)
 		if err != nil {
-			e.add("workload", "what the template of %s says is not known: %s", w, oneLine(plain(err)))
+			e.add("workload", "what the template of %s says is not known: %s", w, apierror.OneLine(apierror.Plain(err)))
 			return
 		}
-		template, made = found.pod(), "a new pod of "+w.String()
-		move := found.explainMisplaced(w, e)
-		asks, refused := decide(template.pod, byDefault)
+		template, made = found.Pod(), "a new pod of "+w.String()
+		move := explainMisplaced(found, w, e)
+		asks, refused := decide(template.Pod, byDefault)
 		switch {
 		case !decision.Inject && move != "":
 			*result = outcome{fmt.Sprintf("has no broker, since %s asks for one and its template does not.", w), move, false}
@@ -47,14 +50,14 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 	if !decision.Inject || calls.hindrance() != "" {
 		return
 	}
-	admitted, err := t.create(ctx, template, template.pod.Annotations)
+	admitted, err := t.create(ctx, template, template.Pod.Annotations)
 	t.warnings.take()
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		result.advice = fmt.Sprintf("A restart would not bring it now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
 	case err != nil:
-		e.add("new pod", "whether one gets a broker could not be tried: %s", oneLine(plain(err)))
+		e.add("new pod", "whether one gets a broker could not be tried: %s", apierror.OneLine(apierror.Plain(err)))
 	case injected.Broker(admitted) == nil:
 		reason := t.whyNot(ctx, template)
 		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring it now: %s gets no broker: %s. %s", made, reason, wish(reason)))
@@ -65,7 +68,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner owner, 
 }
 
 // wayOut says what to do where a new pod of a workload is refused.
-func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
+func (t trial) wayOut(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if uncalled.MatchString(said) {
 		return explainOperator(ctx, t.client, cmp.Or(calls.service, serviceIn(said)), e)
@@ -74,75 +77,34 @@ func (t trial) wayOut(ctx context.Context, w workload, p *podTemplate, refusal *
 		return advice
 	}
 	switch {
-	case w == (workload{}):
+	case w == (workload.Workload{}):
 		return "Correct what the sentence names."
-	case w.templatePath() == nil:
+	case w.TemplatePath() == nil:
 		return fmt.Sprintf("No pod is created until what the sentence names is corrected, and %s is created anew.", w)
 	default:
-		return fmt.Sprintf("No pod is created until what the sentence names is corrected: kubectl edit %s -n %s", w, w.namespace)
+		return fmt.Sprintf("No pod is created until what the sentence names is corrected: kubectl edit %s -n %s", w, w.Namespace)
 	}
 }
 
 // explainMisplaced tells of annotations that are on the workload itself, where
 // nobody reads them. Where its template says nothing instead of one that asks for a
 // broker, it returns how that is moved.
-func (m made) explainMisplaced(w workload, e *explanation) (move string) {
-	own, misplaced := m.own.GetAnnotations(), map[string]string{}
+func explainMisplaced(m workload.Made, w workload.Workload, e *explanation) (move string) {
+	own, misplaced := m.Own.GetAnnotations(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		if !strings.HasPrefix(key, contract.AnnotationPrefix) || own[key] == m.template.Annotations[key] {
+		if !strings.HasPrefix(key, contract.AnnotationPrefix) || own[key] == m.Template.Annotations[key] {
 			continue
 		}
-		e.add("annotation", "%s: %q of the %s itself has no effect: it belongs to the template", key, own[key], w.kind)
-		if _, says := m.template.Annotations[key]; !says {
+		e.add("annotation", "%s: %q of the %s itself has no effect: it belongs to the template", key, own[key], w.Kind)
+		if _, says := m.Template.Annotations[key]; !says {
 			misplaced[key] = own[key]
 		}
 	}
 	if misplaced[contract.InjectAnnotation] != "true" {
 		return ""
 	}
-	if command := w.annotate(misplaced); command != "" {
+	if command := w.Annotate(misplaced); command != "" {
 		return fmt.Sprintf("Put the annotation on the template, which makes new pods:\n  %s", command)
 	}
 	return fmt.Sprintf("Put the annotation on the template, and create %s anew.", w)
-}
-
-// templatePath is where the template of a workload has its annotations; nil where
-// it can't be changed.
-func (w workload) templatePath() []string {
-	template := []string{"spec", "template", "metadata", "annotations"}
-	switch w.kind {
-	case kindDeployment, kindStatefulSet, kindDaemonSet:
-		return template
-	case kindCronJob:
-		return append([]string{"spec", "jobTemplate"}, template...)
-	default:
-		return nil
-	}
-}
-
-// annotate is a command that gives the template of a workload annotations, empty
-// where its template can't be changed.
-func (w workload) annotate(annotations map[string]string) string {
-	path := w.templatePath()
-	if path == nil {
-		return ""
-	}
-	var patch any = annotations
-	for _, key := range slices.Backward(path) {
-		patch = map[string]any{key: patch}
-	}
-	text, err := json.Marshal(patch)
-	if err != nil { // texts in maps: there is none
-		return ""
-	}
-	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p '%s'", w, w.namespace, strings.ReplaceAll(string(text), "'", `'\''`))
-}
-
-// suchAs ends a sentence about annotations with a command that sets them, if there
-// are any to set.
-func (w workload) suchAs(annotations map[string]string) string {
-	if command := w.annotate(annotations); command != "" && len(annotations) > 0 {
-		return ", such as:\n  " + command
-	}
-	return "."
 }

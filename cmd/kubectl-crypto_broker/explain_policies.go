@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
 // explainPolicies tells whether the API server puts brokers in by a policy, of
@@ -22,7 +23,7 @@ import (
 // one. besides is whether there is a webhook, too, so that it goes without saying
 // that there is no policy.
 func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, besides bool, e *explanation) calling {
-	policies, err := injectingPolicies(ctx, client)
+	policies, err := coverage.InjectingPolicies(ctx, client)
 	switch {
 	case apierrors.IsNotFound(err):
 		if !besides {
@@ -30,12 +31,12 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 		}
 		return calling{known: true}
 	case err != nil:
-		e.add("policy", "whether the API server injects by a policy is not known: %s", oneLine(plain(err)))
+		e.add("policy", "whether the API server injects by a policy is not known: %s", apierror.OneLine(apierror.Plain(err)))
 		return calling{}
 	}
 	c := calling{known: true, policy: true, installed: len(policies) > 0}
 	for _, policy := range policies {
-		if !selects(namespacesOf(policy), namespaceLabels) {
+		if !coverage.Selects(coverage.NamespacesOf(policy), namespaceLabels) {
 			continue
 		}
 		c.covers, c.since = true, policy.CreationTimestamp
@@ -49,35 +50,11 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 	return c
 }
 
-// injectingPolicies are those that put brokers in. That a Kubernetes has no such
-// policies is an error of the API server, NotFound.
-func injectingPolicies(ctx context.Context, client kubernetes.Interface) (found []*admissionregistrationv1.MutatingAdmissionPolicy, err error) {
-	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range policies.Items {
-		kind := policies.Items[i].Spec.ParamKind
-		if kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") {
-			found = append(found, &policies.Items[i])
-		}
-	}
-	return found, nil
-}
-
-// namespacesOf is what a policy selects namespaces by, nil for all.
-func namespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
-	if constraints := policy.Spec.MatchConstraints; constraints != nil {
-		return constraints.NamespaceSelector
-	}
-	return nil
-}
-
 // explainBinding tells whether the policy is in force, and with which template.
 func explainBinding(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, namespaceLabels map[string]string, c *calling, e *explanation) {
 	bindings, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		e.add("binding", "whether the policy is in force is not known: %s", oneLine(plain(err)))
+		e.add("binding", "whether the policy is in force is not known: %s", apierror.OneLine(apierror.Plain(err)))
 		return
 	}
 	for i := range bindings.Items {
@@ -85,7 +62,7 @@ func explainBinding(ctx context.Context, client kubernetes.Interface, policy *ad
 		if binding.Spec.PolicyName != policy.Name {
 			continue
 		}
-		if match := binding.Spec.MatchResources; match != nil && !selects(match.NamespaceSelector, namespaceLabels) {
+		if match := binding.Spec.MatchResources; match != nil && !coverage.Selects(match.NamespaceSelector, namespaceLabels) {
 			continue
 		}
 		if c.since.Before(&binding.CreationTimestamp) {
@@ -117,7 +94,7 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 		e.add("template", "the InjectionTemplate %s is missing, which the operator writes", ref.Name)
 		c.broken = fmt.Sprintf("the InjectionTemplate %s is missing, which the operator writes as long as it runs, and its log says why it does not; %s", ref.Name, until(fails))
 	case err != nil:
-		e.add("template", "whether the InjectionTemplate is there is not known: %s", oneLine(plain(err)))
+		e.add("template", "whether the InjectionTemplate is there is not known: %s", apierror.OneLine(apierror.Plain(err)))
 	default:
 		e.add("template", "image %s, stamp %s", image, stamp)
 	}

@@ -19,19 +19,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // explainStart tells what a broker waits for that has not started, and what to do,
 // as far as that is known.
 func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, e *explanation) (advice string) {
-	sets := newSets(client)
+	sets := brokers.NewSets(client)
 	about := "has not started: "
 	if warning := unmounted(ctx, client, pod); warning != "" {
 		e.add("broker", "%s%s", about, warning)
 		return adviseMount(pod, warning)
 	}
-	e.add("broker", "%s%s", about, waiting(ctx, pod, sets))
+	e.add("broker", "%s%s", about, brokers.Waiting(ctx, pod, sets))
 	status := injected.BrokerStatus(pod)
 	switch {
 	case pod.Spec.NodeName == "":
@@ -40,7 +42,7 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", contract.ImageAnnotation, contract.ImagePullSecretAnnotation)
 	case status != nil && status.LastTerminationState.Terminated != nil && status.LastTerminationState.Terminated.Reason == "OOMKilled":
 		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", contract.MemoryLimitAnnotation)
-	case sets.none(ctx, pod.Namespace):
+	case sets.None(ctx, pod.Namespace):
 		return explainNoProfile(ctx, client, pod.Namespace, namespaceLabels, e)
 	}
 	return ""
@@ -56,7 +58,7 @@ func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 		return ""
 	}
 	last := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	return oneLine(last.Message)
+	return apierror.OneLine(last.Message)
 }
 
 // noSecret matches what the kubelet says of a Secret that is not there.
@@ -89,11 +91,11 @@ func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespac
 	var own v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList
 	if err := readProfiles(ctx, client, "namespaces/"+namespace+"/cryptoprofiles", &own); err != nil {
-		e.add("profiles", "which there are is not known: %s", oneLine(plain(err)))
+		e.add("profiles", "which there are is not known: %s", apierror.OneLine(apierror.Plain(err)))
 		return ""
 	}
 	if err := readProfiles(ctx, client, "clustercryptoprofiles", &cluster); err != nil {
-		e.add("profiles", "which there are in the cluster is not known: %s", oneLine(plain(err)))
+		e.add("profiles", "which there are in the cluster is not known: %s", apierror.OneLine(apierror.Plain(err)))
 	}
 	var refused []string
 	unwritten := false
@@ -104,7 +106,7 @@ func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespac
 			unwritten = true
 		default:
 			if refused = append(refused, kind+"/"+name); len(refused) <= toldProfiles {
-				e.add("profiles", "%s/%s is not accepted (%s): %s", kind, name, accepted.Reason, oneLine(accepted.Message))
+				e.add("profiles", "%s/%s is not accepted (%s): %s", kind, name, accepted.Reason, apierror.OneLine(accepted.Message))
 			}
 		}
 	}

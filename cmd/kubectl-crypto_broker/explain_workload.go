@@ -16,6 +16,10 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -31,29 +35,29 @@ func isWorkload(argument string) bool {
 // explainWorkload tells what becomes of the pods of a workload, which may be the
 // reason that it has none: a pod of its template is created as a dry run. The error
 // is errFound where something is not as it should be.
-func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) error {
-	found, err := w.made(ctx, t.client)
+func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.Writer) error {
+	found, err := w.Made(ctx, t.client)
 	if err != nil {
 		return err
 	}
-	template := found.pod()
-	pod := template.pod
+	template := found.Pod()
+	pod := template.Pod
 	var e explanation
-	labels, labelsKnown := explainNamespace(ctx, t.client, w.namespace, &e)
-	move := found.explainMisplaced(w, &e)
+	labels, labelsKnown := explainNamespace(ctx, t.client, w.Namespace, &e)
+	move := explainMisplaced(found, w, &e)
 	asked := explainAnnotation(pod, &e)
 	decision, _ := decide(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled) // that it is refused is what the trial tells
-	calls := explainInjection(ctx, t.client, w.namespace, labels, &e)
+	calls := explainInjection(ctx, t.client, w.Namespace, labels, &e)
 	admitted, tried := t.create(ctx, template, pod.Annotations)
 	for _, warning := range t.warnings.take() {
-		e.add("warning", "%s", oneLine(warning))
+		e.add("warning", "%s", apierror.OneLine(warning))
 	}
-	pods := found.explainPods(ctx, t.client, w.namespace, &e)
+	pods := explainPods(ctx, found, t.client, w.Namespace, &e)
 	result := t.concludeWorkload(ctx, w, template, admitted, tried, decision, calls, pods.lacking, &e)
 	guessed := !asked && !labelsKnown && !decision.Inject
 	switch {
 	case guessed && admitted == nil && !errors.As(tried, new(*injection.Refusal)):
-		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + oneLine(plain(tried))}
+		result = outcome{verdict: "whether a new pod of it gets a broker is not known, and could not be tried: " + apierror.OneLine(apierror.Plain(tried))}
 	case guessed && admitted != nil && injected.Broker(admitted) == nil:
 		result.verdict = "a new pod of it gets no broker."
 	}
@@ -62,40 +66,40 @@ func explainWorkload(ctx context.Context, t trial, w workload, out io.Writer) er
 	}
 	if pods.first != nil {
 		e.add("broker", "of pod %s:", pods.first.Name)
-		so, advice := explainBroker(ctx, t.client, pods.first, labels, w.renewal(), &e)
+		so, advice := explainBroker(ctx, t.client, pods.first, labels, renewalOf(w), &e)
 		if so != "" {
 			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+fmt.Sprintf("; pod %s of it has one, %s.", pods.first.Name, so), false
-			if advice != "" && !started(pods.first) { // a restart would wait for the same
+			if advice != "" && !brokers.Started(pods.first) { // a restart would wait for the same
 				result.advice = ""
 			}
 			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
-	} else if admitted != nil && injected.Broker(admitted) != nil && newSets(t.client).none(ctx, w.namespace) {
-		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.namespace, labels, &e))
+	} else if admitted != nil && injected.Broker(admitted) != nil && brokers.NewSets(t.client).None(ctx, w.Namespace) {
+		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.Namespace, labels, &e))
 		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that this could serve.", false
 	}
-	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.namespace), result)
+	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.Namespace), result)
 }
 
-// renewal says how the pods of a workload are made anew.
-func (w workload) renewal() string {
-	if _, can := kinds[w.kind]; can {
-		return fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, w.namespace)
+// renewalOf says how the pods of a workload are made anew.
+func renewalOf(w workload.Workload) string {
+	if _, can := workload.Kinds[w.Kind]; can {
+		return fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, w.Namespace)
 	}
 	return "Create it anew."
 }
 
 // concludeWorkload says what is so and what to do. admitted is the pod that was
 // tried, or tried why there is none; lacking is how many pods have no broker.
-func (t trial) concludeWorkload(ctx context.Context, w workload, template *podTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
+func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(tried, &refusal):
 		return outcome{"a new pod of it " + refusal.Error(), t.wayOut(ctx, w, template, refusal, calls, e), false}
 	case tried != nil && decision.Inject:
-		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + oneLine(plain(tried)), "", false}
+		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + apierror.OneLine(apierror.Plain(tried)), "", false}
 	case tried == nil && injected.Broker(admitted) != nil && lacking > 0:
-		return outcome{"a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is. " + w.renewal(), false}
+		return outcome{"a new pod of it gets a broker.", "Pods that have none were created before the template, the label or the operator was as it is. " + renewalOf(w), false}
 	case tried == nil && injected.Broker(admitted) != nil:
 		return outcome{"a new pod of it gets a broker.", "", true}
 	case decision.Inject && calls.known && !calls.covers:
@@ -120,29 +124,29 @@ type podsOf struct {
 
 // worseOff reports whether a pod says more about what is wrong than another.
 func worseOff(pod, than *corev1.Pod) bool {
-	if started(pod) != started(than) {
-		return !started(pod)
+	if brokers.Started(pod) != brokers.Started(than) {
+		return !brokers.Started(pod)
 	}
 	return pod.CreationTimestamp.Before(&than.CreationTimestamp)
 }
 
 // explainPods tells how many pods of a workload have a broker.
-func (m made) explainPods(ctx context.Context, client kubernetes.Interface, namespace string, e *explanation) (of podsOf) {
-	if m.refused != "" {
-		e.add("pods", "some are not created: %s", oneLine(m.refused))
+func explainPods(ctx context.Context, m workload.Made, client kubernetes.Interface, namespace string, e *explanation) (of podsOf) {
+	if m.Refused != "" {
+		e.add("pods", "some are not created: %s", apierror.OneLine(m.Refused))
 	}
-	if m.selector == nil {
+	if m.Selector == nil {
 		return of
 	}
-	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(m.selector)})
+	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(m.Selector)})
 	if err != nil {
-		e.add("pods", "which there are is not known: %s", oneLine(plain(err)))
+		e.add("pods", "which there are is not known: %s", apierror.OneLine(apierror.Plain(err)))
 		return of
 	}
 	all := 0
 	var without []string
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !ended(pod) {
+		if pod := &pods.Items[i]; !workload.Ended(pod) {
 			all++
 			switch {
 			case injected.Broker(pod) == nil:

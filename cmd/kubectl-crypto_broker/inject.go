@@ -12,11 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -31,7 +32,7 @@ type offline struct {
 
 // flags adds the flags about the brokers of a cluster that is not asked.
 func (o *offline) flags(cmd *cobra.Command) {
-	o.files = filesFlag(cmd)
+	o.files = manifest.FilesFlag(cmd)
 	o.labelledFlag(cmd)
 	flags := cmd.Flags()
 	o.template = defaultTemplate()
@@ -82,11 +83,11 @@ func imageTag() string {
 }
 
 // wants tells whether a pod of a manifest would get a broker, and why not.
-func (o *offline) wants(p *podTemplate, labelled map[string]bool) (injection.Decision, error) {
-	if excluded(p.namespace) {
+func (o *offline) wants(p *manifest.PodTemplate, labelled map[string]bool) (injection.Decision, error) {
+	if coverage.Excluded(p.Namespace) {
 		return injection.Decision{Reason: "excluded namespace"}, nil
 	}
-	return injection.Decide(p.pod, o.labelled || labelled[p.namespace])
+	return injection.Decide(p.Pod, o.labelled || labelled[p.Namespace])
 }
 
 func newInject(cluster *cluster) *cobra.Command {
@@ -116,7 +117,7 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 	o.flags(cmd)
 	fromCluster := cmd.Flags().Bool("from-cluster", false, "ask the cluster what it makes of each pod, by creating it as a dry run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		documents, err := readObjects(*o.files, cmd.InOrStdin())
+		documents, err := manifest.ReadObjects(*o.files, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
@@ -132,13 +133,13 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 				return err
 			}
 			try := trial{client: client, warnings: warnings}
-			return inject(cmd, documents, namespace, commentAdmitted, func(p *podTemplate) ([]string, bool, error) { return try.inject(cmd.Context(), p) })
+			return inject(cmd, documents, namespace, commentAdmitted, func(p *manifest.PodTemplate) ([]string, bool, error) { return try.inject(cmd.Context(), p) })
 		}
 		if o.namespace = cluster.overrides.Context.Namespace; o.namespace == "" {
 			o.namespace = metav1.NamespaceDefault
 		}
-		labelled := labelledNamespaces(documents)
-		return inject(cmd, documents, o.namespace, commentPreview, func(p *podTemplate) ([]string, bool, error) { return o.inject(p, labelled) })
+		labelled := manifest.LabelledNamespaces(documents)
+		return inject(cmd, documents, o.namespace, commentPreview, func(p *manifest.PodTemplate) ([]string, bool, error) { return o.inject(p, labelled) })
 	}
 	return cmd
 }
@@ -151,13 +152,13 @@ const (
 
 // inject prints documents with what is put into their pods, and nothing where one
 // is refused.
-func inject(cmd *cobra.Command, documents []document, namespace, comment string, into func(*podTemplate) (said []string, added bool, err error)) error {
+func inject(cmd *cobra.Command, documents []manifest.Document, namespace, comment string, into func(*manifest.PodTemplate) (said []string, added bool, err error)) error {
 	var out bytes.Buffer
 	refused, any := false, false
 	for i, d := range documents {
 		changed := false
-		for _, item := range d.items() {
-			p, err := item.template(namespace)
+		for _, item := range d.Items() {
+			p, err := item.Template(namespace)
 			if p == nil && err == nil {
 				continue
 			}
@@ -171,13 +172,13 @@ func inject(cmd *cobra.Command, documents []document, namespace, comment string,
 			case errors.As(err, &refusal):
 				refused = true
 				for _, problem := range refusal.Problems {
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", item.place, item.name(), problem)
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s: %s\n", item.Place, item.Name(), problem)
 				}
 			case err != nil:
-				return fmt.Errorf("%s: %s: %w", item.place, item.name(), err)
+				return fmt.Errorf("%s: %s: %w", item.Place, item.Name(), err)
 			}
 			for _, line := range said {
-				fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.place, item.name(), line)
+				fmt.Fprintf(cmd.ErrOrStderr(), noteMark+"%s: %s: %s\n", item.Place, item.Name(), line)
 			}
 			changed = changed || injected
 		}
@@ -188,7 +189,7 @@ func inject(cmd *cobra.Command, documents []document, namespace, comment string,
 			any = true
 			fmt.Fprintf(&out, "# %s inject: %s\n", name, comment)
 		}
-		if err := d.write(&out, changed); err != nil {
+		if err := d.Write(&out, changed); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,7 @@ const noProfiles = "namespace "
 
 // inject puts a broker into the pod if it would get one, and returns what there
 // is to say.
-func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []string, added bool, err error) {
+func (o *offline) inject(p *manifest.PodTemplate, labelled map[string]bool) (said []string, added bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err != nil {
 		return nil, false, err
@@ -215,7 +216,7 @@ func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []strin
 	if !decision.Inject {
 		return []string{"gets no broker: " + decision.Reason}, false, nil
 	}
-	warnings, err := p.inject(o.template)
+	warnings, err := p.Inject(o.template)
 	if err != nil {
 		return nil, false, err
 	}
@@ -225,21 +226,4 @@ func (o *offline) inject(p *podTemplate, labelled map[string]bool) (said []strin
 		}
 	}
 	return said, true, nil
-}
-
-// write writes a document as it was written, or as it was changed.
-func (d document) write(out *bytes.Buffer, changed bool) error {
-	if !changed {
-		out.Write(d.raw)
-		if len(d.raw) > 0 && d.raw[len(d.raw)-1] != '\n' {
-			out.WriteByte('\n')
-		}
-		return nil
-	}
-	data, err := yaml.Marshal(d.object)
-	if err != nil {
-		return err
-	}
-	out.Write(data)
-	return nil
 }

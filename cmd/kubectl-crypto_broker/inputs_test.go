@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
 const (
@@ -42,7 +43,7 @@ func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
 		"UTF-16":                           {"\xff\xfea\x00", program.ExitFailed, []string{"standard input is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8"}},
 		"a program":                        {"\x7fELF\x02\x00", program.ExitFailed, []string{"standard input is no text: found a zero byte at offset 5, expected YAML or JSON"}},
 		"text in another encoding":         {"kind: caf\xe9\n", program.ExitFailed, []string{"standard input is no text in UTF-8: found the byte 0xe9 at offset 9"}},
-		"more than anybody writes":         {strings.Repeat("#", maxManifest+1), program.ExitFailed, []string{"standard input has more than 64 MiB"}},
+		"more than anybody writes":         {strings.Repeat("#", manifest.MaxManifest+1), program.ExitFailed, []string{"standard input has more than 64 MiB"}},
 		"JSON":                             {`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}`, program.ExitOK, []string{"not looked at: Service (1)"}},
 		"JSON one after the other":         {"{\"apiVersion\":\"v1\",\"kind\":\"Service\"}\n{\"apiVersion\":\"v2\",\"kind\":\"Service\"}", program.ExitOK, []string{"not looked at: Service (2)"}},
 		"JSON that ends too early":         {`{"kind": "CryptoProfile"`, program.ExitFailed, []string{"standard input: not readable as YAML: line 1"}},
@@ -113,7 +114,7 @@ func TestAFileOfProfilesIsNoManifest(t *testing.T) {
 }
 
 func TestEveryPatternOfAProfileIsSaidInWords(t *testing.T) {
-	schemas, err := readSchemas()
+	schemas, err := manifest.ReadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestEveryPatternOfAProfileIsSaidInWords(t *testing.T) {
 	look = func(path string, s *schema.Structural) {
 		if s.ValueValidation != nil && s.ValueValidation.Pattern != "" {
 			seen++
-			if patterns[s.ValueValidation.Pattern] == "" {
+			if manifest.Patterns[s.ValueValidation.Pattern] == "" {
 				t.Errorf("%s has the pattern %s, which is not said in words", path, s.ValueValidation.Pattern)
 			}
 		}
@@ -134,7 +135,7 @@ func TestEveryPatternOfAProfileIsSaidInWords(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"CryptoProfile", "ClusterCryptoProfile"} {
-		spec := schemas[kind].structural.Properties["spec"]
+		spec := schemas[kind].Structural.Properties["spec"]
 		look(kind+".spec", &spec)
 	}
 	if seen == 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
 // name is how people call the plugin.
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
 		return program.ExitUsage
 	default:
-		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), plain(err))
+		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), apierror.Plain(err))
 		return program.ExitFailed
 	}
 }

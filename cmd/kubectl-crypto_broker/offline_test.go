@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -83,39 +84,39 @@ func TestWhatIsPrintedIsWhatTheWebhookMakes(t *testing.T) {
 	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	given, err := readDocuments(files, nil)
+	given, err := manifest.ReadDocuments(files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	printed, err := readDocuments([]string{"-"}, strings.NewReader(stdout))
+	printed, err := manifest.ReadDocuments([]string{"-"}, strings.NewReader(stdout))
 	if err != nil || len(printed) != len(given) {
 		t.Fatalf("%d documents were printed, expected %d: %v", len(printed), len(given), err)
 	}
-	labelled, injected := labelledNamespaces(given), 0
+	labelled, injected := manifest.LabelledNamespaces(given), 0
 	for i := range given {
-		for j, item := range given[i].items() {
-			before, err := item.template("default")
+		for j, item := range given[i].Items() {
+			before, err := item.Template("default")
 			if err != nil {
 				t.Fatal(err)
 			}
-			after, err := printed[i].items()[j].template("default")
+			after, err := printed[i].Items()[j].Template("default")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if before == nil {
 				continue
 			}
-			want := before.pod
+			want := before.Pod
 			if decision, err := (&offline{}).wants(before, labelled); err != nil {
 				t.Fatal(err)
 			} else if decision.Inject {
 				injected++
-				if want, _, err = injection.Inject(before.pod, before.namespace, nil, defaultTemplate()); err != nil {
+				if want, _, err = injection.Inject(before.Pod, before.Namespace, nil, defaultTemplate()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if !equality.Semantic.DeepEqual(want, after.pod) {
-				t.Errorf("%s: found other than expected:\n%s", item.name(), cmp.Diff(want, after.pod))
+			if !equality.Semantic.DeepEqual(want, after.Pod) {
+				t.Errorf("%s: found other than expected:\n%s", item.Name(), cmp.Diff(want, after.Pod))
 			}
 		}
 	}

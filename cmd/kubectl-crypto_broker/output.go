@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 )
 
 // output is how rows are written.
@@ -37,9 +38,9 @@ func (o *output) check() error {
 }
 
 // write writes rows; that there are none is told on stderr, as kubectl does.
-func (o *output) write(w, stderr io.Writer, rows []row, withNamespace bool) error {
+func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bool) error {
 	if rows == nil {
-		rows = []row{}
+		rows = []brokers.Row{}
 	}
 	switch o.format {
 	case "json":

@@ -19,6 +19,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
 // listed runs a command that lists pods and returns name, broker and set of each.
@@ -28,7 +30,7 @@ func listed(t *testing.T, args ...string) (found []string, stderr string) {
 	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	var answer struct{ Pods []row }
+	var answer struct{ Pods []brokers.Row }
 	if err := json.Unmarshal([]byte(stdout), &answer); err != nil {
 		t.Fatalf("%v: %s", err, stdout)
 	}
@@ -260,33 +262,33 @@ func TestWhatCannotBeRestartedIsSaidBeforeAnythingIs(t *testing.T) {
 }
 
 func TestValidateSaysOfAShapeWhatTheAPIServerSays(t *testing.T) {
-	documents, err := readDocuments([]string{"testdata/shapes.yaml"}, nil)
+	documents, err := manifest.ReadDocuments([]string{"testdata/shapes.yaml"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas, err := readSchemas()
+	schemas, err := manifest.ReadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ns, bad := uncovered(t), 0
 	for _, d := range documents {
-		_, problems, err := schemas.check(t.Context(), d.text("kind"), d.object)
+		_, problems, err := schemas.Check(t.Context(), d.Text("kind"), d.Object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, err := json.Marshal(d.object)
+		data, err := json.Marshal(d.Object)
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = apiServer.CoreV1().RESTClient().Post().AbsPath("/apis/cryptobroker.io/v1alpha1/namespaces", ns, "cryptoprofiles").
 			Param("dryRun", "All").Param("fieldValidation", "Strict").Body(data).Do(t.Context()).Error()
 		if (err == nil) != (len(problems) == 0) {
-			t.Errorf("%s: the API server says %v, the plugin %q", d.name(), err, problems)
+			t.Errorf("%s: the API server says %v, the plugin %q", d.Name(), err, problems)
 		}
 		for _, problem := range problems {
 			bad++
 			if err == nil || !strings.Contains(err.Error(), problem) {
-				t.Errorf("%s: the API server says\n%v\nthe plugin\n%s", d.name(), err, problem)
+				t.Errorf("%s: the API server says\n%v\nthe plugin\n%s", d.Name(), err, problem)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 )
 
 // noteMark begins messages that are not the answer.
@@ -52,7 +53,7 @@ namespaces that the operator's webhooks or policies leave out miss nothing; wher
 		Example: `  ` + name + ` missing -A
   ` + name + ` restart --missing -n shop`,
 		Args: subcommands.NoArguments,
-	}, brokerMissing, false)
+	}, brokers.Missing, false)
 }
 
 func newOutdated(cluster *cluster) *cobra.Command {
@@ -66,7 +67,7 @@ What a new pod would get is found out by creating one as a dry run, which needs 
 		Example: `  ` + name + ` outdated -A
   ` + name + ` restart --outdated -n shop`,
 		Args: subcommands.NoArguments,
-	}, brokerOutdated, false)
+	}, brokers.Outdated, false)
 }
 
 // listCommand makes a command that lists pods, those of one kind or all.
@@ -93,8 +94,8 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 		if err != nil {
 			return err
 		}
-		survey := survey{client: client, ask: only != brokerMissing, judge: only != brokerMissing, all: withNone != nil && *withNone}
-		rows, notes, err := survey.rows(cmd.Context(), namespace, *selector)
+		survey := brokers.Survey{Client: client, Ask: only != brokers.Missing, Judge: only != brokers.Missing, All: withNone != nil && *withNone}
+		rows, notes, err := survey.Rows(cmd.Context(), namespace, *selector)
 		if err != nil {
 			return err
 		}
@@ -102,7 +103,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 			fmt.Fprintln(cmd.ErrOrStderr(), noteMark+note)
 		}
 		if only != "" {
-			rows = slices.DeleteFunc(rows, func(r row) bool { return r.Broker != only })
+			rows = slices.DeleteFunc(rows, func(r brokers.Row) bool { return r.Broker != only })
 		}
 		if len(names) > 0 {
 			if rows, err = named(rows, names); err != nil {
@@ -112,7 +113,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 		if only != "" && len(rows) == 0 && len(notes) > 0 {
 			return errFound // that it is not known, as the notes say
 		}
-		if note := doubt(rows); note != "" {
+		if note := brokers.Doubt(rows); note != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), noteMark+note)
 		}
 		return output.write(cmd.OutOrStdout(), cmd.ErrOrStderr(), rows, cluster.allNamespaces)
@@ -121,19 +122,19 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 }
 
 // named are the rows of the pods with these names.
-func named(rows []row, names []string) ([]row, error) {
+func named(rows []brokers.Row, names []string) ([]brokers.Row, error) {
 	names = slices.Clone(names)
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], "pod/")
 	}
 	var unknown []string
 	for _, name := range names {
-		if !slices.ContainsFunc(rows, func(r row) bool { return r.Pod == name }) {
+		if !slices.ContainsFunc(rows, func(r brokers.Row) bool { return r.Pod == name }) {
 			unknown = append(unknown, fmt.Sprintf("%q", name))
 		}
 	}
 	if len(unknown) > 0 {
 		return nil, fmt.Errorf("no running pod that has or wants a broker is called %s; explain says why of one", strings.Join(unknown, ", "))
 	}
-	return slices.DeleteFunc(rows, func(r row) bool { return !slices.Contains(names, r.Pod) }), nil
+	return slices.DeleteFunc(rows, func(r brokers.Row) bool { return !slices.Contains(names, r.Pod) }), nil
 }

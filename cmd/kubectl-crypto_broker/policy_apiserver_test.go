@@ -24,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
 // injectByPolicy installs a policy that injects as that of the chart does, less
@@ -185,7 +186,7 @@ func TestInjectFromAClusterPrintsWhatAdmissionMakes(t *testing.T) {
 	if _, err := apiServer.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	manifest := filepath.Join(t.TempDir(), "app.yaml")
+	file := filepath.Join(t.TempDir(), "app.yaml")
 	const content = `# stays
 apiVersion: v1
 kind: Service
@@ -209,24 +210,24 @@ kind: Pod
 metadata: {name: silent}
 spec: {containers: [{name: app, image: app}]}
 `
-	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := plugin(t, "inject", "-f", manifest, "--from-cluster", "-n", ns)
+	code, stdout, stderr := plugin(t, "inject", "-f", file, "--from-cluster", "-n", ns)
 	if code != program.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	documents, err := readObjects([]string{"-"}, strings.NewReader(stdout))
+	documents, err := manifest.ReadObjects([]string{"-"}, strings.NewReader(stdout))
 	if err != nil || len(documents) != 3 {
 		t.Fatalf("%v, found %d documents\n%s", err, len(documents), stdout)
 	}
-	p, err := documents[1].template(ns)
+	p, err := documents[1].Template(ns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := injected.Broker(p.pod)
-	if broker == nil || broker.Image != operatorImage.Load() || p.pod.Spec.InitContainers[0].Name != contract.BrokerContainer || len(p.pod.Spec.InitContainers) != 2 {
-		t.Fatalf("found the init containers %+v\n%s", p.pod.Spec.InitContainers, stdout)
+	broker := injected.Broker(p.Pod)
+	if broker == nil || broker.Image != operatorImage.Load() || p.Pod.Spec.InitContainers[0].Name != contract.BrokerContainer || len(p.Pod.Spec.InitContainers) != 2 {
+		t.Fatalf("found the init containers %+v\n%s", p.Pod.Spec.InitContainers, stdout)
 	}
 	for _, says := range []string{"# stays\n", "unknownField: stays", "replicas: 3", "# kubectl crypto-broker inject: with what admission of the cluster makes of its pods", "cryptobroker.io/injected:", "mountPath: /tmp/open-crypto-broker"} {
 		if !strings.Contains(stdout, says) {
@@ -245,8 +246,8 @@ spec: {containers: [{name: app, image: app}]}
 	for sentence, test := range map[string]struct {
 		namespace, manifest, says string
 	}{
-		"a namespace that there is not":       {"nowhere", manifest, `namespace "nowhere" is not in the cluster, where a dry run needs it: create it, or leave --from-cluster out`},
-		"one for which nothing is called":     {uncovered(t), manifest, `Deployment "orders": gets no broker: the operator is not installed, or is not called for namespace`},
+		"a namespace that there is not":       {"nowhere", file, `namespace "nowhere" is not in the cluster, where a dry run needs it: create it, or leave --from-cluster out`},
+		"one for which nothing is called":     {uncovered(t), file, `Deployment "orders": gets no broker: the operator is not installed, or is not called for namespace`},
 		"a pod that the operator refuses too": {ns, "testdata/refused.yaml", `Pod "wants-too-much": is refused: `},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers/brokerstest"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
 // operatorWebhook selects all namespaces but some, by their names, as that of the
@@ -85,21 +89,21 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 			if test.lacks != "" {
 				lacks(client, test.lacks)
 			}
-			rows, notes, err := survey{client: client, all: true}.rows(t.Context(), "", "")
+			rows, notes, err := brokers.Survey{Client: client, All: true}.Rows(t.Context(), "", "")
 			if err != nil || len(rows) != 4 {
 				t.Fatalf("found %+v, %v", rows, err)
 			}
 			var missing []string
 			for _, r := range rows {
 				switch {
-				case r.Broker == brokerMissing:
+				case r.Broker == brokers.Missing:
 					missing = append(missing, r.Namespace)
-				case r.Broker != brokerNone || r.Note != excludedNamespace:
+				case r.Broker != brokers.None || r.Note != coverage.ExcludedNamespace:
 					t.Errorf("found %+v", r)
 				}
 			}
-			if strings.Join(missing, " ") != test.missing || doubt(rows) != test.doubt || strings.Join(notes, "\n") != test.notes {
-				t.Errorf("found %q, %q, %q", missing, doubt(rows), notes)
+			if strings.Join(missing, " ") != test.missing || brokers.Doubt(rows) != test.doubt || strings.Join(notes, "\n") != test.notes {
+				t.Errorf("found %q, %q, %q", missing, brokers.Doubt(rows), notes)
 			}
 		})
 	}
@@ -108,33 +112,33 @@ func TestWhichPodsMissABrokerDependsOnWhichNamespacesAreLeftOut(t *testing.T) {
 func TestANewPodThatGetsABrokerShowsThatItsNamespaceIsNotLeftOut(t *testing.T) {
 	asks := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "asks", Annotations: map[string]string{contract.InjectAnnotation: "true"}}}
 	for judge, want := range map[bool]bool{false: true, true: false} {
-		client := fake.NewClientset(namespaceNamed("shop"), asks, injectedPod("shop", "broker:1"))
+		client := fake.NewClientset(namespaceNamed("shop"), asks, brokerstest.InjectedPod("shop", "broker:1"))
 		lacks(client, "mutatingwebhookconfigurations")
-		onlyIn(client, "shop")
-		rows, notes, err := survey{client: client, judge: judge}.rows(t.Context(), "shop", "")
-		if err != nil || len(notes) > 0 || len(rows) != 2 || doubt(rows) != "" != want {
-			t.Errorf("judged %t: found %q, %+v, %q, %v", judge, doubt(rows), rows, notes, err)
+		brokerstest.OnlyIn(client, "shop")
+		rows, notes, err := brokers.Survey{Client: client, Judge: judge}.Rows(t.Context(), "shop", "")
+		if err != nil || len(notes) > 0 || len(rows) != 2 || brokers.Doubt(rows) != "" != want {
+			t.Errorf("judged %t: found %q, %+v, %q, %v", judge, brokers.Doubt(rows), rows, notes, err)
 		}
 	}
 }
 
 func TestABrokerIsOutdatedOnlyWhereANewPodWouldGetOne(t *testing.T) {
-	client := fake.NewClientset(operatorWebhook("operator"), namespaceNamed("operator"), namespaceNamed("shop"), injectedPod("operator", "broker:1"), injectedPod("shop", "broker:1"))
-	asked := onlyIn(client, "shop")
-	rows, notes, err := survey{client: client, judge: true}.rows(t.Context(), "", "")
-	if err != nil || len(notes) > 0 || len(rows) != 2 || rows[0].Broker != brokerPresent || rows[0].Note != excludedNamespace || rows[1].Broker != brokerOutdated || *asked != 1 {
+	client := fake.NewClientset(operatorWebhook("operator"), namespaceNamed("operator"), namespaceNamed("shop"), brokerstest.InjectedPod("operator", "broker:1"), brokerstest.InjectedPod("shop", "broker:1"))
+	asked := brokerstest.OnlyIn(client, "shop")
+	rows, notes, err := brokers.Survey{Client: client, Judge: true}.Rows(t.Context(), "", "")
+	if err != nil || len(notes) > 0 || len(rows) != 2 || rows[0].Broker != brokers.Present || rows[0].Note != coverage.ExcludedNamespace || rows[1].Broker != brokers.Outdated || *asked != 1 {
 		t.Errorf("found %+v, %q, %v after %d dry runs", rows, notes, err, *asked)
 	}
 }
 
 func TestWhereNothingInjectsItIsSaidThatAgeIsNotKnown(t *testing.T) {
-	client := fake.NewClientset(injectedPod("shop", "broker:1"))
+	client := fake.NewClientset(brokerstest.InjectedPod("shop", "broker:1"))
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, action.(clienttesting.CreateAction).GetObject(), nil
 	})
-	rows, notes, err := survey{client: client, judge: true}.rows(t.Context(), "", "")
-	want := []string{"which brokers are outdated is not known: " + errNotInjected.Error()}
-	if err != nil || len(rows) != 1 || rows[0].Broker != brokerPresent || !slices.Equal(notes, want) {
+	rows, notes, err := brokers.Survey{Client: client, Judge: true}.Rows(t.Context(), "", "")
+	want := []string{"which brokers are outdated is not known: " + brokers.ErrNotInjected.Error()}
+	if err != nil || len(rows) != 1 || rows[0].Broker != brokers.Present || !slices.Equal(notes, want) {
 		t.Errorf("found %+v, %q, %v", rows, notes, err)
 	}
 }

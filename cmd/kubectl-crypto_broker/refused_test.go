@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers/brokerstest"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
 // said is what a broker answers, or why it does not.
@@ -41,7 +44,7 @@ func (s said) Stream(context.Context) (io.ReadCloser, error) {
 // ofDeployment is a pod with a broker that has started, as a Deployment of the same
 // name makes it.
 func ofDeployment(name string) *corev1.Pod {
-	return brokerPod(func(p *corev1.Pod) {
+	return brokerstest.BrokerPod(func(p *corev1.Pod) {
 		p.Name, p.Labels = name, map[string]string{"app": name}
 		p.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: name, UID: types.UID(name), Controller: new(true)}}
@@ -61,7 +64,7 @@ func answering(answers map[string]said) *fake.Clientset {
 	client := fake.NewClientset(objects...)
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
-		pod.Spec.InitContainers = brokerPod().Spec.InitContainers
+		pod.Spec.InitContainers = brokerstest.BrokerPod().Spec.InitContainers
 		return true, pod, nil
 	})
 	client.AddProxyReactor("pods", func(action clienttesting.Action) (bool, rest.ResponseWrapper, error) {
@@ -117,9 +120,9 @@ func TestABrokerThatDoesNotServeWhatItShouldIsExplainedWithTheWayOut(t *testing.
 	}
 }
 
-func parsed(t *testing.T, name string) workload {
+func parsed(t *testing.T, name string) workload.Workload {
 	t.Helper()
-	w, err := parseWorkload(name, "shop")
+	w, err := workload.Parse(name, "shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +139,7 @@ func TestWhatIsRestartedForRefusedSetsIsWhatRefusesThemForTheirSignature(t *test
 	})
 	r := restarter{client: client, out: &out, errs: &notes, forBroker: true}
 	all, unknown, err := r.find(t.Context(), "shop", concerned{refused: true})
-	if err != nil || len(all) != 2 || all[0].name != "older" || all[1].name != "same" {
+	if err != nil || len(all) != 2 || all[0].Name != "older" || all[1].Name != "same" {
 		t.Errorf("found %v, %v, expected older and same", all, err)
 	}
 	if want := "note: not every broker could be asked, so workloads may be missing here: pod shop/silent: the broker did not answer: no route\n"; !unknown || notes.String() != want {

@@ -22,6 +22,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -86,7 +89,7 @@ that were made before the Secret with the signing key was deleted. New pods trus
 			return err
 		}
 		r := restarter{client: client, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), timeout: *timeout, forBroker: found.any()}
-		var all []workload
+		var all []workload.Workload
 		unknown := false
 		if len(arguments) > 0 {
 			all, err = parseWorkloads(arguments, namespace)
@@ -107,7 +110,7 @@ that were made before the Secret with the signing key was deleted. New pods trus
 			return err
 		}
 		for _, w := range all {
-			fmt.Fprintf(r.out, "%s in namespace %s\n", w, w.namespace)
+			fmt.Fprintf(r.out, "%s in namespace %s\n", w, w.Namespace)
 		}
 		if *dryRun {
 			return nil
@@ -122,9 +125,9 @@ that were made before the Secret with the signing key was deleted. New pods trus
 	return cmd
 }
 
-func parseWorkloads(arguments []string, namespace string) (all []workload, err error) {
+func parseWorkloads(arguments []string, namespace string) (all []workload.Workload, err error) {
 	for _, argument := range arguments {
-		w, err := parseWorkload(argument, namespace)
+		w, err := workload.Parse(argument, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -152,37 +155,37 @@ type concerned struct{ missing, outdated, refused bool }
 func (c concerned) any() bool { return c.missing || c.outdated || c.refused }
 
 // by reports whether a pod is one of them.
-func (c concerned) by(r row) bool {
-	return c.missing && r.Broker == brokerMissing || c.outdated && r.Broker == brokerOutdated ||
+func (c concerned) by(r brokers.Row) bool {
+	return c.missing && r.Broker == brokers.Missing || c.outdated && r.Broker == brokers.Outdated ||
 		c.refused && r.Reason == string(directory.SignatureRejected)
 }
 
 // find lists the workloads of which pods are concerned; unknown is whether there
 // may be more, which it has told.
-func (r restarter) find(ctx context.Context, namespace string, pods concerned) (all []workload, unknown bool, err error) {
-	rows, notes, err := survey{client: r.client, judge: pods.outdated, ask: pods.refused}.rows(ctx, namespace, "")
+func (r restarter) find(ctx context.Context, namespace string, pods concerned) (all []workload.Workload, unknown bool, err error) {
+	rows, notes, err := brokers.Survey{Client: r.client, Judge: pods.outdated, Ask: pods.refused}.Rows(ctx, namespace, "")
 	if err != nil {
 		return nil, false, err
 	}
-	if silent := slices.IndexFunc(rows, func(row row) bool { return row.Set == setUnknown }); pods.refused && silent >= 0 {
+	if silent := slices.IndexFunc(rows, func(row brokers.Row) bool { return row.Set == brokers.SetUnknown }); pods.refused && silent >= 0 {
 		notes = append(notes, fmt.Sprintf("not every broker could be asked, so workloads may be missing here: pod %s/%s: %s", rows[silent].Namespace, rows[silent].Pod, rows[silent].Note))
 	}
 	for _, note := range notes {
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
-	rows = slices.DeleteFunc(rows, func(row row) bool { return !pods.by(row) })
-	if note := doubt(rows); note != "" {
+	rows = slices.DeleteFunc(rows, func(row brokers.Row) bool { return !pods.by(row) })
+	if note := brokers.Doubt(rows); note != "" {
 		fmt.Fprintln(r.errs, noteMark+note)
 	}
 	for _, row := range rows {
-		w, can := row.owner.workload()
+		w, can := row.Owner.Workload()
 		if !can {
 			of := row.Workload
 			if of == "" {
 				of = "nothing that makes it anew"
 			}
 			is := row.Broker
-			if row.Set == setRefused && pods.refused {
+			if row.Set == brokers.SetRefused && pods.refused {
 				is = "refusing its set"
 			}
 			fmt.Fprintf(r.errs, noteMark+"pod %s/%s is %s and belongs to %s: it cannot be restarted here\n", row.Namespace, row.Pod, is, of)
@@ -198,30 +201,30 @@ func (r restarter) find(ctx context.Context, namespace string, pods concerned) (
 // check looks before anything is restarted whether everything can be: by what the
 // workload says, by a restart as a dry run, which tells of missing rights, and by
 // a new pod as a dry run.
-func (r restarter) check(ctx context.Context, all []workload) error {
+func (r restarter) check(ctx context.Context, all []workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {
 		return err
 	}
 	var problems []error
 	for _, w := range all {
-		p, err := w.read(ctx, r.client)
+		p, err := w.Read(ctx, r.client)
 		switch {
 		case err != nil:
 			problems = append(problems, err)
 			continue
-		case p.barred != "":
-			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %s", w, w.namespace, p.barred))
+		case p.Barred != "":
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %s", w, w.Namespace, p.Barred))
 			continue
-		case p.exceeded:
-			fmt.Fprintf(r.errs, noteMark+"%s in namespace %s exceeded its progress deadline: the restart begins a new rollout\n", w, w.namespace)
+		case p.Exceeded:
+			fmt.Fprintf(r.errs, noteMark+"%s in namespace %s exceeded its progress deadline: the restart begins a new rollout\n", w, w.Namespace)
 		}
-		if err := w.patch(ctx, r.client, patch, metav1.DryRunAll); err != nil {
-			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.namespace, err))
+		if err := w.Patch(ctx, r.client, patch, metav1.DryRunAll); err != nil {
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.Namespace, err))
 			continue
 		}
 		if err := r.try(ctx, w); err != nil {
-			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.namespace, err))
+			problems = append(problems, fmt.Errorf("%s in namespace %s cannot be restarted: %w", w, w.Namespace, err))
 		}
 	}
 	if len(problems) > 0 {
@@ -234,20 +237,20 @@ func (r restarter) check(ctx context.Context, all []workload) error {
 // DaemonSet take a running pod away before they learn that its successor is
 // refused. A quota that is used up is told and no obstacle, for the pod that is
 // taken away makes room.
-func (r restarter) try(ctx context.Context, w workload) error {
-	found, err := w.made(ctx, r.client)
+func (r restarter) try(ctx context.Context, w workload.Workload) error {
+	found, err := w.Made(ctx, r.client)
 	if err != nil {
 		return err
 	}
-	t, template := trial{client: r.client}, found.pod()
-	admitted, err := t.create(ctx, template, template.pod.Annotations)
+	t, template := trial{client: r.client}, found.Pod()
+	admitted, err := t.create(ctx, template, template.Pod.Annotations)
 	var refusal *injection.Refusal
 	switch {
-	case lacksRight(err):
-		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.namespace, oneLine(plain(err)))
+	case apierror.LacksRight(err):
+		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.Namespace, apierror.OneLine(apierror.Plain(err)))
 		return nil
 	case errors.As(err, &refusal) && strings.Contains(refusal.Error(), exceededQuota):
-		fmt.Fprintf(r.errs, noteMark+"as long as no pod of %s in namespace %s has ended, a new one %v\n", w, w.namespace, refusal)
+		fmt.Fprintf(r.errs, noteMark+"as long as no pod of %s in namespace %s has ended, a new one %v\n", w, w.Namespace, refusal)
 		return nil
 	case errors.As(err, &refusal):
 		return fmt.Errorf("a new pod of it %w", refusal)
@@ -290,9 +293,9 @@ func (r restarter) confirm(ctx context.Context, n int) error {
 
 // restart restarts one after the other and stops at the first that does not come
 // up.
-func (r restarter) restart(ctx context.Context, all []workload) error {
+func (r restarter) restart(ctx context.Context, all []workload.Workload) error {
 	for i, w := range all {
-		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: restarting\n", i+1, len(all), w, w.namespace)
+		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: restarting\n", i+1, len(all), w, w.Namespace)
 		begin := time.Now()
 		if err := r.one(ctx, w); err != nil {
 			left := ""
@@ -303,9 +306,9 @@ func (r restarter) restart(ctx context.Context, all []workload) error {
 			default:
 				left = fmt.Sprintf("; the other %d were not restarted", rest)
 			}
-			return fmt.Errorf("%s in namespace %s: %w%s", w, w.namespace, err, left)
+			return fmt.Errorf("%s in namespace %s: %w%s", w, w.Namespace, err, left)
 		}
-		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: done after %s\n", i+1, len(all), w, w.namespace, time.Since(begin).Round(time.Second))
+		fmt.Fprintf(r.out, "%d/%d %s in namespace %s: done after %s\n", i+1, len(all), w, w.Namespace, time.Since(begin).Round(time.Second))
 	}
 	return nil
 }
@@ -319,17 +322,17 @@ func restartPatch() ([]byte, error) {
 
 // one restarts a workload and waits for its pods. That the API server is away
 // meanwhile does not end it.
-func (r restarter) one(ctx context.Context, w workload) error {
+func (r restarter) one(ctx context.Context, w workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {
 		return err
 	}
-	if err := w.patch(ctx, r.client, patch); err != nil {
+	if err := w.Patch(ctx, r.client, patch); err != nil {
 		return err
 	}
 	said := ""
 	err = wait.PollUntilContextTimeout(ctx, pollPause, r.timeout, true, func(ctx context.Context) (bool, error) {
-		p, err := w.read(ctx, r.client)
+		p, err := w.Read(ctx, r.client)
 		away := false
 		switch {
 		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
@@ -337,27 +340,27 @@ func (r restarter) one(ctx context.Context, w workload) error {
 		case ctx.Err() != nil:
 			return false, ctx.Err()
 		case err != nil:
-			p.text, away = oneLine(plain(err)), true
+			p.Text, away = apierror.OneLine(apierror.Plain(err)), true
 		}
-		if p.text != said {
-			said = p.text
+		if p.Text != said {
+			said = p.Text
 			fmt.Fprintf(r.out, "    %s\n", said)
 		}
 		switch {
 		case away:
 			return false, nil
-		case p.barred != "":
-			return false, errors.New(p.barred)
-		case p.exceeded:
-			return false, fmt.Errorf("it exceeded its progress deadline (%s)%s", said, w.reason(ctx, r.client))
+		case p.Barred != "":
+			return false, errors.New(p.Barred)
+		case p.Exceeded:
+			return false, fmt.Errorf("it exceeded its progress deadline (%s)%s", said, w.Reason(ctx, r.client))
 		}
-		return p.done, nil
+		return p.Done, nil
 	})
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("interrupted while it was being restarted (%s), which goes on by itself", said)
 	case wait.Interrupted(err):
-		return fmt.Errorf("it did not come up within %s (%s)%s", r.timeout, said, w.reason(ctx, r.client))
+		return fmt.Errorf("it did not come up within %s (%s)%s", r.timeout, said, w.Reason(ctx, r.client))
 	}
 	return err
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
 // stuckDeployment is one whose last rollout was given up, of the generation that
@@ -186,7 +188,7 @@ func TestARightThatIsMissingIsToldBeforeAnythingIsRestarted(t *testing.T) {
 	})
 	said, _, err := restartOf(t.Context(), client, time.Minute, "deploy/a", "deploy/b")
 	const want = "nothing was restarted: deployment/b in namespace shop cannot be restarted: the right to patch deployments in namespace shop is missing (user jane)"
-	if err == nil || plain(err) != want || said != "" {
+	if err == nil || apierror.Plain(err) != want || said != "" {
 		t.Errorf("found %v\n%s", err, said)
 	}
 }

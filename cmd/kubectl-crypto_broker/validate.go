@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
@@ -41,16 +42,16 @@ another injector may add them; where none does, the cluster refuses the pod.`,
 	o.flags(cmd)
 	o.namespaceFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		documents, err := readDocuments(*o.files, cmd.InOrStdin())
+		documents, err := manifest.ReadDocuments(*o.files, cmd.InOrStdin())
 		if err != nil {
 			return err
 		}
-		c := checker{offline: &o, labelled: labelledNamespaces(documents)}
-		if c.schemas, err = readSchemas(); err != nil {
+		c := checker{offline: &o, labelled: manifest.LabelledNamespaces(documents)}
+		if c.schemas, err = manifest.ReadSchemas(); err != nil {
 			return err
 		}
 		for _, d := range documents {
-			for _, item := range d.items() {
+			for _, item := range d.Items() {
 				f, err := c.check(cmd.Context(), item)
 				if err != nil {
 					return err
@@ -83,7 +84,7 @@ type findings struct {
 // checker checks objects and counts them.
 type checker struct {
 	*offline
-	schemas  schemas
+	schemas  manifest.Schemas
 	labelled map[string]bool
 
 	sets, profiles, templates, pods, without, problems int
@@ -92,17 +93,17 @@ type checker struct {
 }
 
 // check checks one object.
-func (c *checker) check(ctx context.Context, d document) (f findings, err error) {
-	f.about = d.place + ": "
-	kind, version := d.text("kind"), d.text("apiVersion")
+func (c *checker) check(ctx context.Context, d manifest.Document) (f findings, err error) {
+	f.about = d.Place + ": "
+	kind, version := d.Text("kind"), d.Text("apiVersion")
 	switch {
-	case d.bad != "":
-		f.problems = []string{d.bad}
+	case d.Bad != "":
+		f.problems = []string{d.Bad}
 		return f, nil
-	case d.set:
+	case d.Set:
 		f.about = ""
 		c.sets++
-		set, problems := profile.Compile(d.place, d.raw)
+		set, problems := profile.Compile(d.Place, d.Raw)
 		for _, p := range problems {
 			f.problems = append(f.problems, p.String())
 		}
@@ -112,13 +113,13 @@ func (c *checker) check(ctx context.Context, d document) (f findings, err error)
 			}
 		}
 		return f, nil
-	case d.object == nil:
+	case d.Object == nil:
 		return f, nil
 	case kind == "" || version == "":
 		f.problems = []string{missingType(kind, version)}
 		return f, nil
 	}
-	f.about += d.name() + ": "
+	f.about += d.Name() + ": "
 	if group, _, _ := strings.Cut(version, "/"); group == v1alpha1.GroupVersion.Group {
 		f.problems, f.warnings, err = c.own(ctx, d, kind, version)
 	} else {
@@ -140,7 +141,7 @@ func missingType(kind, version string) string {
 }
 
 // own checks an object of this project.
-func (c *checker) own(ctx context.Context, d document, kind, version string) (problems, warnings []string, err error) {
+func (c *checker) own(ctx context.Context, d manifest.Document, kind, version string) (problems, warnings []string, err error) {
 	if want := v1alpha1.GroupVersion.String(); version != want {
 		return []string{fmt.Sprintf("apiVersion: found %q, expected %q", version, want)}, nil, nil
 	}
@@ -148,11 +149,11 @@ func (c *checker) own(ctx context.Context, d document, kind, version string) (pr
 	case "CryptoProfile":
 		c.profiles++
 		var p v1alpha1.CryptoProfile
-		return d.profile(ctx, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
+		return checkProfile(ctx, d, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) { return p.Name, &p.Spec, nil })
 	case "ClusterCryptoProfile":
 		c.profiles++
 		var p v1alpha1.ClusterCryptoProfile
-		return d.profile(ctx, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
+		return checkProfile(ctx, d, c.schemas, &p, func() (string, *v1alpha1.ProfileSpec, field.ErrorList) {
 			if p.Spec.NamespaceSelector == nil {
 				return p.Name, &p.Spec.ProfileSpec, nil
 			}
@@ -160,10 +161,10 @@ func (c *checker) own(ctx context.Context, d document, kind, version string) (pr
 		})
 	case "InjectionTemplate":
 		c.templates++
-		_, problems, err = c.schemas.check(ctx, kind, d.object)
+		_, problems, err = c.schemas.Check(ctx, kind, d.Object)
 		return problems, []string{"the operator writes InjectionTemplates, and puts back what others change: set the values of its chart instead"}, err
 	}
-	known := c.schemas.kinds()
+	known := c.schemas.Kinds()
 	problem := fmt.Sprintf("kind: found %q, expected %s or %s", kind, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 	if near := profile.Nearest(kind, known); near != "" {
 		problem += fmt.Sprintf("; did you mean %q?", near)
@@ -172,30 +173,30 @@ func (c *checker) own(ctx context.Context, d document, kind, version string) (pr
 }
 
 // pod checks what makes pods, and counts what makes none.
-func (c *checker) pod(d document) (problems, warnings []string, err error) {
-	p, err := d.template(c.namespace)
+func (c *checker) pod(d manifest.Document) (problems, warnings []string, err error) {
+	p, err := d.Template(c.namespace)
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return refusal.Problems, nil, nil
 	case err != nil:
 		return nil, nil, err
-	case p == nil && d.text("apiVersion") == "v1" && d.text("kind") == "Namespace":
+	case p == nil && d.Text("apiVersion") == "v1" && d.Text("kind") == "Namespace":
 		return nil, nil, nil // its label was read
 	case p == nil:
 		if c.other == nil {
 			c.other = map[string]int{}
 		}
-		c.other[d.text("kind")]++
+		c.other[d.Text("kind")]++
 		return nil, nil, nil
 	}
-	if misplaced := d.misplaced(); misplaced != "" {
+	if misplaced := d.Misplaced(); misplaced != "" {
 		warnings = append(warnings, misplaced)
 	}
 	decision, err := c.wants(p, c.labelled)
 	if err == nil && decision.Inject {
 		var said []string
-		_, said, err = injection.Inject(p.pod, p.namespace, []byte{}, c.template)
+		_, said, err = injection.Inject(p.Pod, p.Namespace, []byte{}, c.template)
 		warnings = append(warnings, said...)
 	}
 	refused := errors.As(err, &refusal)
@@ -211,10 +212,10 @@ func (c *checker) pod(d document) (problems, warnings []string, err error) {
 	return nil, warnings, err
 }
 
-// profile checks a profile by its schema, and what has the right shape by the
+// checkProfile checks a profile by its schema, and what has the right shape by the
 // compiler of the broker.
-func (d document) profile(ctx context.Context, schemas schemas, into any, parts func() (string, *v1alpha1.ProfileSpec, field.ErrorList)) (problems, warnings []string, err error) {
-	filled, problems, err := schemas.check(ctx, d.text("kind"), d.object)
+func checkProfile(ctx context.Context, d manifest.Document, schemas manifest.Schemas, into any, parts func() (string, *v1alpha1.ProfileSpec, field.ErrorList)) (problems, warnings []string, err error) {
+	filled, problems, err := schemas.Check(ctx, d.Text("kind"), d.Object)
 	if err != nil || len(problems) > 0 {
 		return problems, nil, err
 	}

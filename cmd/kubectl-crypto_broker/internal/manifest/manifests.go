@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manifest
 
 import (
 	"bytes"
@@ -16,42 +16,42 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// maxManifest is the size in bytes up to which a file is read.
-const maxManifest = 64 << 20
+// MaxManifest is the size in bytes up to which a file is read.
+const MaxManifest = 64 << 20
 
-// filesFlag adds -f.
-func filesFlag(cmd *cobra.Command) *[]string {
+// FilesFlag adds -f.
+func FilesFlag(cmd *cobra.Command) *[]string {
 	files := cmd.Flags().StringSliceP("filename", "f", nil, "`file` or directory with manifests in YAML or JSON, - for standard input; can be given several times")
 	cobra.CheckErr(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	return files
 }
 
-// readObjects reads all documents of files, each of which has to be an object or
+// ReadObjects reads all documents of files, each of which has to be an object or
 // nothing.
-func readObjects(files []string, stdin io.Reader) ([]document, error) {
-	all, err := readDocuments(files, stdin)
+func ReadObjects(files []string, stdin io.Reader) ([]Document, error) {
+	all, err := ReadDocuments(files, stdin)
 	if err != nil {
 		return nil, err
 	}
 	for _, d := range all {
 		switch {
-		case d.bad != "":
-			return nil, fmt.Errorf("%s: %s", d.place, d.bad)
-		case d.set:
-			return nil, fmt.Errorf("%s is a file of profiles, as a broker reads it, expected manifests of Kubernetes: %s validate checks such a file", d.place, name)
+		case d.Bad != "":
+			return nil, fmt.Errorf("%s: %s", d.Place, d.Bad)
+		case d.Set:
+			return nil, fmt.Errorf("%s is a file of profiles, as a broker reads it, expected manifests of Kubernetes: kubectl crypto-broker validate checks such a file", d.Place)
 		}
 	}
 	return all, nil
 }
 
-// readDocuments reads all documents of files; of a directory those of its files
+// ReadDocuments reads all documents of files; of a directory those of its files
 // that end in .yaml, .yml or .json, in the order of their names. Without any
 // object in them it fails: nothing was found wrong where nothing was.
-func readDocuments(files []string, stdin io.Reader) ([]document, error) {
+func ReadDocuments(files []string, stdin io.Reader) ([]Document, error) {
 	if len(files) == 0 {
 		return nil, program.Usagef("no manifest given: expected -f FILE, or -f - for standard input")
 	}
-	var all []document
+	var all []Document
 	for _, file := range files {
 		paths := []string{file}
 		if info, err := os.Stat(file); file != "-" && err == nil && info.IsDir() {
@@ -65,7 +65,7 @@ func readDocuments(files []string, stdin io.Reader) ([]document, error) {
 			if err != nil {
 				return nil, err
 			}
-			something = something || slices.ContainsFunc(documents, func(d document) bool { return d.object != nil || d.set || d.bad != "" })
+			something = something || slices.ContainsFunc(documents, func(d Document) bool { return d.Object != nil || d.Set || d.Bad != "" })
 			all = append(all, documents...)
 		}
 		if !something {
@@ -100,7 +100,7 @@ func placeOf(path string) string {
 	return path
 }
 
-func readFile(path string, stdin io.Reader) ([]document, error) {
+func readFile(path string, stdin io.Reader) ([]Document, error) {
 	name, in := placeOf(path), stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -110,12 +110,12 @@ func readFile(path string, stdin io.Reader) ([]document, error) {
 		defer func() { _ = file.Close() }() // it was only read
 		in = file
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	data, err := io.ReadAll(io.LimitReader(in, MaxManifest+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(data) > maxManifest {
-		return nil, fmt.Errorf("%s has more than %d MiB, expected manifests", name, maxManifest>>20)
+	if len(data) > MaxManifest {
+		return nil, fmt.Errorf("%s has more than %d MiB, expected manifests", name, MaxManifest>>20)
 	}
 	if data, err = text(data); err != nil {
 		return nil, fmt.Errorf("%s %w", name, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manifest
 
 import (
 	"context"
@@ -29,19 +29,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/config/crd"
 )
 
-// schemas are those of the kinds of this project, by kind.
-type schemas map[string]definition
+// Schemas are those of the kinds of this project, by kind.
+type Schemas map[string]definition
 
 // definition is what the API server makes of a CustomResourceDefinition.
 type definition struct {
-	structural *schema.Structural
+	Structural *schema.Structural
 	openapi    validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// readSchemas reads the definitions that belong to this program.
-func readSchemas() (schemas, error) {
-	all := schemas{}
+// ReadSchemas reads the definitions that belong to this program.
+func ReadSchemas() (Schemas, error) {
+	all := Schemas{}
 	files, err := fs.Glob(crd.Definitions, "bases/*.yaml")
 	if err != nil {
 		return nil, err
@@ -64,26 +64,26 @@ func readSchemas() (schemas, error) {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 			var d definition
-			if d.structural, err = schema.NewStructural(&internal); err != nil {
+			if d.Structural, err = schema.NewStructural(&internal); err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 			if d.openapi, _, err = validation.NewSchemaValidator(&internal); err != nil {
 				return nil, fmt.Errorf("%s: %w", file, err)
 			}
-			d.rules = cel.NewValidator(d.structural, true, celconfig.PerCallLimit)
+			d.rules = cel.NewValidator(d.Structural, true, celconfig.PerCallLimit)
 			all[versioned.Spec.Names.Kind] = d
 		}
 	}
 	return all, nil
 }
 
-// kinds are those that there is a definition of.
-func (s schemas) kinds() []string { return slices.Sorted(maps.Keys(s)) }
+// Kinds are those that there is a definition of.
+func (s Schemas) Kinds() []string { return slices.Sorted(maps.Keys(s)) }
 
-// check takes the steps of the API server: it finds unknown fields, fills in
+// Check takes the steps of the API server: it finds unknown fields, fills in
 // defaults and validates by the schema and its rules. The problems begin with
 // the path of the field. filled is the object with its defaults as JSON.
-func (s schemas) check(ctx context.Context, kind string, object map[string]any) (filled []byte, problems []string, err error) {
+func (s Schemas) Check(ctx context.Context, kind string, object map[string]any) (filled []byte, problems []string, err error) {
 	d, known := s[kind]
 	if !known {
 		return nil, nil, fmt.Errorf("there is no definition of the kind %s", kind)
@@ -96,14 +96,14 @@ func (s schemas) check(ctx context.Context, kind string, object map[string]any) 
 	if err := utiljson.Unmarshal(data, &typed); err != nil { // keeps whole numbers whole
 		return nil, nil, err
 	}
-	for _, path := range pruning.PruneWithOptions(typed, d.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-		problems = append(problems, path+": there is no such field"+nearField(d.structural, path))
+	for _, path := range pruning.PruneWithOptions(typed, d.Structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+		problems = append(problems, path+": there is no such field"+nearField(d.Structural, path))
 	}
-	defaulting.Default(typed, d.structural)
+	defaulting.Default(typed, d.Structural)
 	errs := validation.ValidateCustomResource(nil, typed, d.openapi)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, typed)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.Structural, typed)...)
 	if len(errs) == 0 && d.rules != nil { // rules rely on a valid shape
-		ruled, _ := d.rules.Validate(ctx, nil, d.structural, typed, nil, celconfig.RuntimeCELCostBudget)
+		ruled, _ := d.rules.Validate(ctx, nil, d.Structural, typed, nil, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, ruled...)
 	}
 	for _, err := range errs {
@@ -118,15 +118,15 @@ func (s schemas) check(ctx context.Context, kind string, object map[string]any) 
 // words.
 func sentence(err *field.Error) string {
 	if _, pattern, is := strings.Cut(err.Detail, " in body should match '"); is {
-		if want, known := patterns[strings.TrimSuffix(pattern, "'")]; known {
+		if want, known := Patterns[strings.TrimSuffix(pattern, "'")]; known {
 			return fmt.Sprintf("%s: found %q, expected %s", err.Field, err.BadValue, want)
 		}
 	}
 	return err.Field + ": " + err.ErrorBody()
 }
 
-// patterns say in words what the patterns of the definitions ask for.
-var patterns = map[string]string{
+// Patterns say in words what the patterns of the definitions ask for.
+var Patterns = map[string]string{
 	`^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$`: "a name without control characters, and without white space at its begin and end",
 	`^[!-~]+$`:                           "printable ASCII characters without spaces",
 	`^[0-9a-f]{64}$`:                     "64 hexadecimal digits in lower case",

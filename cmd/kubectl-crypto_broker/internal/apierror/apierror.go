@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package apierror says in plain words what an error of an API server means: which right is
+// missing, that the credentials are not taken, or that nobody answers.
+package apierror
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -14,15 +17,15 @@ import (
 // noRight matches what the API server says to who lacks a right.
 var noRight = regexp.MustCompile(`[a-z0-9.-]+(?: "[^"]*")? is forbidden: User "([^"]*)" cannot ([a-z]+) resource "([^"]*)" in API group "[^"]*"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
-// lacksRight tells an error of authorization from one of admission, which have
+// LacksRight tells an error of authorization from one of admission, which have
 // the same code.
-func lacksRight(err error) bool {
+func LacksRight(err error) bool {
 	return apierrors.IsForbidden(err) && noRight.MatchString(err.Error())
 }
 
-// plain says on one line what an error of a cluster means: which right is
+// Plain says on one line what an error of a cluster means: which right is
 // missing, that the credentials are not taken, or that nobody answers.
-func plain(err error) string {
+func Plain(err error) string {
 	var unreachable *url.Error
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -32,7 +35,7 @@ func plain(err error) string {
 		if parsed, err := url.Parse(unreachable.URL); err == nil {
 			server = parsed.Scheme + "://" + parsed.Host
 		}
-		return fmt.Sprintf("the cluster at %s does not answer: %s", server, oneLine(unreachable.Err.Error()))
+		return fmt.Sprintf("the cluster at %s does not answer: %s", server, OneLine(unreachable.Err.Error()))
 	}
 	return noRight.ReplaceAllStringFunc(err.Error(), func(text string) string {
 		found := noRight.FindStringSubmatch(text)
@@ -52,3 +55,5 @@ func plain(err error) string {
 var clusterWide = map[string]bool{
 	"namespaces": true, "mutatingwebhookconfigurations": true, "mutatingadmissionpolicies": true, "mutatingadmissionpolicybindings": true, "injectiontemplates": true,
 }
+
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package brokers
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
@@ -35,12 +35,12 @@ var refusals = []directory.Reason{directory.SetRejected, directory.SignatureReje
 
 var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 
-// served asks a pod's broker what it serves, by way of the API server's proxy,
+// Served asks a pod's broker what it serves, by way of the API server's proxy,
 // and takes it into the row.
-func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *row, sets *sets) {
-	r.Set = setUnknown
-	if !started(pod) {
-		r.Set, r.Note = setStarting, waiting(ctx, pod, sets)
+func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *Row, sets *sets) {
+	r.Set = SetUnknown
+	if !Started(pod) {
+		r.Set, r.Note = setStarting, Waiting(ctx, pod, sets)
 		return
 	}
 	port := contract.StatusPort(injected.Broker(pod).Args)
@@ -56,7 +56,7 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 		return
 	}
 	if err != nil {
-		r.Note = "the broker did not answer: " + oneLine(err.Error())
+		r.Note = "the broker did not answer: " + apierror.OneLine(err.Error())
 		return
 	}
 	var answer confirm.Answer
@@ -71,22 +71,22 @@ func served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	target, err := sets.of(ctx, pod.Namespace)
 	switch {
 	case err != nil:
-		r.Note = "the namespace's set is not known: " + oneLine(plain(err))
+		r.Note = "the namespace's set is not known: " + apierror.OneLine(apierror.Plain(err))
 	case answer.Reason == string(directory.SignatureRejected): // also of the set that it serves
-		r.Set = setRefused
+		r.Set = SetRefused
 	case answer.Digest == target && answer.Reason == string(directory.ProfilesRejected):
-		r.Set = setPartial
+		r.Set = SetPartial
 	case answer.Digest == target:
 		r.Set = setUpdated
 	case slices.Contains(refusals, directory.Reason(answer.Reason)):
-		r.Set = setRefused
+		r.Set = SetRefused
 	default:
-		r.Set = setBehind
+		r.Set = SetBehind
 	}
 }
 
-// started tells whether the kubelet calls the broker started.
-func started(pod *corev1.Pod) bool {
+// Started tells whether the kubelet calls the broker started.
+func Started(pod *corev1.Pod) bool {
 	status := injected.BrokerStatus(pod)
 	return status != nil && status.Started != nil && *status.Started
 }
@@ -99,7 +99,7 @@ type sets struct {
 	known map[string]func() (string, error)
 }
 
-func newSets(client kubernetes.Interface) *sets {
+func NewSets(client kubernetes.Interface) *sets {
 	return &sets{client: client, known: map[string]func() (string, error){}}
 }
 
@@ -112,9 +112,9 @@ func (s *sets) of(ctx context.Context, namespace string) (string, error) {
 	return profile.Digest([]byte(file)), nil
 }
 
-// none tells whether the namespace is known to have no set that a broker starts
+// None tells whether the namespace is known to have no set that a broker starts
 // with: none at all, or an empty one.
-func (s *sets) none(ctx context.Context, namespace string) bool {
+func (s *sets) None(ctx context.Context, namespace string) bool {
 	file, err := s.file(ctx, namespace)
 	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
 }
@@ -140,5 +140,3 @@ func (s *sets) file(ctx context.Context, namespace string) (string, error) {
 	s.mu.Unlock()
 	return once()
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

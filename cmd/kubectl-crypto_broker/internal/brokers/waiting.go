@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package brokers
 
 import (
 	"context"
@@ -11,19 +11,20 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
 // errNoSet is that the ConfigMap of a namespace has no set of profiles.
 var errNoSet = errors.New("there is no set of profiles in it")
 
-// waiting says what a broker that has not started waits for, as far as the
+// Waiting says what a broker that has not started waits for, as far as the
 // cluster tells: a node, its image, the end of a back-off, or a first profile.
 // The pod's events have what is not told here, such as a Secret that is missing.
-func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
+func Waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Message != "" {
-				return "the pod has no node yet: " + oneLine(condition.Message)
+				return "the pod has no node yet: " + apierror.OneLine(condition.Message)
 			}
 		}
 		return "the pod has no node yet"
@@ -35,12 +36,12 @@ func waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
 			return fmt.Sprintf("%s, after it ended with %s and exit code %d: see kubectl logs %s -n %s -c %s --previous",
 				text, last.Reason, last.ExitCode, pod.Name, pod.Namespace, contract.BrokerContainer)
 		}
-		if message := oneLine(status.State.Waiting.Message); message != "" {
+		if message := apierror.OneLine(status.State.Waiting.Message); message != "" {
 			text += ": " + message
 		}
 		return text
 	}
-	if sets.none(ctx, pod.Namespace) {
+	if sets.None(ctx, pod.Namespace) {
 		return fmt.Sprintf("namespace %s has no profile that is accepted, and the broker waits for the first: see kubectl get cprof,ccprof -n %s", pod.Namespace, pod.Namespace)
 	}
 	return fmt.Sprintf("the broker has read no set yet; where that lasts, see kubectl describe pod %s -n %s", pod.Name, pod.Namespace)

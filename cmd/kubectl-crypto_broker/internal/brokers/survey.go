@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package brokers finds the pods of a cluster that have a broker or miss theirs, what each
+// broker serves, and whether a new pod would get another one.
+package brokers
 
 import (
 	"context"
@@ -19,30 +21,33 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // What there is to say of the broker of a pod.
 const (
-	brokerCurrent  = "current"  // the one that a new pod would get
-	brokerOutdated = "outdated" // another than that
-	brokerPresent  = "present"  // there is one; which a new pod would get is not known
-	brokerMissing  = "missing"  // there is none and should be one
-	brokerNone     = "none"     // there is none, and none is wanted
+	brokerCurrent = "current"  // the one that a new pod would get
+	Outdated      = "outdated" // another than that
+	Present       = "present"  // there is one; which a new pod would get is not known
+	Missing       = "missing"  // there is none and should be one
+	None          = "none"     // there is none, and none is wanted
 )
 
 // What there is to say of the set of profiles that a broker serves.
 const (
 	setUpdated  = "updated"  // the namespace's
-	setBehind   = "behind"   // another
-	setRefused  = "refused"  // another, and it refused a newer one
-	setPartial  = "partial"  // the namespace's, without some profiles
+	SetBehind   = "behind"   // another
+	SetRefused  = "refused"  // another, and it refused a newer one
+	SetPartial  = "partial"  // the namespace's, without some profiles
 	setStarting = "starting" // none yet
-	setUnknown  = "unknown"  // see note
+	SetUnknown  = "unknown"  // see note
 )
 
-// row is what is told of a pod.
-type row struct {
+// Row is what is told of a pod.
+type Row struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	// Workload is what people restart to get a new pod, as kind/name.
@@ -61,7 +66,7 @@ type row struct {
 	// Note says why something is not known or not as it should be.
 	Note string `json:"note,omitempty"`
 
-	owner owner
+	Owner workload.Owner `json:"-"`
 	// leftOut is whether no new pod of its namespace gets a broker.
 	leftOut bool
 	// doubt says why that is not known, empty if it is.
@@ -71,22 +76,22 @@ type row struct {
 // askers is how many brokers are asked at a time.
 const askers = 16
 
-// survey looks at the pods of a namespace, or of all where it is empty.
-type survey struct {
-	client kubernetes.Interface
-	// ask is whether brokers are asked what they serve.
-	ask bool
-	// judge is whether current brokers are told from outdated ones.
-	judge bool
-	// all is whether pods that want no broker are told, too.
-	all bool
+// Survey looks at the pods of a namespace, or of all where it is empty.
+type Survey struct {
+	Client kubernetes.Interface
+	// Ask is whether brokers are asked what they serve.
+	Ask bool
+	// Judge is whether current brokers are told from outdated ones.
+	Judge bool
+	// All is whether pods that want no broker are told, too.
+	All bool
 }
 
-// rows are the pods, by namespace and name, and what could not be found out.
-func (s survey) rows(ctx context.Context, namespace, selector string) (rows []row, notes []string, err error) {
-	pods, err := s.client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+// Rows are the pods, by namespace and name, and what could not be found out.
+func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Row, notes []string, err error) {
+	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	switch {
-	case lacksRight(err) && namespace == "":
+	case apierror.LacksRight(err) && namespace == "":
 		return nil, nil, fmt.Errorf("%w: name one namespace with -n", err)
 	case err != nil:
 		return nil, nil, err
@@ -96,51 +101,51 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 	case apierrors.IsNotFound(err):
 		return nil, nil, fmt.Errorf("there is no namespace %q", namespace)
 	case err != nil:
-		notes = append(notes, "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: "+oneLine(plain(err)))
+		notes = append(notes, "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: "+apierror.OneLine(apierror.Plain(err)))
 	}
-	reach := newReach(ctx, s.client, namespaces)
-	owners := newOwners(s.client)
-	sets := newSets(s.client)
+	reach := coverage.NewReach(ctx, s.Client, namespaces)
+	owners := workload.NewOwners(s.Client)
+	sets := NewSets(s.Client)
 	var asked []int // rows of brokers to ask
 	var live []*corev1.Pod
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if ended(pod) {
+		if workload.Ended(pod) {
 			continue
 		}
-		leftOut, unknown := reach.leavesOut(pod.Namespace)
+		leftOut, unknown := reach.LeavesOut(pod.Namespace)
 		r := describe(pod, namespaces[pod.Namespace][contract.InjectionLabel] == contract.InjectionEnabled, leftOut)
 		if unknown != nil {
-			r.doubt = oneLine(plain(unknown))
+			r.doubt = apierror.OneLine(apierror.Plain(unknown))
 		}
-		if r.Broker == brokerNone && !s.all {
+		if r.Broker == None && !s.All {
 			continue
 		}
-		if r.owner, err = owners.of(ctx, pod); err != nil {
+		if r.Owner, err = owners.Of(ctx, pod); err != nil {
 			return nil, nil, err
 		}
-		r.Workload = r.owner.String()
-		if r.Broker == brokerPresent && s.ask {
+		r.Workload = r.Owner.String()
+		if r.Broker == Present && s.Ask {
 			asked = append(asked, len(rows))
 		}
 		rows = append(rows, r)
 		live = append(live, pod)
 	}
-	if s.judge {
+	if s.Judge {
 		notes = append(notes, s.judgeTemplates(ctx, rows, live)...)
 	}
 	var group errgroup.Group
 	group.SetLimit(askers)
 	for _, i := range asked {
 		group.Go(func() error {
-			served(ctx, s.client, live[i], &rows[i], sets)
+			Served(ctx, s.Client, live[i], &rows[i], sets)
 			return nil
 		})
 	}
 	if err := errors.Join(group.Wait(), ctx.Err()); err != nil {
 		return nil, nil, err
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	slices.SortStableFunc(rows, func(a, b Row) int {
 		return strings.Compare(a.Namespace+"/"+a.Pod, b.Namespace+"/"+b.Pod)
 	})
 	return rows, notes, nil
@@ -148,17 +153,17 @@ func (s survey) rows(ctx context.Context, namespace, selector string) (rows []ro
 
 // namespaces are the labels of namespaces, by which these ask for brokers and are
 // selected.
-func (s survey) namespaces(ctx context.Context, namespace string) (map[string]labels.Set, error) {
+func (s Survey) namespaces(ctx context.Context, namespace string) (map[string]labels.Set, error) {
 	all := map[string]labels.Set{}
 	if namespace != "" {
-		ns, err := s.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		ns, err := s.Client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if err != nil {
 			return all, err
 		}
 		all[namespace] = ns.Labels
 		return all, nil
 	}
-	list, err := s.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	list, err := s.Client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return all, err
 	}
@@ -168,7 +173,7 @@ func (s survey) namespaces(ctx context.Context, namespace string) (map[string]la
 	return all, nil
 }
 
-func isLabelled(ns *corev1.Namespace) bool {
+func IsLabelled(ns *corev1.Namespace) bool {
 	return ns.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
@@ -179,22 +184,22 @@ const tries = 5
 // judgeTemplates tells current brokers from outdated ones, by what a new pod
 // would get. That is the same in all namespaces but those that are left out, where
 // it would get none. One that gets a broker proves of its namespace that it is not.
-func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.Pod) (notes []string) {
+func (s Survey) judgeTemplates(ctx context.Context, rows []Row, pods []*corev1.Pod) (notes []string) {
 	var asked []string
 	var now *corev1.Pod
 	var err error
 	for _, r := range rows {
-		if r.Broker != brokerPresent || r.leftOut || slices.Contains(asked, r.Namespace) {
+		if r.Broker != Present || r.leftOut || slices.Contains(asked, r.Namespace) {
 			continue
 		}
 		asked = append(asked, r.Namespace)
-		if now, err = newPod(ctx, s.client, r.Namespace); err == nil || len(asked) == tries {
+		if now, err = newPod(ctx, s.Client, r.Namespace); err == nil || len(asked) == tries {
 			break
 		}
 	}
 	switch {
 	case err != nil:
-		return []string{"which brokers are outdated is not known: " + oneLine(plain(err))}
+		return []string{"which brokers are outdated is not known: " + apierror.OneLine(apierror.Plain(err))}
 	case now == nil:
 		return nil
 	}
@@ -202,12 +207,12 @@ func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.P
 		if rows[i].Namespace == asked[len(asked)-1] {
 			rows[i].doubt = ""
 		}
-		if rows[i].Broker != brokerPresent || rows[i].leftOut {
+		if rows[i].Broker != Present || rows[i].leftOut {
 			continue
 		}
 		rows[i].Broker = brokerCurrent
 		if isOutdated(pods[i], now) {
-			rows[i].Broker = brokerOutdated
+			rows[i].Broker = Outdated
 		}
 	}
 	return nil
@@ -215,13 +220,13 @@ func (s survey) judgeTemplates(ctx context.Context, rows []row, pods []*corev1.P
 
 // describe tells what a pod says by itself. leftOut is whether its namespace is
 // left out.
-func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
-	r := row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: brokerNone, leftOut: leftOut}
+func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
+	r := Row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: None, leftOut: leftOut}
 	if leftOut {
-		r.Note = excludedNamespace
+		r.Note = coverage.ExcludedNamespace
 	}
 	if broker := injected.Broker(pod); broker != nil {
-		r.Broker, r.Image = brokerPresent, broker.Image
+		r.Broker, r.Image = Present, broker.Image
 		stamp := pod.Annotations[contract.InjectedAnnotation]
 		r.Version = stamp[:max(0, strings.LastIndex(stamp, "/"))]
 		return r
@@ -232,15 +237,22 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) row {
 	decision, err := injection.Decide(pod, byDefault)
 	switch {
 	case err != nil:
-		r.Broker, r.Note = brokerMissing, err.Error()
+		r.Broker, r.Note = Missing, err.Error()
 	case decision.Inject:
-		r.Broker = brokerMissing
+		r.Broker = Missing
 	default:
 		r.Note = decision.Reason
 	}
 	return r
 }
 
-func ended(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+// Doubt is a note about pods that should perhaps not be listed, since it is not
+// known whether their namespace is left out; empty if there is none.
+func Doubt(rows []Row) string {
+	for _, r := range rows {
+		if r.doubt != "" && (r.Broker == Missing || r.Broker == Outdated) {
+			return "which namespaces are left out is not known, so pods may be listed that no restart gives a broker: " + r.doubt
+		}
+	}
+	return ""
 }

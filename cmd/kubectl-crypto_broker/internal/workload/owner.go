@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package workload
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// owner is what people know a pod by.
-type owner struct{ apiVersion, kind, namespace, name string }
+// Owner is what people know a pod by.
+type Owner struct{ apiVersion, kind, namespace, name string }
 
 // String is kind/name as kubectl takes it; empty for a pod of its own.
-func (o owner) String() string {
+func (o Owner) String() string {
 	if o.kind == "" {
 		return ""
 	}
@@ -28,24 +28,24 @@ func (o owner) String() string {
 // owners finds owners and remembers them.
 type owners struct {
 	client kubernetes.Interface
-	known  map[types.UID]owner
+	known  map[types.UID]Owner
 }
 
-func newOwners(client kubernetes.Interface) *owners {
-	return &owners{client: client, known: map[types.UID]owner{}}
+func NewOwners(client kubernetes.Interface) *owners {
+	return &owners{client: client, known: map[types.UID]Owner{}}
 }
 
-// of is the pod's owner: of a ReplicaSet or a Job what controls it. Who may not
+// Of is the pod's owner: of a ReplicaSet or a Job what controls it. Who may not
 // read these gets the ReplicaSet or the Job.
-func (o *owners) of(ctx context.Context, pod *corev1.Pod) (owner, error) {
+func (o *owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	direct := metav1.GetControllerOfNoCopy(pod)
 	if direct == nil {
-		return owner{}, nil
+		return Owner{}, nil
 	}
 	if known, ok := o.known[direct.UID]; ok {
 		return known, nil
 	}
-	found := owner{direct.APIVersion, direct.Kind, pod.Namespace, direct.Name}
+	found := Owner{direct.APIVersion, direct.Kind, pod.Namespace, direct.Name}
 	var object metav1.Object
 	var err error
 	switch direct.APIVersion + " " + direct.Kind {
@@ -55,11 +55,11 @@ func (o *owners) of(ctx context.Context, pod *corev1.Pod) (owner, error) {
 		object, err = o.client.BatchV1().Jobs(pod.Namespace).Get(ctx, direct.Name, metav1.GetOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return owner{}, fmt.Errorf("looking up what controls %s: %w", found, err)
+		return Owner{}, fmt.Errorf("looking up what controls %s: %w", found, err)
 	}
 	if object != nil && err == nil {
 		if above := metav1.GetControllerOfNoCopy(object); above != nil {
-			found = owner{above.APIVersion, above.Kind, pod.Namespace, above.Name}
+			found = Owner{above.APIVersion, above.Kind, pod.Namespace, above.Name}
 		}
 	}
 	o.known[direct.UID] = found

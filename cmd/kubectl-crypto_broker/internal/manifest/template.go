@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manifest
 
 import (
 	"encoding/json"
@@ -32,25 +32,25 @@ var podPaths = map[string][]string{
 	"batch/v1 CronJob":         {"spec", "jobTemplate", "spec", "template"},
 }
 
-// podTemplate is the pod in an object.
-type podTemplate struct {
+// PodTemplate is the pod in an object.
+type PodTemplate struct {
 	// fields are those of the object itself: a change is one of the object.
 	fields    map[string]any
-	pod       *corev1.Pod
-	namespace string
-	// claims are the names of the claim templates of a StatefulSet, of each of
+	Pod       *corev1.Pod
+	Namespace string
+	// Claims are the names of the claim templates of a StatefulSet, of each of
 	// which its pods get a volume.
-	claims []string
+	Claims []string
 }
 
-// template finds the pod in a document; nil if its kind has none. The error is a
+// Template finds the pod in a document; nil if its kind has none. The error is a
 // *injection.Refusal: no API server takes the object.
-func (d document) template(namespace string) (*podTemplate, error) {
-	path, known := podPaths[d.text("apiVersion")+" "+d.text("kind")]
+func (d Document) Template(namespace string) (*PodTemplate, error) {
+	path, known := podPaths[d.Text("apiVersion")+" "+d.Text("kind")]
 	if !known {
 		return nil, nil
 	}
-	fields := d.object
+	fields := d.Object
 	for i, key := range path {
 		next, ok := fields[key].(map[string]any)
 		if !ok {
@@ -58,7 +58,7 @@ func (d document) template(namespace string) (*podTemplate, error) {
 		}
 		fields = next
 	}
-	if own := d.text("metadata", "namespace"); own != "" {
+	if own := d.Text("metadata", "namespace"); own != "" {
 		namespace = own
 	}
 	data, err := json.Marshal(map[string]any{"metadata": fields["metadata"], "spec": fields["spec"]})
@@ -69,17 +69,17 @@ func (d document) template(namespace string) (*podTemplate, error) {
 	if err := json.Unmarshal(data, pod); err != nil {
 		return nil, &injection.Refusal{Problems: []string{unreadable(joined(append(slices.Clone(path), "")), err)}}
 	}
-	return &podTemplate{fields, pod, namespace, d.claims()}, nil
+	return &PodTemplate{fields, pod, namespace, d.claims()}, nil
 }
 
 // claims are the names of the claim templates in a StatefulSet.
-func (d document) claims() (names []string) {
-	spec, _ := d.object["spec"].(map[string]any)
+func (d Document) claims() (names []string) {
+	spec, _ := d.Object["spec"].(map[string]any)
 	templates, _ := spec["volumeClaimTemplates"].([]any)
 	for _, template := range templates {
 		fields, _ := template.(map[string]any)
 		metadata, _ := fields["metadata"].(map[string]any)
-		if name, _ := metadata["name"].(string); name != "" && d.text("kind") == "StatefulSet" {
+		if name, _ := metadata["name"].(string); name != "" && d.Text("kind") == "StatefulSet" {
 			names = append(names, name)
 		}
 	}
@@ -105,26 +105,26 @@ func unreadable(path string, err error) string {
 	}
 }
 
-// name is how the object is called in messages: Deployment "orders".
-func (d document) name() string {
-	name := d.text("metadata", "name")
+// Name is how the object is called in messages: Deployment "orders".
+func (d Document) Name() string {
+	name := d.Text("metadata", "name")
 	if name == "" {
-		name = d.text("metadata", "generateName")
+		name = d.Text("metadata", "generateName")
 	}
-	return fmt.Sprintf("%s %q", d.text("kind"), name)
+	return fmt.Sprintf("%s %q", d.Text("kind"), name)
 }
 
 // joined is a path as people write it.
 func joined(path []string) string { return strings.Join(path, ".") }
 
-// inject puts a broker into the pod, as the webhook would. What the webhook does
+// Inject puts a broker into the pod, as the webhook would. What the webhook does
 // not touch stays as it was written, be it known to this program or not.
-func (p *podTemplate) inject(template injection.Template) (warnings []string, err error) {
-	injected, warnings, err := injection.Inject(p.pod, p.namespace, nil, template)
+func (p *PodTemplate) Inject(template injection.Template) (warnings []string, err error) {
+	injected, warnings, err := injection.Inject(p.Pod, p.Namespace, nil, template)
 	if err != nil {
 		return nil, err
 	}
-	before, err := json.Marshal(p.pod)
+	before, err := json.Marshal(p.Pod)
 	if err != nil {
 		return nil, err
 	}
@@ -159,15 +159,24 @@ func (p *podTemplate) inject(template injection.Template) (warnings []string, er
 	return warnings, json.Unmarshal(patched, &p.fields)
 }
 
-// labelledNamespaces are those whose manifests ask for brokers.
-func labelledNamespaces(documents []document) map[string]bool {
+// LabelledNamespaces are those whose manifests ask for brokers.
+func LabelledNamespaces(documents []Document) map[string]bool {
 	labelled := map[string]bool{}
 	for _, d := range documents {
-		for _, item := range d.items() {
-			if item.text("apiVersion") == "v1" && item.text("kind") == "Namespace" {
-				labelled[item.text("metadata", "name")] = item.text("metadata", "labels", contract.InjectionLabel) == contract.InjectionEnabled
+		for _, item := range d.Items() {
+			if item.Text("apiVersion") == "v1" && item.Text("kind") == "Namespace" {
+				labelled[item.Text("metadata", "name")] = item.Text("metadata", "labels", contract.InjectionLabel) == contract.InjectionEnabled
 			}
 		}
 	}
 	return labelled
+}
+
+// Misplaced says of an annotation that it is in the wrong place, empty if none is.
+func (d Document) Misplaced() string {
+	value := d.Text("metadata", "annotations", contract.InjectAnnotation)
+	if value == "" || d.Text("kind") == "Pod" {
+		return ""
+	}
+	return fmt.Sprintf("own annotation %s: %q has no effect: it belongs to the template", contract.InjectAnnotation, value)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package brokers
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// probe is a pod that asks for a broker and for nothing else, and that each Pod
+// Probe is a pod that asks for a broker and for nothing else, and that each Pod
 // Security Standard admits.
-func probe(namespace string) *corev1.Pod {
+func Probe(namespace string) *corev1.Pod {
 	deny, must := false, true
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -46,21 +47,21 @@ func probe(namespace string) *corev1.Pod {
 // which the API server shows to the operator and then forgets. It is the
 // operator's own word, and needs the right to create pods.
 func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
-	pod, err := client.CoreV1().Pods(namespace).Create(ctx, probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	pod, err := client.CoreV1().Pods(namespace).Create(ctx, Probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
-	case lacksRight(err):
+	case apierror.LacksRight(err):
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("a pod that was created as a dry run in namespace %q was not admitted: %w", namespace, err)
 	}
 	if injected.Broker(pod) == nil {
-		return nil, errNotInjected
+		return nil, ErrNotInjected
 	}
 	return pod, nil
 }
 
-// errNotInjected is told where a pod that asks for a broker gets none.
-var errNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
+// ErrNotInjected is told where a pod that asks for a broker gets none.
+var ErrNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
 
 // isOutdated tells whether a pod's broker is another than the new pod's.
 func isOutdated(pod, now *corev1.Pod) bool {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package manifest reads manifests from files, finds the pod templates in them, checks objects
+// of our own kinds by their schemas, and writes what was changed. It needs no cluster.
+package manifest
 
 import (
 	"bytes"
@@ -13,24 +15,26 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 )
 
-// document is one of a stream of YAML documents.
-type document struct {
-	// place says where it is, for messages: "app.yaml, document 2".
-	place string
-	// raw is the document as it was written, with its comments.
-	raw []byte
-	// object is nil for a document that has nothing in it.
-	object map[string]any
-	// bad says why there is no object, where something else is in it.
-	bad string
-	// set is whether it is a file of profiles, as brokers read it.
-	set bool
+// Document is one of a stream of YAML documents.
+type Document struct {
+	// Place says where it is, for messages: "app.yaml, document 2".
+	Place string
+	// Raw is the document as it was written, with its comments.
+	Raw []byte
+	// Object is nil for a document that has nothing in it.
+	Object map[string]any
+	// Bad says why there is no object, where something else is in it.
+	Bad string
+	// Set is whether it is a file of profiles, as brokers read it.
+	Set bool
 }
 
-func (d document) text(path ...string) string {
-	value := any(d.object)
+func (d Document) Text(path ...string) string {
+	value := any(d.Object)
 	for _, key := range path {
 		fields, ok := value.(map[string]any)
 		if !ok {
@@ -43,26 +47,26 @@ func (d document) text(path ...string) string {
 }
 
 // documentsOf are the documents of a file.
-func documentsOf(name string, data []byte) (all []document) {
+func documentsOf(name string, data []byte) (all []Document) {
 	parts := split(data)
 	for n, p := range parts {
-		d := document{place: name, raw: p.raw}
+		d := Document{Place: name, Raw: p.raw}
 		if len(parts) > 1 {
-			d.place = fmt.Sprintf("%s, document %d", name, n+1)
+			d.Place = fmt.Sprintf("%s, document %d", name, n+1)
 		}
 		var value any
 		if err := yaml.UnmarshalStrict(p.raw, &value); err != nil {
-			d.bad = syntax(err, p)
+			d.Bad = syntax(err, p)
 		}
 		switch value := value.(type) {
 		case nil:
 		case map[string]any:
-			d.object = value
+			d.Object = value
 		default:
-			d.bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(value))
+			d.Bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(value))
 		}
 		if n == 0 && isSet(value) {
-			return []document{{place: name, raw: data, set: true}}
+			return []Document{{Place: name, Raw: data, Set: true}}
 		}
 		all = append(all, d)
 	}
@@ -193,7 +197,7 @@ var (
 
 // syntax says why a document is no YAML; the lines in it are those of the file.
 func syntax(err error, p part) string {
-	said := syntaxPrefixes.ReplaceAllString(oneLine(err.Error()), "")
+	said := syntaxPrefixes.ReplaceAllString(apierror.OneLine(err.Error()), "")
 	shift, last := p.line, p.line+bytes.Count(bytes.TrimSuffix(p.raw, []byte("\n")), []byte("\n"))+1
 	if countsFromZero.MatchString(said) {
 		shift++
@@ -205,17 +209,17 @@ func syntax(err error, p part) string {
 	return "not readable as YAML: " + said
 }
 
-// items are the objects in a document: those of a List, or the one it is.
-func (d document) items() []document {
-	list, is := d.object["items"].([]any)
-	if !is || d.text("kind") != "List" && !isTypedList(d.text("kind"), list) {
-		return []document{d}
+// Items are the objects in a document: those of a List, or the one it is.
+func (d Document) Items() []Document {
+	list, is := d.Object["items"].([]any)
+	if !is || d.Text("kind") != "List" && !isTypedList(d.Text("kind"), list) {
+		return []Document{d}
 	}
-	var all []document
+	var all []Document
 	for i, item := range list {
-		of := document{place: fmt.Sprintf("%s, items[%d]", d.place, i)}
-		if of.object, is = item.(map[string]any); !is {
-			of.bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(item))
+		of := Document{Place: fmt.Sprintf("%s, items[%d]", d.Place, i)}
+		if of.Object, is = item.(map[string]any); !is {
+			of.Bad = fmt.Sprintf("found %s, expected an object with apiVersion and kind", whatIs(item))
 		}
 		all = append(all, of)
 	}
@@ -223,7 +227,7 @@ func (d document) items() []document {
 }
 
 // isTypedList tells a list of one kind, such as a CryptoProfileList, from an
-// object that has a field of this name.
+// Object that has a field of this name.
 func isTypedList(kind string, items []any) bool {
 	if !strings.HasSuffix(kind, "List") || len(items) == 0 {
 		return false
@@ -234,4 +238,21 @@ func isTypedList(kind string, items []any) bool {
 		}
 	}
 	return true
+}
+
+// Write writes a document as it was written, or as it was changed.
+func (d Document) Write(out *bytes.Buffer, changed bool) error {
+	if !changed {
+		out.Write(d.Raw)
+		if len(d.Raw) > 0 && d.Raw[len(d.Raw)-1] != '\n' {
+			out.WriteByte('\n')
+		}
+		return nil
+	}
+	data, err := yaml.Marshal(d.Object)
+	if err != nil {
+		return err
+	}
+	out.Write(data)
+	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package brokers
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers/brokerstest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,20 +58,6 @@ func proxy(t *testing.T, status int, answer string) kubernetes.Interface {
 	return client
 }
 
-func brokerPod(change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"},
-		Spec: corev1.PodSpec{NodeName: "node", InitContainers: []corev1.Container{{
-			Name: contract.BrokerContainer, RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Args: []string{"--socket-group=1", "--status-address=:9470"},
-		}}},
-		Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: contract.BrokerContainer, Started: new(true)}}},
-	}
-	for _, change := range change {
-		change(pod)
-	}
-	return pod
-}
-
 // waits makes the broker's container wait for this reason, after it ended so.
 func waits(reason string, last *corev1.ContainerStateTerminated) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -100,18 +88,18 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		note   string
 	}{
 		"the namespace's set":                             {200, said(current, "Loaded"), nil, setUpdated, ""},
-		"that without some profiles":                      {200, said(current, "ProfilesRejected"), nil, setPartial, ""},
-		"an older one":                                    {200, said(older, "Loaded"), nil, setBehind, ""},
-		"an older one, and refused a newer":               {200, said(older, "SetRejected"), nil, setRefused, ""},
-		"an older one without some profiles":              {200, said(older, "ProfilesRejected"), nil, setBehind, ""},
-		"an older one, and refused a signature":           {200, said(older, "SignatureRejected"), nil, setRefused, ""},
-		"the namespace's set, and refuses its signature":  {200, said(current, "SignatureRejected"), nil, setRefused, ""},
-		"something that no broker says":                   {200, `{"digest":"x"}`, nil, setUnknown, "not the expected JSON"},
-		"more than a broker says":                         {200, strings.Repeat(" ", 5000) + said(current, "Loaded"), nil, setUnknown, "not the expected JSON"},
-		"nothing, since nobody may ask":                   {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil, setUnknown, "needs the right to get pods/proxy"},
-		"nothing, since it can't be reached":              {503, `no route`, nil, setUnknown, "the broker did not answer"},
-		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, setUnknown, "no status port"},
-		"nothing, since it is on the network of its node": {200, "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, setUnknown, "no status port"},
+		"that without some profiles":                      {200, said(current, "ProfilesRejected"), nil, SetPartial, ""},
+		"an older one":                                    {200, said(older, "Loaded"), nil, SetBehind, ""},
+		"an older one, and refused a newer":               {200, said(older, "SetRejected"), nil, SetRefused, ""},
+		"an older one without some profiles":              {200, said(older, "ProfilesRejected"), nil, SetBehind, ""},
+		"an older one, and refused a signature":           {200, said(older, "SignatureRejected"), nil, SetRefused, ""},
+		"the namespace's set, and refuses its signature":  {200, said(current, "SignatureRejected"), nil, SetRefused, ""},
+		"something that no broker says":                   {200, `{"digest":"x"}`, nil, SetUnknown, "not the expected JSON"},
+		"more than a broker says":                         {200, strings.Repeat(" ", 5000) + said(current, "Loaded"), nil, SetUnknown, "not the expected JSON"},
+		"nothing, since nobody may ask":                   {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil, SetUnknown, "needs the right to get pods/proxy"},
+		"nothing, since it can't be reached":              {503, `no route`, nil, SetUnknown, "the broker did not answer"},
+		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, SetUnknown, "no status port"},
+		"nothing, since it is on the network of its node": {200, "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, SetUnknown, "no status port"},
 		"nothing, since it has not started":               {200, "", func(p *corev1.Pod) { p.Status.InitContainerStatuses = nil }, setStarting, "read no set yet"},
 		"nothing, since its image can't be pulled":        {200, "", waits("ImagePullBackOff", nil), setStarting, "waits with ImagePullBackOff: for a reason"},
 		"nothing, since it ended": {200, "", waits("CrashLoopBackOff", &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}), setStarting,
@@ -130,8 +118,8 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 			if test.pod != nil {
 				change = append(change, test.pod)
 			}
-			var r row
-			served(t.Context(), client, brokerPod(change...), &r, newSets(client))
+			var r Row
+			Served(t.Context(), client, brokerstest.BrokerPod(change...), &r, NewSets(client))
 			if r.Set != test.set || !strings.Contains(r.Note, test.note) || test.note == "" && (r.Note != "" || r.Revision != 7 || r.Since == nil) {
 				t.Errorf("found %+v", r)
 			}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// Patch puts into the manifest what is in one pod and not in the other.
+func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
+	before, err := p.essence(without)
+	if err != nil {
+		return err
+	}
+	after, err := p.essence(with)
+	if err != nil {
+		return err
+	}
+	difference, err := strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("comparing the pods with and without a broker: %w", err)
+	}
+	written, err := json.Marshal(p.fields)
+	if err != nil {
+		return err
+	}
+	patched, err := strategicpatch.StrategicMergePatch(written, difference, corev1.Pod{})
+	if err != nil {
+		return fmt.Errorf("writing the broker into the manifest: %w", err)
+	}
+	clear(p.fields)
+	return json.Unmarshal(patched, &p.fields)
+}
+
+// OfClaim tells the volumes that a StatefulSet makes of its claim templates.
+func (p *PodTemplate) OfClaim(volume corev1.Volume) bool {
+	return slices.Contains(p.Claims, volume.Name)
+}
+
+// TokenVolume begins the name of the volume by which each pod gets a token, which
+// is another each time.
+const TokenVolume = "kube-api-access-"
+
+// essence is a pod as JSON, less what each pod has of its own.
+func (p *PodTemplate) essence(pod *corev1.Pod) ([]byte, error) {
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: map[string]string{}}, Spec: *pod.Spec.DeepCopy()}
+	for key, value := range pod.Annotations {
+		bare.Annotations[key] = value
+	}
+	delete(bare.Annotations, contract.InjectAnnotation) // by which they differ, and which is written already
+	own := func(volume string) bool {
+		return strings.HasPrefix(volume, TokenVolume) &&
+			!slices.ContainsFunc(p.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+	}
+	spec := &bare.Spec
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return own(v.Name) || p.OfClaim(v) })
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			containers[i].VolumeMounts = slices.DeleteFunc(containers[i].VolumeMounts, func(m corev1.VolumeMount) bool { return own(m.Name) })
+		}
+	}
+	return json.Marshal(bare)
+}
