@@ -122,11 +122,23 @@ func Compile(file string, data []byte, options ...CompileOption) (*Set, Problems
 // writing and reading it. Problems have the same fields and messages in the same
 // order, and no file, line and column. The set has no digest.
 func CompileDocument(doc *Document, options ...CompileOption) (*Set, Problems) {
+	return compileDocument(doc, func() ([]byte, error) { return Marshal(doc) }, "", options)
+}
+
+// CompileWritten is CompileDocument where the caller has the file already that
+// Marshal made of the document. The set has the digest of that file.
+func CompileWritten(doc *Document, file []byte, options ...CompileOption) (*Set, Problems) {
+	return compileDocument(doc, func() ([]byte, error) { return file, nil }, Digest(file), options)
+}
+
+// compileDocument asks for the file only where the document is so large that its
+// size matters.
+func compileDocument(doc *Document, file func() ([]byte, error), digest string, options []CompileOption) (*Set, Problems) {
 	r := yamlfile.NewReport("")
-	written := *doc
-	written.FormatVersion = 0 // Marshal writes the version that is needed
-	yamlfile.Outline(r, &written, func() ([]byte, error) { return Marshal(&written) })
-	return compileRead(r, &written, "", options)
+	copied := *doc
+	copied.FormatVersion = 0 // Marshal writes the version that is needed
+	yamlfile.Outline(r, &copied, file)
+	return compileRead(r, &copied, digest, options)
 }
 
 // compileRead compiles a document that was read.

@@ -49,8 +49,15 @@ func assertJudgedAlike(t *testing.T, doc *profile.Document, order cmp.Option, op
 	if (fromFile == nil) != (fromDocument == nil) {
 		t.Fatalf("a set of the file: %t, of the document: %t", fromFile != nil, fromDocument != nil)
 	}
+	fromWritten, inWritten := profile.CompileWritten(doc, written, options...)
+	if diff := cmp.Diff(inDocument, inWritten); diff != "" {
+		t.Errorf("problems of the document alone and with its file (-alone +with):\n%s", diff)
+	}
 	if fromFile == nil {
 		return
+	}
+	if fromWritten.Digest() != fromFile.Digest() || fromDocument.Digest() != "" {
+		t.Errorf("digests %q with the file, %q without it, want %q and none", fromWritten.Digest(), fromDocument.Digest(), fromFile.Digest())
 	}
 	if diff := cmp.Diff(fromFile.Names(), fromDocument.Names(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("profiles (-file +document):\n%s", diff)

@@ -227,7 +227,7 @@ func compile(candidates []candidate) (data []byte, parts []Part, err error) {
 	if len(data) > MaxSetSize { // too large for the compiler as well: judged by size
 		return data, parts, nil
 	}
-	_, problems := profile.CompileDocument(document)
+	_, problems := profile.CompileWritten(document, data)
 	return data, parts, problems.Err()
 }
 
