@@ -28,7 +28,7 @@ func pemOf(certificate *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
-// accepted says whether a replica's certificate is signed by what all webhooks
+// accepted reports whether a replica's certificate is signed by what all webhooks
 // trust.
 func accepted(ctx context.Context, certs *certificates.Certificates) error {
 	served, err := certs.GetCertificate(nil)

@@ -119,7 +119,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 			last[len(last)-1].ConfigMap.Name = "mine"
 		}, volumes},
 		"profiles of another annotation": {func(pod *corev1.Pod) {
-			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{corev1.DownwardAPIVolumeFile{Path: "Profiles.yaml", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + "mine" + "']"}}}}}}, pod.Spec.Volumes[1].Projected.Sources...)
+			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "Profiles.yaml", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['mine']"}}}}}}, pod.Spec.Volumes[1].Projected.Sources...)
 		}, volumes},
 		"sockets on the node": {func(pod *corev1.Pod) {
 			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}

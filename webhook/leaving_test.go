@@ -20,7 +20,7 @@ func serveReplica(t *testing.T, done <-chan struct{}) *httptest.Server {
 	return httptest.NewTLSServer(leaving(done, http.HandlerFunc(echo)))
 }
 
-// call calls a replica and tells whether that took a connection that was there.
+// call calls a replica and reports whether that took a connection that was there.
 func call(ctx context.Context, client *http.Client, url string) (reused bool, err error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused },

@@ -121,7 +121,7 @@ func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name str
 	})
 }
 
-// asksForAll tells whether a namespace asks for brokers in pods that say nothing.
+// asksForAll reports whether a namespace asks for brokers in pods that say nothing.
 func asksForAll(namespace *corev1.Namespace) bool {
 	return namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }

@@ -22,10 +22,11 @@ const (
 	liveTimeout = 2 * time.Second
 )
 
-// source reads objects from a cache, and from the API server what the cache
-// does not have: an object may be newer than the cache, as when a namespace,
-// its profiles and a pod are created in one go. So does it what the cache has and
-// the caller knows to be old. Reads of one object at the same time become one.
+// source reads objects from a cache. It reads from the API server what the cache does
+// not have, because an object may be newer than the cache: a namespace, its profiles
+// and a pod may be created in one go. It also reads from the API server what the
+// caller knows to be outdated in the cache. Reads of one object at the same time
+// become one.
 type source struct {
 	cache, live               client.Reader
 	cacheTimeout, liveTimeout time.Duration

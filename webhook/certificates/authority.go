@@ -184,7 +184,7 @@ func parseBundle(bundle []byte) []*x509.Certificate {
 	return found
 }
 
-// madeHere says whether a certificate is of an authority that newAuthority
+// madeHere reports whether a certificate is of an authority that newAuthority
 // made.
 func madeHere(certificate *x509.Certificate) bool {
 	return certificate.Subject.CommonName == authorityName

@@ -71,7 +71,7 @@ func (c *configuration) read(ctx context.Context, reader client.Reader) error {
 	return nil
 }
 
-// trusts says whether every webhook of the object holds the certificate.
+// trusts reports whether every webhook of the object holds the certificate.
 func (c *configuration) trusts(certificate *x509.Certificate) bool {
 	if c.absent {
 		return false

@@ -21,7 +21,7 @@ func (w watchStub) wait() error                                    { return nil 
 
 func TestStartActsOnChangesAndEndsWithItsContext(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	changes := make(watchStub)
 	options := testOptions()
 	options.Clock = w.clock
@@ -50,7 +50,7 @@ func TestStartActsOnChangesAndEndsWithItsContext(t *testing.T) {
 
 func TestStartTriesAgainAfterAFailure(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	w := newWorld() // no configurations
+	w := newTestCluster() // no configurations
 	options := testOptions()
 	options.Clock = w.clock
 	replica := newCertificates(w.client, make(watchStub), options)

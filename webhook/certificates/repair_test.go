@@ -105,7 +105,7 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(webhookConfigurations()...)
+			w := newTestCluster(webhookConfigurations()...)
 			idle := w.replica(w.client)
 			pass(t, idle)
 			before := w.authorities(t).current.certificate
@@ -156,7 +156,7 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 }
 
 func TestADeletedSecretIsMadeAgain(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	first, second := w.replica(w.client), w.replica(w.client)
 	pass(t, first)
 	pass(t, second)
@@ -179,7 +179,7 @@ func TestADeletedSecretIsMadeAgain(t *testing.T) {
 }
 
 func TestAnAuthorityIsDistrustedByDeletingTheSecretAndEmptyingTheBundles(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	pass(t, w.replica(w.client))
 	leaked := w.authorities(t).current.certificate
 	if err := w.client.Delete(t.Context(), w.secret(t)); err != nil {
@@ -197,7 +197,7 @@ func TestAnAuthorityIsDistrustedByDeletingTheSecretAndEmptyingTheBundles(t *test
 }
 
 func TestAnEmptiedBundleIsFilledAgain(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	replica := w.replica(w.client)
 	pass(t, replica)
 	before := w.authorities(t).current.certificate
@@ -210,7 +210,7 @@ func TestAnEmptiedBundleIsFilledAgain(t *testing.T) {
 	}
 }
 
-func empty(t *testing.T, w *world) {
+func empty(t *testing.T, w *testCluster) {
 	t.Helper()
 	for _, configuration := range []*configuration{mutating("configuration"), validating("configuration")} {
 		if err := configuration.read(t.Context(), w.client); err != nil {
@@ -248,7 +248,7 @@ func TestNothingIsServedBeforeBothConfigurationsHoldTheAuthority(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(test.objects...)
+			w := newTestCluster(test.objects...)
 			replica := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 					if _, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok && test.refuse != "" {
@@ -276,13 +276,13 @@ func servedError(replica *Certificates) error {
 }
 
 func TestReadyBeforeTheFirstPassSaysSo(t *testing.T) {
-	if err := newWorld().replica(nil).Ready(nil); !errors.Is(err, errNotStarted) {
+	if err := newTestCluster().replica(nil).Ready(nil); !errors.Is(err, errNotStarted) {
 		t.Errorf("found %v, expected %v", err, errNotStarted)
 	}
 }
 
 func TestAnApiServerThatCantBeReachedDoesNotMakeAServedCertificateUnready(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	down := false
 	replica := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -310,7 +310,7 @@ func TestAnApiServerThatCantBeReachedDoesNotMakeAServedCertificateUnready(t *tes
 // Everything that happens in a rotation and in repairs is logged here, and none
 // of it may show a key.
 func TestNoKeyIsEverLogged(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	replica := w.replica(w.client)
 	log := logTo(replica)
 	keys := map[string]bool{}

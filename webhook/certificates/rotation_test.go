@@ -23,7 +23,7 @@ import (
 func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 	const step = 6 * time.Hour
 	random := rand.New(rand.NewPCG(1, 2))
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	replicas := []*Certificates{w.replica(w.client), w.replica(w.client)}
 	for _, replica := range replicas {
 		pass(t, replica)
@@ -94,19 +94,19 @@ func TestEveryCertificateServedDuringRotationsIsAccepted(t *testing.T) {
 
 // moments are the states in which a pass has something to write, reached by
 // one replica alone.
-var moments = map[string]func(*testing.T, *world, *Certificates){
-	"nothing is there yet": func(*testing.T, *world, *Certificates) {},
-	"a successor is due": func(t *testing.T, w *world, replica *Certificates) {
+var moments = map[string]func(*testing.T, *testCluster, *Certificates){
+	"nothing is there yet": func(*testing.T, *testCluster, *Certificates) {},
+	"a successor is due": func(t *testing.T, w *testCluster, replica *Certificates) {
 		pass(t, replica)
 		w.clock.Step(authorityLifetime - prepareBefore)
 	},
-	"a successor may take over": func(t *testing.T, w *world, replica *Certificates) {
+	"a successor may take over": func(t *testing.T, w *testCluster, replica *Certificates) {
 		pass(t, replica)
 		w.clock.Step(authorityLifetime - prepareBefore)
 		pass(t, replica)
 		w.clock.Step(settle)
 	},
-	"a retired authority may go": func(t *testing.T, w *world, replica *Certificates) {
+	"a retired authority may go": func(t *testing.T, w *testCluster, replica *Certificates) {
 		pass(t, replica)
 		w.clock.Step(authorityLifetime - prepareBefore)
 		pass(t, replica)
@@ -114,7 +114,7 @@ var moments = map[string]func(*testing.T, *world, *Certificates){
 		pass(t, replica)
 		w.clock.Step(retireAfter)
 	},
-	"the Secret is gone": func(t *testing.T, w *world, replica *Certificates) {
+	"the Secret is gone": func(t *testing.T, w *testCluster, replica *Certificates) {
 		pass(t, replica)
 		if err := w.client.Delete(t.Context(), w.secret(t)); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestReplicasThatActAtTheSameTime(t *testing.T) {
 	for moment, reach := range moments {
 		for call := 1; call <= 12; call++ {
 			t.Run(fmt.Sprintf("%s, interrupted before call %d", moment, call), func(t *testing.T) {
-				w := newWorld(webhookConfigurations()...)
+				w := newTestCluster(webhookConfigurations()...)
 				other := w.replica(w.client)
 				var interruption interruption
 				slow := w.replica(interruption.of(w.client))
@@ -152,7 +152,7 @@ func TestReplicasThatActAtTheSameTime(t *testing.T) {
 func TestAReplicaThatSleptOverTheLossOfTheSecretDoesNoHarm(t *testing.T) {
 	for call := 1; call <= 8; call++ {
 		t.Run(fmt.Sprintf("before call %d", call), func(t *testing.T) {
-			w := newWorld(webhookConfigurations()...)
+			w := newTestCluster(webhookConfigurations()...)
 			other := w.replica(w.client)
 			var interruption interruption
 			slow := w.replica(interruption.of(w.client))
@@ -211,7 +211,7 @@ func (i *interruption) of(direct client.WithWatch) client.Client {
 // agree makes passes of the slow replica and then of the other. After each,
 // what either serves has to be in all bundles, and in the end both have to
 // serve certificates of the same authority.
-func (w *world) agree(t *testing.T, slow, other *Certificates) {
+func (w *testCluster) agree(t *testing.T, slow, other *Certificates) {
 	t.Helper()
 	check := func(when string) {
 		t.Helper()
@@ -243,7 +243,7 @@ func (w *world) agree(t *testing.T, slow, other *Certificates) {
 }
 
 func TestASuccessorDoesNotSignUntilEveryWebhookTrustsIt(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	replica := w.replica(w.client)
 	pass(t, replica)
 	first := w.authorities(t).current.certificate
@@ -280,7 +280,7 @@ func TestASuccessorDoesNotSignUntilEveryWebhookTrustsIt(t *testing.T) {
 }
 
 func TestTheKeyOfARetiredAuthorityIsDeleted(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	replica := w.replica(w.client)
 	pass(t, replica)
 	key := w.secret(t).Data[currentKeyEntry]
@@ -301,7 +301,7 @@ func TestTheKeyOfARetiredAuthorityIsDeleted(t *testing.T) {
 }
 
 func TestAnOperatorThatWasDownForTooLongBeginsAnew(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	pass(t, w.replica(w.client))
 	w.clock.Step(authorityLifetime + time.Hour)
 
@@ -320,7 +320,7 @@ func TestAnOperatorThatWasDownForTooLongBeginsAnew(t *testing.T) {
 // A certificate that lives as long as its authority is not renewed over and
 // over in its last hours.
 func TestACertificateNeverOutlivesItsAuthority(t *testing.T) {
-	w := newWorld(webhookConfigurations()...)
+	w := newTestCluster(webhookConfigurations()...)
 	signed := 0
 	var last *corev1.Secret
 	replica := w.replica(interceptor.NewClient(w.client, interceptor.Funcs{

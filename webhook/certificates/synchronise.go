@@ -30,7 +30,7 @@ func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 12, Cap: time.Minute}
 }
 
-// isRace says whether a write failed because another replica wrote first.
+// isRace reports whether a write failed because another replica wrote first.
 func isRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
@@ -172,7 +172,7 @@ func distrust(configurations []*configuration, certificate *x509.Certificate) er
 	return errors.Join(problems...)
 }
 
-// renewalDue says whether a new serving certificate has to be signed.
+// renewalDue reports whether a new serving certificate has to be signed.
 func (c *Certificates) renewalDue(authority *x509.Certificate) bool {
 	if c.leafAuthority == nil || !c.leafAuthority.Equal(authority) {
 		return true

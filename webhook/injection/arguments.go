@@ -33,8 +33,8 @@ func (o *podOptions) profilesOf(caller string) []string {
 	return o.profiles
 }
 
-// checkArguments reports whether the broker of these callers could not be started, for one of
-// its arguments would be too long.
+// checkArguments finds arguments that are too long for a process, so that the broker
+// of these callers could not be started.
 func (o *podOptions) checkArguments(callers []string, found *problems) {
 	names, lists := len(contract.Argument(contract.CallersFlag, "")), len(contract.Argument(contract.CallerProfilesFlag, ""))
 	for _, caller := range callers {

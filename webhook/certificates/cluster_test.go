@@ -22,15 +22,15 @@ import (
 
 const serverName = "webhook.crypto-broker-system.svc"
 
-// world is an API server with two webhook configurations, a clock, and the
+// testCluster is an API server with two webhook configurations, a clock, and the
 // replicas of an operator.
-type world struct {
+type testCluster struct {
 	client client.WithWatch
 	clock  *clocktesting.FakeClock
 }
 
-func newWorld(objects ...client.Object) *world {
-	return &world{
+func newTestCluster(objects ...client.Object) *testCluster {
+	return &testCluster{
 		client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objects...).Build(),
 		clock:  clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	}
@@ -57,7 +57,7 @@ func webhookConfigurations() []client.Object {
 }
 
 // replica is an operator that talks to the API server through the client.
-func (w *world) replica(direct client.Client) *Certificates {
+func (w *testCluster) replica(direct client.Client) *Certificates {
 	options := testOptions()
 	options.Clock = w.clock
 	return newCertificates(direct, nil, options)
@@ -80,7 +80,7 @@ func pass(t *testing.T, replica *Certificates) {
 }
 
 // bundles returns the caBundle of each webhook, by a name for messages.
-func (w *world) bundles(t *testing.T) map[string][]byte {
+func (w *testCluster) bundles(t *testing.T) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
 	for _, configuration := range []*configuration{mutating("configuration"), validating("configuration")} {
@@ -97,7 +97,7 @@ func (w *world) bundles(t *testing.T) map[string][]byte {
 	return found
 }
 
-func (w *world) secret(t *testing.T) *corev1.Secret {
+func (w *testCluster) secret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "crypto-broker-system", Name: "authority"}, secret); err != nil {
@@ -107,7 +107,7 @@ func (w *world) secret(t *testing.T) *corev1.Secret {
 }
 
 // authorities returns what the Secret holds, which has to be sound.
-func (w *world) authorities(t *testing.T) *authorities {
+func (w *testCluster) authorities(t *testing.T) *authorities {
 	t.Helper()
 	state, err := readSecret(w.secret(t))
 	if err != nil {
@@ -116,10 +116,10 @@ func (w *world) authorities(t *testing.T) *authorities {
 	return state
 }
 
-// accepts says whether an API server with this bundle accepts what the replica
+// accepts reports whether an API server with this bundle accepts what the replica
 // serves. A replica that serves nothing is an error of its own kind, since it
 // is never called: it is not ready.
-func (w *world) accepts(replica *Certificates, bundle []byte) error {
+func (w *testCluster) accepts(replica *Certificates, bundle []byte) error {
 	certificate, err := replica.GetCertificate(nil)
 	if err != nil {
 		return errors.Join(errServesNothing, err)
@@ -133,7 +133,7 @@ func (w *world) accepts(replica *Certificates, bundle []byte) error {
 var errServesNothing = errors.New("serves nothing")
 
 // handshake makes a real TLS connection to the replica, as the API server does.
-func (w *world) handshake(ctx context.Context, replica *Certificates, bundle []byte) error {
+func (w *testCluster) handshake(ctx context.Context, replica *Certificates, bundle []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	here, there := net.Pipe()
