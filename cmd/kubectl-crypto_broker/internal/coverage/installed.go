@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package coverage
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+// called is a webhook by which the operator injects, and where it is written.
+type called struct {
+	*admissionregistrationv1.MutatingWebhook
+	In *admissionregistrationv1.MutatingWebhookConfiguration
+}
+
+// besidePolicies is the match condition of webhooks that are called only for pods
+// which the operator's policies did not inject.
+const besidePolicies = "not-injected-by-policy"
+
+// InjectingWebhooks are those of the operator, where policies do not inject.
+func InjectingWebhooks(ctx context.Context, client kubernetes.Interface) (found []called, err error) {
+	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range configurations.Items {
+		configuration := &configurations.Items[i]
+		for j := range configuration.Webhooks {
+			w := &configuration.Webhooks[j]
+			isBesidePolicies := slices.ContainsFunc(w.MatchConditions, func(condition admissionregistrationv1.MatchCondition) bool { return condition.Name == besidePolicies })
+			if strings.HasSuffix(w.Name, ".inject."+v1alpha1.GroupVersion.Group) && !isBesidePolicies {
+				found = append(found, called{w, configuration})
+			}
+		}
+	}
+	return found, nil
+}
+
+// InjectingPolicies are those that put brokers in. That a Kubernetes has no such
+// policies is an error of the API server, NotFound.
+func InjectingPolicies(ctx context.Context, client kubernetes.Interface) (found []*admissionregistrationv1.MutatingAdmissionPolicy, err error) {
+	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range policies.Items {
+		kind := policies.Items[i].Spec.ParamKind
+		if kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+			found = append(found, &policies.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// NamespacesOf is what a policy selects namespaces by, nil for all.
+func NamespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
+	if constraints := policy.Spec.MatchConstraints; constraints != nil {
+		return constraints.NamespaceSelector
+	}
+	return nil
+}
+
+// Selects reports whether a selector matches a set of labels. No selector matches
+// all of them, and a wrong one none.
+func Selects(selector *metav1.LabelSelector, set map[string]string) bool {
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return selector == nil || err == nil && parsed.Matches(labels.Set(set))
+}
