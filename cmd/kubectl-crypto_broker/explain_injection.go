@@ -78,7 +78,7 @@ func explainInjection(ctx context.Context, client kubernetes.Interface, namespac
 	return calling{known: known, installed: webhook.installed}
 }
 
-// explainWebhook tells whether the API server calls the operator.
+// explainWebhook reports whether the API server calls the operator.
 func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
 	webhooks, err := coverage.InjectingWebhooks(ctx, client)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
-// explainPolicies tells whether the API server puts brokers in by a policy, of
+// explainPolicies reports whether the API server puts brokers in by a policy, of
 // which the chart has two: what takes an InjectionTemplate as its parameter is
 // one. besides is whether there is a webhook, too, so that it goes without saying
 // that there is no policy.
@@ -50,7 +50,7 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 	return c
 }
 
-// explainBinding tells whether the policy is in force, and with which template.
+// explainBinding reports whether the policy is in force, and with which template.
 func explainBinding(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, namespaceLabels map[string]string, c *calling, e *explanation) {
 	bindings, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -82,7 +82,7 @@ func imageTag() string {
 	return tag
 }
 
-// wants tells whether a pod of a manifest would get a broker, and why not.
+// wants reports whether a pod of a manifest would get a broker, and why not.
 func (o *offline) wants(p *manifest.PodTemplate, labelled map[string]bool) (injection.Decision, error) {
 	if coverage.Excluded(p.Namespace) {
 		return injection.Decision{Reason: "excluded namespace"}, nil

@@ -58,7 +58,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certific
 	})
 }
 
-// wanted tells whether a pod would get a broker if it were created now, or why it
+// wanted reports whether a pod would get a broker if it were created now, or why it
 // would be refused.
 func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
 	decision, err := injection.Decide(pod, byDefault)

@@ -30,7 +30,7 @@ const maxCorrelationID = 128
 type Call struct {
 	// Method is gRPC's name of the method, such as /package.Service/Method.
 	Method string
-	// Batched tells that the call was one of many of a stream, so that the headers
+	// Batched reports that the call was one of many of a stream, so that the headers
 	// of the stream are not its own.
 	Batched bool
 	// Operation is the name of the operation. Profile, the name of one that is
@@ -98,7 +98,7 @@ func (c *Call) attributes(correlationID string) []attribute.KeyValue {
 	return list
 }
 
-// isFault tells whether a code is the broker's fault and not the caller's, as
+// isFault reports whether a code is the broker's fault and not the caller's, as
 // OpenTelemetry's conventions for gRPC servers say.
 func isFault(code codes.Code) bool {
 	switch code {
@@ -108,7 +108,7 @@ func isFault(code codes.Code) bool {
 	return false
 }
 
-// isCorrelationID tells whether it is one that the wire contract allows.
+// isCorrelationID reports whether it is one that the wire contract allows.
 func isCorrelationID(id string) bool {
 	for i := range len(id) {
 		if id[i] < ' ' || id[i] > '~' {

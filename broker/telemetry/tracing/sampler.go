@@ -30,7 +30,7 @@ func (c *Config) Sampler() string {
 
 // decision is a sampler whose question can be put before there is a span.
 type decision struct {
-	// follows tells that a caller's decision comes first.
+	// follows reports that a caller's decision comes first.
 	follows bool
 	root    sdk.Sampler
 }
@@ -52,7 +52,7 @@ func (c *Config) decision() decision {
 	return d
 }
 
-// samples tells whether a call gets a span: the one in the trace, with the parent
+// samples reports whether a call gets a span: the one in the trace, with the parent
 // if there is one.
 func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
 	if d.follows && parent.IsValid() {

@@ -56,4 +56,5 @@ var clusterWide = map[string]bool{
 	"namespaces": true, "mutatingwebhookconfigurations": true, "mutatingadmissionpolicies": true, "mutatingadmissionpolicybindings": true, "injectiontemplates": true,
 }
 
+// OneLine returns a text with each run of white space as one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

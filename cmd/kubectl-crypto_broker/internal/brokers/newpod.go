@@ -63,7 +63,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 // ErrNotInjected is told where a pod that asks for a broker gets none.
 var ErrNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
 
-// isOutdated tells whether a pod's broker is another than the new pod's.
+// isOutdated reports whether a pod's broker is another than the new pod's.
 func isOutdated(pod, now *corev1.Pod) bool {
 	_, asked := pod.Annotations[contract.ImageAnnotation]
 	if !asked && injected.Broker(pod).Image != injected.Broker(now).Image {

@@ -37,7 +37,7 @@ var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 
 // Served asks a pod's broker what it serves, by way of the API server's proxy,
 // and takes it into the row.
-func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *Row, sets *sets) {
+func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *Row, sets *Sets) {
 	r.Set = SetUnknown
 	if !Started(pod) {
 		r.Set, r.Note = setStarting, Waiting(ctx, pod, sets)
@@ -85,26 +85,27 @@ func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	}
 }
 
-// Started tells whether the kubelet calls the broker started.
+// Started reports whether the kubelet calls the broker started.
 func Started(pod *corev1.Pod) bool {
 	status := injected.BrokerStatus(pod)
 	return status != nil && status.Started != nil && *status.Started
 }
 
-// sets are what the brokers of namespaces are to serve.
-type sets struct {
+// Sets are what the brokers of namespaces are to serve.
+type Sets struct {
 	client kubernetes.Interface
 
 	mu    sync.Mutex
 	known map[string]func() (string, error)
 }
 
-func NewSets(client kubernetes.Interface) *sets {
-	return &sets{client: client, known: map[string]func() (string, error){}}
+// NewSets returns Sets that have read nothing yet.
+func NewSets(client kubernetes.Interface) *Sets {
+	return &Sets{client: client, known: map[string]func() (string, error){}}
 }
 
 // of is the digest of the namespace's set, which may be without profiles.
-func (s *sets) of(ctx context.Context, namespace string) (string, error) {
+func (s *Sets) of(ctx context.Context, namespace string) (string, error) {
 	file, err := s.file(ctx, namespace)
 	if err != nil {
 		return "", err
@@ -112,15 +113,15 @@ func (s *sets) of(ctx context.Context, namespace string) (string, error) {
 	return profile.Digest([]byte(file)), nil
 }
 
-// None tells whether the namespace is known to have no set that a broker starts
+// None reports whether the namespace is known to have no set that a broker starts
 // with: none at all, or an empty one.
-func (s *sets) None(ctx context.Context, namespace string) bool {
+func (s *Sets) None(ctx context.Context, namespace string) bool {
 	file, err := s.file(ctx, namespace)
 	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
 }
 
 // file is the profile file of the namespace, asked for once.
-func (s *sets) file(ctx context.Context, namespace string) (string, error) {
+func (s *Sets) file(ctx context.Context, namespace string) (string, error) {
 	s.mu.Lock()
 	once, ok := s.known[namespace]
 	if !ok {

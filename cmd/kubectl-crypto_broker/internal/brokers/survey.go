@@ -173,6 +173,8 @@ func (s Survey) namespaces(ctx context.Context, namespace string) (map[string]la
 	return all, nil
 }
 
+// IsLabelled reports whether pods of a namespace get a broker unless they say
+// otherwise.
 func IsLabelled(ns *corev1.Namespace) bool {
 	return ns.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }

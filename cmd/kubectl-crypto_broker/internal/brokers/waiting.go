@@ -20,7 +20,7 @@ var errNoSet = errors.New("there is no set of profiles in it")
 // Waiting says what a broker that has not started waits for, as far as the
 // cluster tells: a node, its image, the end of a back-off, or a first profile.
 // The pod's events have what is not told here, such as a Secret that is missing.
-func Waiting(ctx context.Context, pod *corev1.Pod, sets *sets) string {
+func Waiting(ctx context.Context, pod *corev1.Pod, sets *Sets) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Message != "" {

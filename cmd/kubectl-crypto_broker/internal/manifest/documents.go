@@ -33,6 +33,7 @@ type Document struct {
 	Set bool
 }
 
+// Text returns the text at a path of keys, empty if there is none.
 func (d Document) Text(path ...string) string {
 	value := any(d.Object)
 	for _, key := range path {
@@ -149,7 +150,7 @@ func split(data []byte) (parts []part) {
 	return parts
 }
 
-// separator tells whether a line separates documents, and what of it belongs to
+// separator reports whether a line separates documents, and what of it belongs to
 // the one that begins.
 func separator(line []byte) (rest []byte, separates bool) {
 	if bytes.Equal(bytes.TrimRight(line, " \t\r\n"), []byte("...")) {

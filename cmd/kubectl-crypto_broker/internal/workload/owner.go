@@ -25,19 +25,20 @@ func (o Owner) String() string {
 	return strings.ToLower(o.kind) + "/" + o.name
 }
 
-// owners finds owners and remembers them.
-type owners struct {
+// Owners finds owners and remembers them.
+type Owners struct {
 	client kubernetes.Interface
 	known  map[types.UID]Owner
 }
 
-func NewOwners(client kubernetes.Interface) *owners {
-	return &owners{client: client, known: map[types.UID]Owner{}}
+// NewOwners returns Owners that have found none yet.
+func NewOwners(client kubernetes.Interface) *Owners {
+	return &Owners{client: client, known: map[types.UID]Owner{}}
 }
 
 // Of is the pod's owner: of a ReplicaSet or a Job what controls it. Who may not
 // read these gets the ReplicaSet or the Job.
-func (o *owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
+func (o *Owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	direct := metav1.GetControllerOfNoCopy(pod)
 	if direct == nil {
 		return Owner{}, nil

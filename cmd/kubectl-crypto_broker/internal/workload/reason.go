@@ -133,6 +133,7 @@ func containerWaits(pod *corev1.Pod) string {
 	return ""
 }
 
+// Ended reports whether a pod has ended or is being deleted.
 func Ended(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
