@@ -4,6 +4,7 @@ package docs
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -68,6 +69,44 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 		}
 		if !strings.Contains(string(contents), "]("+name+")") {
 			t.Errorf("decisions/README.md has no link to %s", name)
+		}
+	}
+}
+
+// span is a path of a package as the map has it.
+var span = regexp.MustCompile("`((?:api|broker|cmd|controllers|webhook)(?:/[a-z0-9_/-]+)?)`")
+
+func TestTheMapHasEachPackageAndNoOther(t *testing.T) {
+	text, err := os.ReadFile("architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, match := range span.FindAllSubmatch(text, -1) {
+		name := string(match[1])
+		named[name] = true
+		if _, err := os.Stat(filepath.Join("..", name)); err != nil {
+			t.Errorf("architecture.md names %s, which is not there", name)
+		}
+	}
+	for _, top := range []string{"api", "broker", "cmd", "controllers", "webhook"} {
+		err := filepath.WalkDir(filepath.Join("..", top), func(file string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			name, err := filepath.Rel("..", filepath.Dir(file))
+			name = filepath.ToSlash(name)
+			if strings.HasPrefix(name, "api/grpc/") {
+				name = "api/grpc"
+			}
+			if !named[name] {
+				named[name] = true // once is enough
+				t.Errorf("architecture.md has no line for %s, to which %s belongs", name, path.Base(filepath.ToSlash(file)))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
