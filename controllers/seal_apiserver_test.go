@@ -26,7 +26,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// trustIn is what brokers of a namespace are told to demand now.
+// trustIn is what new brokers of a namespace demand.
 func trustIn(t *testing.T, o operator, namespace string) signed.Trust {
 	t.Helper()
 	ring, err := o.keys.Ring(t.Context())

@@ -96,7 +96,7 @@ type SignCertificate struct {
 }
 
 // Validity bounds the period of a certificate relative to the time of signing.
-// What is no duration is told by the rules of the fields alone.
+// The rules of the fields refuse what is no duration.
 //
 // +kubebuilder:validation:XValidation:rule="!self.validNotBeforeOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
 // +kubebuilder:validation:XValidation:rule="!self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotAfterOffset) > duration('0s')",message="validNotAfterOffset must be later than the time of signing, or every certificate would be expired"

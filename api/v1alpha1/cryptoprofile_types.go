@@ -37,7 +37,7 @@ type CryptoProfile struct {
 	// +required
 	Spec ProfileSpec `json:"spec"`
 
-	// status tells whether the policy is valid, how strong it is and which brokers
+	// status reports whether the policy is valid, how strong it is and which brokers
 	// serve it. The operator writes it.
 	// Example: {strength: 256, fips: Approved, pods: 12, updatedPods: 12}.
 	// +optional

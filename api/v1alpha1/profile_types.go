@@ -47,8 +47,8 @@ type ProfileSpec struct {
 	// +optional
 	Audit *Audit `json:"audit,omitempty"`
 
-	// deprecation announces the end of the profile. Clients are told in each
-	// reply; nothing else changes.
+	// deprecation announces the end of the profile. Each reply says
+	// so to the client; nothing else changes.
 	// Example: {replacedBy: orders-2027, removeAfter: "2027-12-31"}.
 	// +optional
 	Deprecation *Deprecation `json:"deprecation,omitempty"`

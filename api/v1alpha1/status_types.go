@@ -32,7 +32,7 @@ type ProfileStatus struct {
 	// +optional
 	Weakest string `json:"weakest,omitempty"`
 
-	// fips tells whether the operations of the profile are approved services of
+	// fips reports whether the operations of the profile are approved services of
 	// FIPS 140-3: Approved is all of them, Partly is some, NotApproved is none.
 	// operations tells which, and why not. Absent while the profile is invalid.
 	// +optional
@@ -50,9 +50,9 @@ type ProfileStatus struct {
 
 	// digest identifies the set of profiles of the namespace that brokers are
 	// to serve: "sha256:" and 64 hexadecimal digits. It is the digest that
-	// GET /profiles on a broker's status port answers, and that of the time
-	// when this status was written: a change of another profile makes
-	// another set, and says nothing new of this one. A
+	// GET /profiles on a broker's status port answers. It may be out of
+	// date: a change of another profile makes another set, and does not
+	// write this status. A
 	// ClusterCryptoProfile, which is in a set of each of its namespaces, has
 	// it in perNamespace.
 	// Example:
@@ -116,7 +116,7 @@ type OperationStatus struct {
 	// +optional
 	Weakest string `json:"weakest,omitempty"`
 
-	// fips tells whether the operation is an approved service of FIPS 140-3.
+	// fips reports whether the operation is an approved service of FIPS 140-3.
 	// +required
 	// +kubebuilder:validation:Enum=Approved;NotApproved
 	FIPS string `json:"fips"`

@@ -73,7 +73,7 @@ type signatureRow struct {
 	// 5754, section 3); empty where there are none. For RSA the key's algorithm is
 	// allowed as well.
 	cms map[crypto.Hash][]asn1.ObjectIdentifier
-	// options are what a signer is told, with the hash of the digest or 0.
+	// options are the options of a signer, with the hash of the digest or 0.
 	options func(crypto.Hash) crypto.SignerOpts
 	// verify checks a signature in its standard form: DER for ECDSA, else the octets
 	// that the algorithm yields. message is digested where the caller digests.
@@ -224,7 +224,7 @@ func (s Signature) Certificate(digest Digest) (Certificate, bool) {
 // first; empty where CMS has none for the digest. The caller must not change them.
 func (s Signature) CMS(hash crypto.Hash) []asn1.ObjectIdentifier { return signatures[s].cms[hash] }
 
-// SignerOptions are what a signer is told. hash is 0 where TakesDigest is false.
+// SignerOptions returns the options of a signer. hash is 0 where TakesDigest is false.
 func (s Signature) SignerOptions(hash crypto.Hash) crypto.SignerOpts {
 	return signatures[s].options(hash)
 }

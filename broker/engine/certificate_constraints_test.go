@@ -51,7 +51,7 @@ func directory(t *testing.T, name pkix.Name) asn1.RawValue {
 	return asn1.RawValue{Tag: 4, IsCompound: true, Bytes: der}
 }
 
-// acceptedByOpenSSL tells whether OpenSSL takes a certificate with its issuer as
+// acceptedByOpenSSL reports whether OpenSSL takes a certificate with its issuer as
 // the root.
 func acceptedByOpenSSL(t *testing.T, issuer, certificate *x509.Certificate) bool {
 	t.Helper()

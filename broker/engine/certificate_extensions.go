@@ -136,7 +136,7 @@ func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 	return nil
 }
 
-// isHostName tells whether a text is a host name. Underscores are no part of
+// isHostName reports whether a text is a host name. Underscores are no part of
 // one, but in use.
 func isHostName(text string) bool {
 	tooLong := func(label string) bool { return len(label) > 63 }

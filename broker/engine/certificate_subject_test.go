@@ -19,7 +19,7 @@ var namePatterns = []string{
 	"SubjectAltNames:", "  Rule: patterns", `  DNS: ["*.shop.example.com", "db"]`, `  IP: [10.0.0.0/8, "2001:db8::/32"]`, `  Email: ["*@example.com"]`,
 }
 
-// verifiedFor reports whether OpenSSL takes a certificate for that of a host.
+// verifiedFor reports whether OpenSSL accepts a certificate for a host.
 func verifiedFor(t *testing.T, issuer, certificate *x509.Certificate, host string) bool {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root.pem")

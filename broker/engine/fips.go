@@ -16,10 +16,10 @@ const ValidatedModule = "v1.0.0"
 
 // FIPSStatus says what this program computes with.
 type FIPSStatus struct {
-	// Module is the version of the Go Cryptographic Module, "latest" for that of
-	// the toolchain, which is not validated.
+	// Module is the version of the Go Cryptographic Module, "latest" for the
+	// one of the toolchain, which is not validated.
 	Module string `json:"module"`
-	// Mode is that of the module: "off", "on" or "only".
+	// Mode is the mode of the module: "off", "on" or "only".
 	Mode string `json:"mode"`
 }
 

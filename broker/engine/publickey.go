@@ -4,7 +4,7 @@ package engine
 
 import "crypto"
 
-// SamePublicKey tells whether two public keys are the same. Keys of different
+// SamePublicKey reports whether two public keys are the same. Keys of different
 // algorithms are not.
 func SamePublicKey(a, b crypto.PublicKey) bool {
 	equal, ok := a.(interface{ Equal(crypto.PublicKey) bool })

@@ -73,7 +73,7 @@ func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys 
 	return encodeSignatures(components, format, keys, signatures)
 }
 
-// Verify tells whether the signature is that of the input, by the rules of a
+// Verify reports whether the signature is that of the input, by the rules of a
 // profile and with one key for each of the policy's components and in their
 // order. A hybrid is valid where all of its signatures are.
 //
@@ -164,7 +164,7 @@ func checkKeyCount(policy *profile.SignaturePolicy, found int) error {
 	}
 }
 
-// checkKey tells whether a key is one of the algorithm and of a size allowed.
+// checkKey refuses a key of another algorithm, and one of a size that is not allowed.
 func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits profile.KeyLimits, field string) error {
 	found, bits := describeKey(public)
 	want := c.Algorithm.Key().Name

@@ -38,7 +38,7 @@ const SignaturePEMLabel = "SIGNATURE"
 // ecdsaSignature is ECDSA-Sig-Value.
 type ecdsaSignature struct{ R, S *big.Int }
 
-// checkFormat tells whether the profile allows the format and the algorithm has it.
+// checkFormat refuses a format that the profile does not allow or the algorithm does not have.
 func checkFormat(policy *profile.SignaturePolicy, format profile.SignatureFormat) error {
 	if want, fixed := policy.Format(); fixed && format != want {
 		return inputError("signatureFormat", "is %s, expected %s, which the profile prescribes", format, want)
@@ -158,7 +158,7 @@ func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
 
 func ecdsaOrderSize(public *ecdsa.PublicKey) int { return (public.Params().N.BitLen() + 7) / 8 }
 
-// oneDER tells whether data is exactly one element of DER down to its leaves,
+// oneDER reports whether data is exactly one element of DER down to its leaves,
 // nested no deeper than depth. Libraries that read the more liberal BER are
 // only given what passes.
 func oneDER(data []byte, depth int) bool {

@@ -141,7 +141,7 @@ func (d *Directory) Key(_ context.Context, id string) (*Key, error) {
 // at once, before that is left to the next look.
 const maxReads = 3
 
-// look reads the directory and tells whether it was at rest.
+// look reads the directory and reports whether it was at rest.
 func (d *Directory) look() bool {
 	for range maxReads {
 		before := d.generation()

@@ -194,7 +194,7 @@ func permissions(name string, mode fs.FileMode) string {
 	}
 }
 
-// ofKubelet tells whether a file is in a volume that a kubelet made, where files
+// ofKubelet reports whether a file is in a volume that a kubelet made, where files
 // are reached through the link "..data".
 func ofKubelet(name string) bool {
 	for dir, levels := filepath.Dir(name), 0; levels < 2; dir, levels = filepath.Dir(dir), levels+1 {

@@ -66,7 +66,7 @@ func usableSigner(signer crypto.Signer, err error, der []byte) (crypto.Signer, e
 	return signer, nil
 }
 
-// isMLDSA tells whether a DER is the PKCS #8 of an ML-DSA key.
+// isMLDSA reports whether a DER is the PKCS #8 of an ML-DSA key.
 func isMLDSA(der []byte) bool {
 	var outer struct {
 		Version   int
@@ -212,7 +212,7 @@ func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error)
 	return chain, nil
 }
 
-// isDER tells whether the data begins as every key in DER does, with a sequence.
+// isDER reports whether the data begins as every key in DER does, with a sequence.
 func isDER(data []byte) bool { return bytes.HasPrefix(data, []byte{0x30}) }
 
 // Forget overwrites a private key that came with a request, once it was used: an

@@ -126,7 +126,7 @@ func (d *directory) until(what string, is func(keys.Event) bool) keys.Event {
 	}
 }
 
-// has tells whether the key is in use, by its public key.
+// has reports whether the key is in use, by its public key.
 func (d *directory) has(id string, public crypto.PublicKey) {
 	d.t.Helper()
 	key, err := d.Key(d.t.Context(), id)

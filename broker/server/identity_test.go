@@ -130,7 +130,7 @@ func TestAProfileThatNamesContainersRefusesCallersThatCanCallForEachOther(t *tes
 		}
 	}
 	expectAll(t, hashBy(t, side, "Plain", nil), codes.OK, "")
-	// What all callers of a pod may use is told for each socket, shared or not.
+	// A socket, shared or not, lists what all callers of a pod may use.
 	refuses(t, app, methodEncryptV1, encryption("P", raw(gcmKey), gcmNonce, gcmPlaintext), codes.PermissionDenied,
 		`EncryptData with profile "P": the container "app" may not use it, but only those that --caller-profiles lists for it`)
 	lines, _ := listed(t, side, nil)

@@ -41,7 +41,7 @@ func openStream(t testing.TB, conn *grpc.ClientConn, method string) grpc.ClientS
 	return stream
 }
 
-// send sends a message; that the stream has ended is told by what is received.
+// send sends a message. If the stream has ended, what the client receives says so.
 func send(t testing.TB, stream grpc.ClientStream, m message) {
 	t.Helper()
 	if err := stream.SendMsg([]byte(m)); err != nil && !errors.Is(err, io.EOF) {

@@ -30,10 +30,10 @@ type Config struct {
 	// Also lists directories inside Dir that are watched as well. It is called
 	// before each look.
 	Also func() []string
-	// Matters tells whether a change of a file of this name, without its
+	// Matters reports whether a change of a file of this name, without its
 	// directory, is a reason to look. DataLink always is.
 	Matters func(name string) bool
-	// Look looks at the directory and tells whether it was at rest; if not, the
+	// Look looks at the directory and reports whether it was at rest; if not, the
 	// next look is soon. One goroutine calls it.
 	Look func() bool
 	// Problem is called with the reason when a directory cannot be watched and is
@@ -122,7 +122,7 @@ func (w *Watcher) putOff(quiet *time.Timer, burst time.Time) time.Time {
 	return burst
 }
 
-// matters tells whether an event can be a change: a file that counts, the link
+// matters reports whether an event can be a change: a file that counts, the link
 // that a kubelet renames, or the end of a directory.
 func (w *Watcher) matters(event fsnotify.Event) bool {
 	if _, itself := w.watched[event.Name]; itself && event.Has(fsnotify.Remove|fsnotify.Rename) {

@@ -11,7 +11,7 @@ import (
 
 // SignCertificateRequest asks for a certificate.
 type SignCertificateRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// CSR is the certificate request (PKCS #10) in PEM, at most 64 KiB.
 	CSR []byte

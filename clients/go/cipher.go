@@ -9,7 +9,7 @@ import (
 
 // EncryptDataRequest asks for an encryption.
 type EncryptDataRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Key is the AES key.
 	Key Key
@@ -101,7 +101,7 @@ func appendParameters(b []byte, n number, nonce, aad, tag []byte) []byte {
 
 // DecryptDataRequest asks for the plaintext of what EncryptData made.
 type DecryptDataRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Key is the AES key.
 	Key Key

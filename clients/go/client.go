@@ -96,7 +96,7 @@ func (c *Client) leave() {
 	}
 }
 
-// stopped tells whether Close has stopped waiting.
+// stopped reports whether Close has stopped waiting.
 func (c *Client) stopped() bool {
 	select {
 	case <-c.done:

@@ -57,7 +57,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("CODE_%d", uint32(c))
 }
 
-// transient tells whether a call that ended so may be made again.
+// transient reports whether a call that ended so may be made again.
 func (c Code) transient() bool {
 	return c == CodeUnavailable || c == CodeResourceExhausted || c == CodeAborted
 }
@@ -108,7 +108,7 @@ func (e *Error) Error() string { return "crypto broker: " + e.Code.String() + ":
 // ErrClosed, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is tells whether the target is the variable for the code of this error.
+// Is reports whether the target is the variable for the code of this error.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case CodeInvalidArgument:
@@ -137,7 +137,7 @@ type failure struct {
 	final bool
 }
 
-// transient tells whether the call may be made again.
+// transient reports whether the call may be made again.
 func (f failure) transient() bool { return f.code.transient() && !f.final }
 
 func (f failure) failed() bool { return f.code != 0 }

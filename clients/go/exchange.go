@@ -193,7 +193,7 @@ func (x *exchange) frame(p *call, timeout uint32) {
 	*buffer = protowire.AppendBytes(b, request)
 }
 
-// sendable tells whether there is something to send and nobody who does. The
+// sendable reports whether there is something to send and nobody who does. The
 // caller has the lock.
 func (x *exchange) sendable() bool {
 	return !x.sending && !x.ended && x.stream != nil && len(x.waiting) > 0

@@ -10,7 +10,7 @@ import (
 
 // HashDataRequest asks for a digest.
 type HashDataRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Input is what to hash, at most 1 MiB. See HashReader for more.
 	Input []byte

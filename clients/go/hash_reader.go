@@ -23,7 +23,7 @@ const (
 var hashStreamDescription = grpc.StreamDesc{StreamName: "HashStream", ClientStreams: true}
 
 // HashReader computes the digest of all that is read from input, of any size, by
-// the algorithm of a profile; without a name, by that of WithProfile.
+// the algorithm of a profile; without a name, by the profile of [WithProfile].
 //
 // It is tried again, as other calls are, while no more than 256 KiB were read.
 // After that only if the input is an io.Seeker: then it begins anew where it began.

@@ -26,7 +26,7 @@ const (
 
 // SignDataRequest asks for a signature.
 type SignDataRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Key is the private key; of a hybrid, that of the classical algorithm.
 	Key Key
@@ -87,7 +87,7 @@ func (c *Client) SignData(ctx context.Context, r SignDataRequest) (SignDataResul
 
 // VerifyDataRequest asks whether a signature is that of the input.
 type VerifyDataRequest struct {
-	// Profile is the name of the profile; empty for that of WithProfile.
+	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Key is a public key, a certificate or a private key; of a hybrid, that of the
 	// classical algorithm.
@@ -102,7 +102,7 @@ type VerifyDataRequest struct {
 	Format SignatureFormat
 }
 
-// VerifyDataResult tells whether a signature is valid.
+// VerifyDataResult reports whether a signature is valid.
 type VerifyDataResult struct {
 	// Valid is false for a signature that is not that of the input.
 	Valid bool

@@ -139,5 +139,5 @@ func hasDeadline(ctx context.Context) bool {
 	return ok
 }
 
-// isUnimplemented tells whether the broker does not have a method.
+// isUnimplemented reports whether the broker does not have a method.
 func isUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

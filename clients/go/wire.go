@@ -89,7 +89,7 @@ type fields struct {
 	wire   []byte
 	number number
 	bytes  []byte // the value, for the wire type of strings, bytes and messages
-	uint   uint64 // the value, for that of integers
+	uint   uint64 // the value, for the wire type of integers
 	err    error
 }
 

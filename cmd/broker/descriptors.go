@@ -32,7 +32,7 @@ const (
 // above all, are never theirs.
 func connectionLimit(limit uint64, callers int) (int, error) {
 	callers = max(1, callers)
-	// A socket for each caller, and a connection that is told that there are too many.
+	// A socket for each caller, and one more connection, which the broker refuses.
 	reserve := uint64(ownDescriptors + statusDescriptors + 2*callers)
 	least := reserve + uint64(connectionsPerCaller*callers)
 	if limit < least {

@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	// The context comes first: a broker that is told to stop while it starts stops
+	// The context comes first: a broker that gets a signal while it starts stops
 	// cleanly, too.
 	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }

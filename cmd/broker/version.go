@@ -14,8 +14,8 @@ import (
 var version string
 
 // versionCommand prints what is running, and on the second line what it computes
-// with. Whether FIPS 140-3 is enforced is told for a broker that is started with
-// the same environment and without flags.
+// with. What it says about FIPS 140-3 holds for a broker that is started with the
+// same environment and without flags.
 func versionCommand(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
 	var c config
 	if len(args) > 0 {

@@ -29,7 +29,7 @@ import (
 const (
 	// defaultTimeout is how long clients have always waited for a broker to start.
 	defaultTimeout = 60 * time.Second
-	// quietTime is how long a call may take before somebody is told what it waits for.
+	// quietTime is how long a call may take before standard error says what it waits for.
 	quietTime = 2 * time.Second
 	// maxReply is the size in bytes of the largest message that is read, above all
 	// that a broker sends.

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// shown is what is told about a set of profiles, wherever it comes from.
+// shown is what commands print about a set of profiles, wherever it comes from.
 type shown struct {
 	Digest string `json:"digest"`
 	// Broker is absent where a file was judged.

@@ -92,7 +92,7 @@ missing, refused or has not started, where one does not serve what it should, an
 	return cmd
 }
 
-// explanation collects what is told of a pod, a line each.
+// explanation collects what the command prints about a pod, a line each.
 type explanation struct{ lines [][2]string }
 
 func (e *explanation) add(about, format string, args ...any) {

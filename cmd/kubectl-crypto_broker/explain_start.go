@@ -82,7 +82,7 @@ func adviseMount(pod *corev1.Pod, warning string) string {
 }
 
 // listedProfiles bounds how many profiles are read, and toldProfiles how many of
-// them are told.
+// them the command prints.
 const listedProfiles, toldProfiles = 100, 3
 
 // explainNoProfile tells why a namespace has no profile that brokers could serve,

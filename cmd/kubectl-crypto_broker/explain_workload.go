@@ -26,7 +26,7 @@ import (
 // namedPods is how many pods without a broker are called by their names.
 const namedPods = 3
 
-// isWorkload tells the name of a workload from that of a pod.
+// isWorkload reports whether an argument names a workload and not a pod.
 func isWorkload(argument string) bool {
 	kind, _, both := strings.Cut(argument, "/")
 	return both && !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind))

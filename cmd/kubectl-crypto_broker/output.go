@@ -37,7 +37,7 @@ func (o *output) check() error {
 	return nil
 }
 
-// write writes rows; that there are none is told on stderr, as kubectl does.
+// write writes rows. If there are none, it says so on stderr, as kubectl does.
 func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bool) error {
 	if rows == nil {
 		rows = []brokers.Row{}

@@ -27,7 +27,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
-// injectByPolicy installs a policy that injects as that of the chart does, less
+// injectByPolicy installs a policy that injects as the chart's policy does, less
 // what it injects, into one namespace.
 func injectByPolicy(t *testing.T, namespace string) (policy, binding string) {
 	t.Helper()

@@ -25,8 +25,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
-// operatorWebhook selects all namespaces but some, by their names, as that of the
-// chart does.
+// operatorWebhook selects all namespaces but some, by their names, as the
+// chart's webhook does.
 func operatorWebhook(but ...string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	const name = "annotated.inject.cryptobroker.io"
 	return &admissionregistrationv1.MutatingWebhookConfiguration{

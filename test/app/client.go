@@ -32,7 +32,7 @@ func retryable(code codes.Code) bool {
 // client is one connection to the broker.
 type client struct {
 	connection *grpc.ClientConn
-	// repeated is told each error that makes a call be repeated.
+	// repeated gets each error that makes the client repeat a call.
 	repeated func(error)
 	pause    time.Duration
 }

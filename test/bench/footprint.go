@@ -22,7 +22,7 @@ const (
 // footprint is what a server takes before anybody calls it, and while many do.
 // Memory is in bytes.
 type footprint struct {
-	// Way names the server as that of a way.
+	// Way is the way that the server belongs to.
 	Way string
 	// Starts are times from the start of the program to the first reply, sorted; of
 	// brokers only.
@@ -32,7 +32,8 @@ type footprint struct {
 	Idle, Own []int64
 	// Busy is with busyConnections.
 	Busy burden
-	// Crowded is with many small calls, without a limit of memory and with that of pods.
+	// Crowded is with many small calls and no limit of memory, Bounded with the limit
+	// that pods have.
 	Crowded, Bounded burden
 }
 

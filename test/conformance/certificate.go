@@ -116,7 +116,7 @@ type certificateProfile struct {
 	} `yaml:"API"`
 }
 
-// allows tells whether an issuer may sign for a subject.
+// allows reports whether an issuer may sign for a subject.
 func (c certificateProfile) allows(issuer, subject party) bool {
 	policy := c.API.SignCertificate
 	signer := map[string]string{"rsa": "RSA", "rsa-pss": "RSA", "ecdsa": "ECDSA", "ed25519": "Ed25519"}[policy.SignAlg]

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxShown is how many failures of a row are told in full.
+// maxShown is how many failures of a row the report shows in full.
 const maxShown = 10
 
 // count is what came of the vectors of a row.

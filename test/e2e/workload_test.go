@@ -51,7 +51,7 @@ func appPod(namespace string, annotations, environment map[string]string) *corev
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "app-", Namespace: namespace, Annotations: annotations},
 		Spec: corev1.PodSpec{
-			// The application ends at once when it is told to.
+			// The application ends at once on SIGTERM.
 			TerminationGracePeriodSeconds: ptr.To[int64](5),
 			Containers:                    []corev1.Container{appContainer("app", environment)},
 		},

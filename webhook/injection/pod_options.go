@@ -219,7 +219,7 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// resourceAnnotations are in the order in which problems are told.
+// resourceAnnotations are in the order in which answers list their problems.
 var resourceAnnotations = []struct {
 	resource       corev1.ResourceName
 	request, limit string

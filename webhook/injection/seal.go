@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// Seal is what a broker is told about the signed sets of its namespace. The zero
+// Seal is what the arguments of a broker say about the signed sets of its namespace. The zero
 // value is for brokers that need no signature.
 type Seal struct {
 	// Keys are those whose signature counts.

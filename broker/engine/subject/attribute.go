@@ -76,7 +76,7 @@ func byName(list []named) map[string]attribute {
 	return index
 }
 
-// isType tells whether a text could be the type of an attribute: a keyword or
+// isType reports whether a text could be the type of an attribute: a keyword or
 // the digits and dots of an object identifier, of a length that anybody uses.
 func isType(text string) bool {
 	if text == "" || len(text) > 64 {

@@ -144,7 +144,7 @@ func (p *parser) text(name string) (string, error) {
 	return string(text[:kept]), nil
 }
 
-// attributeFollows tells whether the plus sign at hand separates attributes.
+// attributeFollows reports whether the plus sign at hand separates attributes.
 func (p *parser) attributeFollows() bool {
 	name, _, found := strings.Cut(p.rest[1:], "=")
 	return found && isType(strings.TrimSpace(name))

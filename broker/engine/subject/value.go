@@ -49,7 +49,7 @@ func (a attribute) check(name, text string) error {
 	return nil
 }
 
-// isPrintableString tells whether a text has only characters of the ASN.1 type
+// isPrintableString reports whether a text has only characters of the ASN.1 type
 // PrintableString (X.680, section 41.4).
 func isPrintableString(text string) bool {
 	for _, c := range []byte(text) {

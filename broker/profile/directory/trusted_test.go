@@ -160,7 +160,7 @@ func TestTheEndOfTheProcessIsNoWayBack(t *testing.T) {
 			first.stop() // else it would keep the next set, too
 			project(t, dir, test.files)
 
-			// Nothing of the first one is told to the second but by the directory.
+			// The second one learns of the first one from the directory alone.
 			second := watch(t, dir, directory.WithTrust(trusting(2), state))
 			if event := second.next(); !event.Kept || event.Set == nil || event.Revision != 7 {
 				t.Fatalf("began with %+v, want what was kept", event)
@@ -269,7 +269,7 @@ func TestASetThatCannotBeKeptIsNotServedUntilItCan(t *testing.T) {
 	must(t, os.Rename(state, state+".away")) // root may write where nobody else may
 	project(t, dir, signedSet(t, "sha-512", 8))
 	s.serves("sha-256", directory.NotKept)
-	for range 3 { // it is told once
+	for range 3 { // the log says it once
 		if event := <-s.events; event.Result != directory.ResultUnchanged {
 			t.Fatalf("event %+v, want one that tells of nothing new", event)
 		}

@@ -52,8 +52,8 @@ func WithPollInterval(d time.Duration) Option {
 }
 
 // WithObserver calls f after each look at the directory, one call at a time.
-// It is called before Current and State tell of the new set, so that a server
-// that f hands the set to serves it before anybody is told so. The first call
+// It is called before Current and State return the new set, so that a server
+// that f hands the set to serves it before anybody can ask for it. The first call
 // happens before Watch returns.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) { o.observe = f }

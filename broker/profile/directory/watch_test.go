@@ -310,7 +310,7 @@ func TestAChangeThatNothingAnnouncesIsFoundByPolling(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(parent, "b"), 0o755))
 	write(t, filepath.Join(parent, "a", profile.FileName), file("sha-256"))
 	write(t, filepath.Join(parent, "b", profile.FileName), file("sha-512"))
-	// Nobody is told when a link to the directory changes.
+	// No notification comes when a link to the directory changes.
 	link := filepath.Join(parent, "profiles")
 	must(t, os.Symlink("a", link))
 	s := watch(t, link, directory.WithPollInterval(10*time.Millisecond))

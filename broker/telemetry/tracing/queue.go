@@ -78,7 +78,7 @@ func (e exporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if err != nil {
 		e.failed.Add(uint64(len(spans)))
 		e.problems.failed(e.name, err)
-		return nil // it is told, and told once
+		return nil // it was logged, once
 	}
 	e.exported.Add(uint64(len(spans)))
 	e.problems.succeeded(e.name)

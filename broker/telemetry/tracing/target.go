@@ -63,8 +63,8 @@ func (c *Config) target(exporter string) (target, error) {
 	return t, nil
 }
 
-// overGRPC uses a URL, host:port or a socket. Whether there is TLS is told by the
-// URL, else by insecure. Brokers that named the exporter otlpgrpc had none.
+// overGRPC uses a URL, host:port or a socket. The URL says whether
+// there is TLS, else insecure does. Brokers that named the exporter otlpgrpc had none.
 func (t *target) overGRPC(u *url.URL, named bool, insecure *bool) error {
 	switch {
 	case u.Scheme == "unix":

@@ -13,7 +13,7 @@ import (
 // Limits of what an answer tells. Whoever makes a pod chooses how much is wrong
 // with it, and the answer goes to the client, the log and the audit log.
 const (
-	// MaxProblems is how many problems are told.
+	// MaxProblems is how many problems an answer lists.
 	MaxProblems = 10
 
 	// MaxNames is how many names a list in a sentence has.

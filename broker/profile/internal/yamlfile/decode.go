@@ -239,8 +239,8 @@ func (d *decoder) field(e entry, at Place, fields map[string]int, value reflect.
 	}
 }
 
-// read follows aliases and notes the position: that of the key for maps and
-// lists, whose content is on later lines, and that of the value otherwise.
+// read follows aliases and notes the position: the key's for maps and
+// lists, whose content is on later lines, and the value's otherwise.
 func (d *decoder) read(e entry, where Place, value reflect.Value) {
 	d.Positions[where] = positionOf(e.value)
 	n, ok := d.resolve(e.value, where)

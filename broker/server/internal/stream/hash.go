@@ -28,8 +28,8 @@ const (
 	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
 )
 
-// maxStreamMetadata is how large the metadata of a start may be in bytes, as that of
-// CheckMetadataSize: it is kept for as long as the stream, and part of what a call
+// maxStreamMetadata is how large the metadata of a start may be in bytes, as CheckMetadataSize
+// counts them: it is kept for as long as the stream, and part of what a call
 // takes.
 const maxStreamMetadata = flow.SmallMessage
 

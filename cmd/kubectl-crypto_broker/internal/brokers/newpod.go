@@ -60,7 +60,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 	return pod, nil
 }
 
-// ErrNotInjected is told where a pod that asks for a broker gets none.
+// ErrNotInjected says that a pod that asks for a broker gets none.
 var ErrNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
 
 // isOutdated reports whether a pod's broker is another than the new pod's.

@@ -46,7 +46,7 @@ const (
 	SetUnknown  = "unknown"  // see note
 )
 
-// Row is what is told of a pod.
+// Row is what the tables say about a pod.
 type Row struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
@@ -81,9 +81,9 @@ type Survey struct {
 	Client kubernetes.Interface
 	// Ask is whether brokers are asked what they serve.
 	Ask bool
-	// Judge is whether current brokers are told from outdated ones.
+	// Judge says that outdated brokers are marked.
 	Judge bool
-	// All is whether pods that want no broker are told, too.
+	// All says that pods that want no broker are listed, too.
 	All bool
 }
 

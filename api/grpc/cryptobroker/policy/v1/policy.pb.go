@@ -363,7 +363,7 @@ func (x *Strength) GetLimit() string {
 	return ""
 }
 
-// FipsVerdict tells whether an operation is an approved service of the Go
+// FipsVerdict reports whether an operation is an approved service of the Go
 // Cryptographic Module v1.0.0 (FIPS 140-3).
 type FipsVerdict struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`

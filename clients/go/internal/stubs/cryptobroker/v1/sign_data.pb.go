@@ -318,7 +318,7 @@ func (x *VerifyDataRequest) GetMetadata() *Metadata {
 	return nil
 }
 
-// VerifyDataResponse tells whether the signature is that of the input. What is no
+// VerifyDataResponse reports whether the signature is that of the input. What is no
 // signature of the format at all is an error instead.
 type VerifyDataResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
