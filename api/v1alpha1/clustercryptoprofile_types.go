@@ -37,8 +37,8 @@ type ClusterCryptoProfile struct {
 	// +required
 	Spec ClusterProfileSpec `json:"spec"`
 
-	// status reports whether the policy is valid, how strong it is and which brokers
-	// serve it. The operator writes it.
+	// status reports whether the policy is valid, how strong it is and which
+	// brokers serve it. The operator writes it.
 	// Example: {strength: 256, fips: Approved, pods: 12, updatedPods: 12}.
 	// +optional
 	Status ClusterProfileStatus `json:"status,omitempty"`
