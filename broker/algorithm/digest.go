@@ -49,7 +49,7 @@ const (
 // digestRow is what is known of a digest.
 type digestRow struct {
 	name string
-	// strength is the resistance to collisions in bits (table 3). That of SHAKE is
+	// strength is the resistance to collisions in bits (table 3). The strength of SHAKE is
 	// half of the output at most (FIPS 202, appendix A.1), that of SHA-1 what the
 	// attacks known in 2020 leave.
 	strength int
