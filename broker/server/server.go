@@ -141,6 +141,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	s.grpc = grpc.NewServer(append(tuning.ServerOptions(),
 		experimental.BufferPool(flow.Buffers),
 		grpc.Creds(flow.Credentials{}),
+		grpc.InTapHandle(flow.NoteCall),
 		grpc.ForceServerCodecV2(flow.NewCodec()),
 		grpc.MaxRecvMsgSize(flow.MaxMessageSize),
 		grpc.MaxSendMsgSize(flow.MaxMessageSize),

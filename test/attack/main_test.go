@@ -48,6 +48,9 @@ func TestTheBrokerSurvivesAttacksOfOneCallerAndServesTheOther(t *testing.T) {
 			if r.during.Errors+r.during.FreshErrors > 0 {
 				t.Errorf("%d calls of the other caller failed and %d by new connections, the first by %s", r.during.Errors, r.during.FreshErrors, r.during.Error)
 			}
+			if a.polite && r.tally.failures() > 0 {
+				t.Errorf("calls failed that are no abuse: %s", r.tally)
+			}
 			if r.slow() {
 				t.Errorf("the other caller had %d calls answered in %s, and waited %s for one", r.during.Calls, r.took, r.during.Max)
 			}

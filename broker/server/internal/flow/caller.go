@@ -66,6 +66,9 @@ type Caller struct {
 	Turns work.Caller
 
 	calls, streams atomic.Int64
+	// arriving is how many calls have come that have no slot yet. Calls of methods that the
+	// broker does not know never take one.
+	arriving atomic.Int64
 	// allowance is how many bytes may come beside calls and messages, see allowanceBytes.
 	allowance atomic.Int64
 	// begun is how many calls have begun since the last pause of the gate.
@@ -167,9 +170,6 @@ func (c *Caller) NoRoom(what fmt.Stringer, size int) error {
 
 // Calls returns how many calls the caller has now.
 func (c *Caller) Calls() int64 { return c.calls.Load() }
-
-// busy reports whether the caller has half of the calls that it may have.
-func (c *Caller) busy() bool { return c.calls.Load() > c.Share.calls/2 }
 
 func take(count *atomic.Int64, most int64) bool {
 	if count.Add(1) > most {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc/tap"
 )
 
 // gate lets a few connections of a caller be read at one time, and messages of its
@@ -17,108 +18,73 @@ import (
 type gate struct {
 	turns   *semaphore.Weighted
 	waiting atomic.Int32
+	// moved counts turns that ended, and pauses.
+	moved atomic.Uint64
 }
 
-// gateTime is how long a connection waits at most: what keeps the others may be
-// their clients.
-const gateTime = 20 * time.Millisecond
+// A connection waits for as long as turns end. Where none did in gateLooks looks, it goes
+// on without a turn: what keeps the others may be their clients. Looks are counted, since
+// on a busy machine the process may get no processor for as long.
+const (
+	gateTime  = 20 * time.Millisecond
+	gateLooks = 4
+)
 
 func newGate(n int) gate { return gate{turns: semaphore.NewWeighted(int64(n))} }
 
 // tryEnter enters if nobody waits.
 func (g *gate) tryEnter() bool { return g.turns.TryAcquire(1) }
 
-// enter waits for its turn. It reports false, and there is nothing to leave, where
-// that does not come soon.
+// enter waits for its turn, in the order in which connections came, for as long as turns
+// end. It reports false, and there is nothing to leave, where none did for gateTime.
 func (g *gate) enter() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), gateTime)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	moved, same := g.moved.Load(), 0
+	var look *time.Timer
+	look = time.AfterFunc(time.Hour, func() {
+		same++
+		if now := g.moved.Load(); now != moved {
+			moved, same = now, 0
+		}
+		if same == gateLooks {
+			cancel()
+			return
+		}
+		look.Reset(gateTime / gateLooks)
+	})
+	look.Reset(gateTime / gateLooks) // now that its function may read look
+	defer look.Stop()
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
 	return g.turns.Acquire(ctx, 1) == nil
 }
 
+// release gives a turn to the next connection.
+func (g *gate) release() {
+	g.moved.Add(1)
+	g.turns.Release(1)
+}
+
 // A caller is not read for pauseTime once it began pauseCalls calls while more of its
 // connections wait to be read. Processors that have nothing else to do then look at once
-// for what other callers have sent, which they do every 10 ms otherwise. There are at most
-// maxPauses pauses in a row while the caller has half of its calls.
+// for what other callers have sent, which they do every 10 ms otherwise. While the caller
+// has half of its calls, it is not read until some of them end. Calls may also wait for
+// what their clients have yet to send, so that it is read again where none ended in
+// maxPauses pauses, some 20 ms. They are counted and not timed: on a busy machine the
+// process may get no processor for as long.
 const (
 	pauseTime  = 50 * time.Microsecond
 	pauseCalls = 32
-	maxPauses  = 16
+	maxPauses  = 400
 )
-
-// A caller is throttled for throttleTime after throttleMisuses misuses within that time. A
-// misuse is a call that was refused for the limits of the caller, or was given up before its
-// request had come. While a caller is throttled, the broker reads throttledRead bytes of a
-// connection at a time, and then nothing for throttledPause: with so many bytes a client
-// can begin some thirty calls, and end them at once.
-const (
-	throttleTime    = 100 * time.Millisecond
-	throttleMisuses = 16
-	throttledRead   = 1 << 10
-	throttledPause  = time.Millisecond
-)
-
-// Bytes that are neither calls nor messages use up the allowance of the caller, since
-// frames of a few bytes cost more to read than to send. Without allowance, each
-// misuseBytes of them count as one misuse. Each call and each message adds twice its size
-// to the allowance, because it comes in frames, and because the client answers replies
-// with frames, too. A message is added once it has its memory, which is before most of it
-// comes. So the allowance has room for all messages that have memory.
-const (
-	misuseBytes    = 32 << 10
-	allowanceBytes = 8 << 20
-)
-
-// maxAllowance returns the allowance at the beginning and at most, in bytes.
-func (c *Caller) maxAllowance() int64 { return allowanceBytes + c.memory }
-
-// received takes bytes that came from clients off the allowance.
-func (c *Caller) received(bytes int) {
-	if c.allowance.Add(-int64(bytes)) < 0 {
-		c.allowance.Add(misuseBytes)
-		c.noteMisuse()
-	}
-}
-
-// credit adds to the allowance for a call or a message of so many bytes.
-func (c *Caller) credit(bytes int) {
-	if most := c.maxAllowance(); c.allowance.Add(2*int64(bytes)) > most {
-		c.allowance.Store(most)
-	}
-}
-
-// noteMisuse counts a misuse.
-func (c *Caller) noteMisuse() {
-	now := time.Now().UnixNano()
-	if now-c.misusesSince.Load() > int64(throttleTime) {
-		c.misusesSince.Store(now)
-		c.misuses.Store(0)
-	}
-	if c.misuses.Add(1) >= throttleMisuses {
-		c.throttledAt.Store(now)
-	}
-}
-
-// Misuses returns how many misuses were counted of late.
-func (c *Caller) Misuses() int { return int(c.misuses.Load()) }
-
-// throttled reports whether the caller is throttled.
-func (c *Caller) throttled() bool { return c.throttledSince(time.Now().Add(-throttleTime)) }
-
-// throttledSince reports whether the caller was throttled, again or anew, after a time.
-func (c *Caller) throttledSince(t time.Time) bool {
-	at := c.throttledAt.Load()
-	return at != 0 && at > t.UnixNano()
-}
 
 // Yield takes a turn of the caller and does nothing in it. A stream with many small
 // messages yields now and then, so that such streams leave a processor to others, too.
 func (c *Caller) Yield() {
 	if c.gate.enter() {
 		<-time.After(pauseTime)
-		c.gate.turns.Release(1)
+		c.gate.release()
 	}
 }
 
@@ -127,13 +93,51 @@ func (g *gate) leave(c *Caller) {
 	switch {
 	case c.throttled():
 		<-time.After(throttledPause)
-	case g.waiting.Load() > 0 && c.begun.Load() >= pauseCalls:
+	case c.begun.Load() >= pauseCalls && (g.waiting.Load() > 0 || c.busy()):
 		c.begun.Store(0)
-		for n := 0; n == 0 || n < maxPauses && c.busy(); n++ {
-			<-time.After(pauseTime)
+		c.pause()
+	}
+	g.release()
+}
+
+// pause waits for pauseTime, and then until the caller has less than half of its calls, or
+// their number stays the same for maxPauses pauses.
+func (c *Caller) pause() {
+	<-time.After(pauseTime)
+	calls := c.present()
+	for same := 0; c.busy(); same++ {
+		if same == maxPauses {
+			c.arriving.Store(0) // these never take a slot
+			return
+		}
+		c.gate.moved.Add(1)
+		<-time.After(pauseTime)
+		if now := c.present(); now != calls {
+			calls, same = now, 0
 		}
 	}
-	g.turns.Release(1)
+}
+
+// present returns how many calls the caller has, with those that take their slots soon.
+func (c *Caller) present() int64 { return c.Calls() + c.arriving.Load() }
+
+// busy reports whether the caller has half of the calls that it may have.
+func (c *Caller) busy() bool { return c.present() > c.Share.calls/2 }
+
+// NoteCall notes a call as soon as its headers are read, so that it counts before the next
+// connection is read. It implements tap.ServerInHandle, and refuses nothing.
+func NoteCall(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	c := ConnOf(ctx).Caller
+	c.begun.Add(1)
+	c.arriving.Add(1)
+	return ctx, nil
+}
+
+// arrived notes that a call of NoteCall came to take its slot.
+func (c *Caller) arrived() {
+	if c.arriving.Add(-1) < 0 {
+		c.arriving.Add(1) // it was given up, see pause
+	}
 }
 
 // Turn is a stream's permission of the gate of its caller to serve messages.

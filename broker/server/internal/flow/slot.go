@@ -5,7 +5,6 @@ package flow
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -36,14 +35,11 @@ var slots = sync.Pool{New: func() any { return new(Slot) }}
 
 // Enter takes a slot for a call of a connection. what names the call in errors.
 func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
-	c.Caller.begun.Add(1)
+	c.Caller.arrived()
 	c.Caller.credit(MaxHeaderSize)
-	for n := 0; !take(&c.Caller.calls, c.Caller.Share.calls); n++ {
-		if n == maxPauses {
-			c.Caller.noteMisuse()
-			return nil, c.Caller.tooMany(what, c.Caller.Share.calls, "calls")
-		}
-		runtime.Gosched() // calls that can end do so meanwhile
+	if !take(&c.Caller.calls, c.Caller.Share.calls) {
+		c.Caller.noteMisuse()
+		return nil, c.Caller.tooMany(what, c.Caller.Share.calls, "calls")
 	}
 	c.mu.Lock()
 	gone := c.gone

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
+)
+
+func TestConnectionsWaitInTheirOrderForAsLongAsTurnsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const connections = 50
+		g := newGate(1)
+		if !g.tryEnter() {
+			t.Fatal("the first connection did not get a turn")
+		}
+		var order []int // each in its turn
+		for n := range connections {
+			go func() {
+				if !g.enter() {
+					t.Errorf("connection %d went on without a turn, although turns ended", n)
+					return
+				}
+				order = append(order, n)
+				time.Sleep(gateTime / 2)
+				g.release()
+			}()
+			synctest.Wait()
+		}
+		g.release()
+		time.Sleep(connections * gateTime)
+		synctest.Wait()
+		if len(order) != connections || !slices.IsSorted(order) {
+			t.Errorf("turns were taken in the order %v, want that of %d connections", order, connections)
+		}
+	})
+}
+
+func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
+	// leaving begins to end a turn of a caller with so many of 10 calls.
+	leaving := func(calls, arriving int64) (*Caller, chan struct{}) {
+		c := callerOfTest(1, 10, 1<<20)
+		c.gate = newGate(1)
+		c.gate.tryEnter()
+		c.begun.Store(pauseCalls)
+		c.calls.Store(calls)
+		c.arriving.Store(arriving)
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			c.gate.leave(c)
+		}()
+		return c, left
+	}
+	for sentence, test := range map[string]struct {
+		calls, arriving int64
+	}{
+		"calls that have their slots":          {calls: 8},
+		"calls of which the headers were read": {arriving: 8},
+		"some with slots and some without":     {calls: 4, arriving: 4},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, left := leaving(test.calls, test.arriving)
+				for range 2 { // each time one ends it waits anew
+					time.Sleep(maxPauses * pauseTime * 3 / 4)
+					synctest.Wait()
+					if c.gate.tryEnter() {
+						t.Fatal("another connection is read")
+					}
+					if test.calls > 0 {
+						c.calls.Add(-1)
+					} else {
+						c.arriving.Add(-1)
+					}
+				}
+				c.calls.Store(5)
+				c.arriving.Store(0)
+				began := time.Now()
+				<-left
+				if took := time.Since(began); took > pauseTime {
+					t.Errorf("the turn ended %s after the calls, want %s", took, pauseTime)
+				}
+			})
+		})
+	}
+	t.Run("but where none of them ends, since they may wait for their clients", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, left := leaving(8, 0)
+			began := time.Now()
+			<-left
+			if took, want := time.Since(began), (maxPauses+1)*pauseTime; took != want {
+				t.Errorf("the turn ended after %s, want %s", took, want)
+			}
+			if !c.gate.tryEnter() {
+				t.Error("no other connection is read")
+			}
+		})
+	})
+	t.Run("and calls that never take a slot are forgotten", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, left := leaving(0, 8)
+			<-left
+			if c.busy() {
+				t.Error("the caller is still taken for busy")
+			}
+			c.arrived() // one of them did come
+			if got := c.arriving.Load(); got != 0 {
+				t.Errorf("%d calls are expected, want 0", got)
+			}
+		})
+	})
+	t.Run("and one with fewer calls is read at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, left := leaving(3, 2)
+			began := time.Now()
+			<-left
+			if took := time.Since(began); took != 0 {
+				t.Errorf("the turn ended after %s, want at once", took)
+			}
+		})
+	})
+}
+
+func TestACallCountsFromItsHeadersOn(t *testing.T) {
+	c := callerOfTest(1, 10, 1<<20)
+	path := filepath.Join(t.TempDir(), "s")
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type counts struct{ arriving, calls int64 }
+	var before, after counts
+	server := grpc.NewServer(grpc.Creds(Credentials{}), grpc.InTapHandle(NoteCall), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		before = counts{c.arriving.Load(), c.Calls()}
+		slot, err := ConnOf(stream.Context()).Enter(named("Call"))
+		if err != nil {
+			return err
+		}
+		defer slot.End()
+		after = counts{c.arriving.Load(), c.Calls()}
+		return status.Error(codes.Aborted, "counted")
+	}))
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(&wrapped{listener, c}) }()
+	client, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limitTime)
+	defer cancel()
+	if err := client.Invoke(ctx, "/a/b", new(emptypb.Empty), new(emptypb.Empty)); status.Code(err) != codes.Aborted {
+		t.Error(err)
+	}
+	if want := (counts{arriving: 1}); before != want {
+		t.Errorf("before the call has a slot: %+v, want %+v", before, want)
+	}
+	if want := (counts{calls: 1}); after != want {
+		t.Errorf("with its slot: %+v, want %+v", after, want)
+	}
+	if got := c.begun.Load(); got != 1 {
+		t.Errorf("%d calls began, want 1", got)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	server.Stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// wrapped is a listener whose connections belong to a caller.
+type wrapped struct {
+	net.Listener
+	from *Caller
+}
+
+func (w *wrapped) Accept() (net.Conn, error) {
+	conn, err := w.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newConn(conn.(*net.UnixConn), w.from, unixsocket.Identity{}), nil
+}
