@@ -148,7 +148,9 @@ func callers(ctx context.Context, t *target, connections, n int, method string, 
 	if err != nil {
 		return err
 	}
-	return persistently(ctx, t, n, func(ctx context.Context, i int) error {
+	return persistently(ctx, t, n, func(_ context.Context, i int) error {
+		// Its own context may end a moment after that of the connections, and then a call
+		// would count that failed because the attack is over.
 		message := request(i)
 		failed := false // which is counted, and the next one is tried later
 		for ctx.Err() == nil && !failed {

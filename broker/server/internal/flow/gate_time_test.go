@@ -35,13 +35,13 @@ func TestConnectionsWaitInTheirOrderForAsLongAsTurnsEnd(t *testing.T) {
 					return
 				}
 				order = append(order, n)
-				time.Sleep(gateTime / 2)
+				<-time.After(gateTime / 2)
 				g.release()
 			}()
 			synctest.Wait()
 		}
 		g.release()
-		time.Sleep(connections * gateTime)
+		<-time.After(connections * gateTime)
 		synctest.Wait()
 		if len(order) != connections || !slices.IsSorted(order) {
 			t.Errorf("turns were taken in the order %v, want that of %d connections", order, connections)
@@ -76,7 +76,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, left := leaving(test.calls, test.arriving)
 				for range 2 { // each time one ends it waits anew
-					time.Sleep(maxPauses * pauseTime * 3 / 4)
+					<-time.After(maxPauses * pauseTime * 3 / 4)
 					synctest.Wait()
 					if c.gate.tryEnter() {
 						t.Fatal("another connection is read")
