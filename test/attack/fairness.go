@@ -22,7 +22,7 @@ type comparison struct {
 	attack           attack
 	ratios           []float64
 	ordinary, during []time.Duration // p99
-	failed           int             // rounds that did not pass
+	failures         []string        // of each round that did not pass
 	// elsewhere are the ratios where the attack is made on another broker. They are
 	// measured where the target is missed.
 	elsewhere []float64
@@ -99,7 +99,7 @@ func inRounds(ctx context.Context, o options, where string, all []*comparison, d
 
 func (c *comparison) add(r *result) {
 	if r.verdict() != passed {
-		c.failed++
+		c.failures = append(c.failures, fmt.Sprintf("%s, the attacker saw %s", r.verdict(), r.tally))
 	}
 	ratio, measured := r.ratio()
 	if !measured {
@@ -147,11 +147,11 @@ Where it is missed, "elsewhere" is the ratio while the same attack is made on an
 		if len(c.elsewhere) > 0 {
 			elsewhere = fmt.Sprintf("%.2f", middle(c.elsewhere))
 		}
-		if c.failed > 0 {
-			verdict += fmt.Sprintf(", %d rounds did not pass", c.failed)
-		}
 		fmt.Printf(format, c.attack.name, milliseconds(middle(c.ordinary)), milliseconds(middle(c.during)),
 			fmt.Sprintf("%.2f", found.median), fmt.Sprintf("%.2f to %.2f", found.low, found.high), elsewhere, verdict)
+		for _, failure := range c.failures {
+			fmt.Printf("    a round did not pass: %s\n", failure)
+		}
 	}
 	fmt.Printf("%d of %d miss the target\n", missed, len(all))
 }
