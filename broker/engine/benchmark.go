@@ -109,7 +109,7 @@ func benchmarkSubjects() ([]benchmarkSubject, error) {
 	for _, algorithm := range algorithm.Digests(algorithm.ForData) {
 		p, _ := set.Lookup(algorithm)
 		var buffer [MaxDigestSize]byte
-		subjects = append(subjects, benchmarkSubject{HashData.String() + "/" + algorithm, func() error {
+		subjects = append(subjects, benchmarkSubject{profile.OpHashData.String() + "/" + algorithm, func() error {
 			AppendDigest(buffer[:0], p.Hash(), input)
 			return nil
 		}})
@@ -164,11 +164,11 @@ func cipherSubjects(policy *profile.CipherPolicy, input []byte) ([]benchmarkSubj
 	}
 	name := fmt.Sprintf("/%s-%d", policy.Algorithm(), 8*policy.KeySize())
 	return []benchmarkSubject{
-		{EncryptData.String() + name, func() error {
+		{profile.OpEncryptData.String() + name, func() error {
 			_, err := Encrypt(policy, cipher, nil, input, nil)
 			return err
 		}},
-		{DecryptData.String() + name, func() error {
+		{profile.OpDecryptData.String() + name, func() error {
 			_, err := Decrypt(policy, cipher, sealed, nil)
 			return err
 		}},
@@ -182,11 +182,11 @@ func signatureSubjects(policy *profile.SignaturePolicy, key crypto.Signer, input
 		return nil, err
 	}
 	return []benchmarkSubject{
-		{SignData.String() + "/" + policy.Algorithm(), func() error {
+		{profile.OpSignData.String() + "/" + policy.Algorithm(), func() error {
 			_, err := Sign(policy, profile.SignatureRAW, signing, input)
 			return err
 		}},
-		{VerifyData.String() + "/" + policy.Algorithm(), func() error {
+		{profile.OpVerifyData.String() + "/" + policy.Algorithm(), func() error {
 			_, err := Verify(policy, profile.SignatureRAW, verifying, input, signature)
 			return err
 		}},
@@ -214,7 +214,7 @@ func certificateSubject(policy *profile.CertificatePolicy, key crypto.Signer) (b
 		return benchmarkSubject{}, err
 	}
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
-	return benchmarkSubject{SignCertificate.String() + "/" + policy.SignatureAlgorithmName(), func() error {
+	return benchmarkSubject{profile.OpSignCertificate.String() + "/" + policy.SignatureAlgorithmName(), func() error {
 		_, err := IssueCertificate(policy, Issuer{Key: key, Certificate: issuer}, CertificateRequest{CSR: csr}, now)
 		return err
 	}}, nil

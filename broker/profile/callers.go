@@ -5,6 +5,7 @@ package profile
 import (
 	"math"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/pattern"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -32,7 +33,7 @@ func (v validator) callers(at yamlfile.Place, c *Callers) {
 	containers := at.Field("Containers")
 	v.notEmpty(containers, len(c.Containers))
 	for i, name := range c.Containers {
-		if where := containers.Index(i); !IsDNSLabel(name) {
+		if where := containers.Index(i); !IsContainerName(name) {
 			v.Add(where, containers, "found %s, expected the name of a container: at most 63 lower-case letters, digits and inner hyphens", yamlfile.Excerpt(name))
 		}
 	}
@@ -123,3 +124,7 @@ func idSet(ids []int64) map[uint32]struct{} {
 	}
 	return set
 }
+
+// IsContainerName reports whether Kubernetes allows a text as the name of a container: at
+// most 63 lower-case letters, digits and inner hyphens.
+func IsContainerName(s string) bool { return pattern.IsDNSLabel(s) }

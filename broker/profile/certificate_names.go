@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/pattern"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -45,10 +46,10 @@ const (
 type NamePolicy struct {
 	rule     NameRule
 	required bool
-	dns      []dnsPattern
+	dns      []pattern.DNS
 	ip       []netip.Prefix
-	uri      []uriPattern
-	email    []emailPattern
+	uri      []pattern.URI
+	email    []pattern.Email
 }
 
 // Rule says what happens to the names.
@@ -57,12 +58,10 @@ func (p *NamePolicy) Rule() NameRule { return p.rule }
 // Required reports whether a request has to ask for a name.
 func (p *NamePolicy) Required() bool { return p.required }
 
-// AllowsDNS reports whether a DNS name matches a pattern. A leading "*" of a
-// pattern stands for exactly one label, a leading "*" label of a name (a
-// wildcard) included: such a certificate is good for nothing that the pattern
-// does not allow.
+// AllowsDNS reports whether a DNS name matches a pattern. The "*" of a pattern stands
+// for exactly one label.
 func (p *NamePolicy) AllowsDNS(name string) bool {
-	return slices.ContainsFunc(p.dns, func(d dnsPattern) bool { return d.matches(name) })
+	return slices.ContainsFunc(p.dns, func(d pattern.DNS) bool { return d.Matches(name) })
 }
 
 // AllowsIP reports whether an address is in one of the networks. An IPv4 address
@@ -71,15 +70,16 @@ func (p *NamePolicy) AllowsIP(address netip.Addr) bool {
 	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
-// AllowsURI reports whether a URI matches a pattern, see uriPattern.
+// AllowsURI reports whether a URI matches a pattern. A "*" of the pattern stands for the
+// host's first label, a segment of the path, or the end of the path.
 func (p *NamePolicy) AllowsURI(uri string) bool {
-	return slices.ContainsFunc(p.uri, func(u uriPattern) bool { return u.matches(uri) })
+	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Matches(uri) })
 }
 
 // AllowsEmail reports whether a mail address matches a pattern: the local part
 // exactly or, as "*", any; the domain as a DNS name.
 func (p *NamePolicy) AllowsEmail(address string) bool {
-	return slices.ContainsFunc(p.email, func(e emailPattern) bool { return e.matches(address) })
+	return slices.ContainsFunc(p.email, func(e pattern.Email) bool { return e.Matches(address) })
 }
 
 func compileNames(s *SubjectAltNames) *NamePolicy {
@@ -91,16 +91,16 @@ func compileNames(s *SubjectAltNames) *NamePolicy {
 	case strings.EqualFold(s.Rule, "patterns"):
 		p.rule = NamesMatched
 		for _, text := range s.DNS {
-			p.dns = append(p.dns, parseDNSPattern(text))
+			p.dns = append(p.dns, validated(pattern.ParseDNS(text)))
 		}
 		for _, text := range s.IP {
-			p.ip = append(p.ip, parseIPPattern(text))
+			p.ip = append(p.ip, validated(pattern.ParseNetwork(text)))
 		}
 		for _, text := range s.URI {
-			p.uri = append(p.uri, validated(parseURIPattern(text)))
+			p.uri = append(p.uri, validated(pattern.ParseURI(text)))
 		}
 		for _, text := range s.Email {
-			p.email = append(p.email, validated(parseEmailPattern(text)))
+			p.email = append(p.email, validated(pattern.ParseEmail(text)))
 		}
 	default:
 		panic("profile: compile of a profile that was not validated: " + s.Rule)
@@ -117,69 +117,9 @@ func (v validator) subjectAltNames(at yamlfile.Place, s *SubjectAltNames) {
 		v.Add(where, at, "is true while Rule is \"deny\", which leaves all names out, expected Rule \"copy\" or \"patterns\"")
 	}
 	v.patterns(at, s.Rule, "DNS, IP, URI or Email", []patternKind{
-		{"DNS", s.DNS, isDNSPattern, "a DNS name such as \"app.example.com\" or \"*.example.com\""},
-		{"IP", s.IP, isIPPattern, "an address or a range such as \"10.0.0.0/8\""},
-		{"URI", s.URI, isURIPattern, "a URI such as \"spiffe://example.com/ns/*\", where \"*\" is the host's first label, a segment of the path or its end"},
-		{"Email", s.Email, isEmailPattern, "an address such as \"ops@example.com\" or \"*@example.com\""},
+		{"DNS", s.DNS, is(pattern.ParseDNS), "a DNS name such as \"app.example.com\" or \"*.example.com\""},
+		{"IP", s.IP, is(pattern.ParseNetwork), "an address or a range such as \"10.0.0.0/8\""},
+		{"URI", s.URI, is(pattern.ParseURI), "a URI such as \"spiffe://example.com/ns/*\", where \"*\" is the host's first label, a segment of the path or its end"},
+		{"Email", s.Email, is(pattern.ParseEmail), "an address such as \"ops@example.com\" or \"*@example.com\""},
 	})
-}
-
-// dnsPattern is a DNS name in lower case, or all names of one more label.
-type dnsPattern struct {
-	name     string
-	anyLabel bool
-}
-
-func parseDNSPattern(text string) dnsPattern {
-	name, anyLabel := strings.CutPrefix(strings.ToLower(text), "*.")
-	return dnsPattern{name: name, anyLabel: anyLabel}
-}
-
-func (d dnsPattern) matches(name string) bool {
-	name = strings.ToLower(name)
-	if !d.anyLabel {
-		return name == d.name
-	}
-	label, rest, found := strings.Cut(name, ".")
-	return found && rest == d.name && (label == "*" || IsDNSLabel(label))
-}
-
-// parseIPPattern reads a valid pattern; an address is the network of itself.
-func parseIPPattern(text string) netip.Prefix {
-	if prefix, err := netip.ParsePrefix(text); err == nil {
-		return prefix
-	}
-	address, err := netip.ParseAddr(text)
-	if err != nil {
-		panic("profile: compile of a profile that was not validated: " + err.Error())
-	}
-	return netip.PrefixFrom(address, address.BitLen())
-}
-
-// emailPattern is a mailbox, or all mailboxes of a domain.
-type emailPattern struct {
-	local    string
-	anyLocal bool
-	domain   dnsPattern
-}
-
-// parseEmailPattern fails where "*" is only a part of the local part, which
-// would be read as a wildcard and act as a letter.
-func parseEmailPattern(text string) (emailPattern, bool) {
-	local, domain, ok := strings.Cut(text, "@")
-	anyLocal := local == "*"
-	if !ok || !anyLocal && strings.Contains(local, "*") {
-		return emailPattern{}, false
-	}
-	return emailPattern{local: local, anyLocal: anyLocal, domain: parseDNSPattern(domain)}, true
-}
-
-// matches compares local parts exactly, since only the domain of an address is
-// without case (RFC 5280, section 7.5).
-func (e emailPattern) matches(address string) bool {
-	at := strings.LastIndexByte(address, '@')
-	if at <= 0 || strings.Contains(address[:at], "@") {
-		return false
-	}
-	return (e.anyLocal || address[:at] == e.local) && e.domain.matches(address[at+1:])
 }

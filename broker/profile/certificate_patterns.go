@@ -3,8 +3,6 @@
 package profile
 
 import (
-	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
@@ -39,62 +37,10 @@ func (v validator) patterns(at yamlfile.Place, rule, fields string, kinds []patt
 	}
 }
 
-// isDNSPattern accepts a DNS name whose first label may be "*".
-func isDNSPattern(s string) bool {
-	s = strings.TrimPrefix(s, "*.")
-	if s == "" || len(s) > 253 {
-		return false
+// is returns the test whether a text is one that can be read.
+func is[P any](parse func(string) (P, bool)) func(string) bool {
+	return func(text string) bool {
+		_, ok := parse(text)
+		return ok
 	}
-	for label := range strings.SplitSeq(s, ".") {
-		if !IsDNSLabel(strings.ToLower(label)) {
-			return false
-		}
-	}
-	return true
-}
-
-// IsDNSLabel is the rule of RFC 1123 that Kubernetes applies to names of
-// containers: at most 63 lower-case letters, digits and inner hyphens.
-func IsDNSLabel(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
-}
-
-func isIPPattern(s string) bool {
-	if prefix, err := netip.ParsePrefix(s); err == nil {
-		return prefix.Masked() == prefix
-	}
-	address, err := netip.ParseAddr(s)
-	return err == nil && address.Zone() == ""
-}
-
-func isURIPattern(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || u.Host == "" && u.Opaque == "" && u.Path == "" || len(s) > maxTextLength {
-		return false
-	}
-	_, ok := parseURIPattern(s)
-	return ok
-}
-
-// isWebPattern accepts a pattern of URLs that a CRL may be fetched from.
-func isWebPattern(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && isURIPattern(s)
-}
-
-func isEmailPattern(s string) bool {
-	local, domain, _ := strings.Cut(s, "@")
-	if local == "" || len(local) > 64 || !printable(local) || strings.ContainsAny(local, " \"(),:;<>[\\]") || !isDNSPattern(domain) {
-		return false
-	}
-	_, ok := parseEmailPattern(s)
-	return ok
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/pattern"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
@@ -22,7 +23,7 @@ func (v validator) distributionPoints(at yamlfile.Place, c *CRLDistributionPoint
 	}
 	v.enum(at.Field("Rule"), at, c.Rule, distributionPointRules)
 	v.patterns(at, c.Rule, "URI", []patternKind{
-		{"URI", c.URI, isWebPattern, "a URL of http or https such as \"http://crl.example.com/*\", where \"*\" is the host's first label, a segment of the path or its end"},
+		{"URI", c.URI, is(pattern.ParseWeb), "a URL of http or https such as \"http://crl.example.com/*\", where \"*\" is the host's first label, a segment of the path or its end"},
 	})
 }
 
@@ -44,15 +45,15 @@ const (
 // 4.2.1.13). It never changes and is safe for concurrent use.
 type PointPolicy struct {
 	rule PointRule
-	uri  []uriPattern
+	uri  []pattern.URI
 }
 
 // Rule says which points a request may ask for.
 func (p *PointPolicy) Rule() PointRule { return p.rule }
 
-// MatchesURI reports whether a URL matches a pattern, see uriPattern.
+// MatchesURI reports whether a URL matches a pattern, as in [NamePolicy.AllowsURI].
 func (p *PointPolicy) MatchesURI(url string) bool {
-	return slices.ContainsFunc(p.uri, func(u uriPattern) bool { return u.matches(url) })
+	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Matches(url) })
 }
 
 func compilePoints(c *CRLDistributionPoints) *PointPolicy {
@@ -64,7 +65,7 @@ func compilePoints(c *CRLDistributionPoints) *PointPolicy {
 	case strings.EqualFold(c.Rule, "patterns"):
 		p.rule = PointsMatched
 		for _, text := range c.URI {
-			p.uri = append(p.uri, validated(parseURIPattern(text)))
+			p.uri = append(p.uri, validated(pattern.ParseWeb(text)))
 		}
 	default:
 		panic("profile: compile of a profile that was not validated: " + c.Rule)

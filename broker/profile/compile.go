@@ -47,11 +47,8 @@ func (s *Set) RequiresFIPS() bool { return s.fips }
 // Compiled is one profile, checked and made ready for requests. It never
 // changes and is safe for concurrent use.
 type Compiled struct {
-	name          string
-	hash          *HashPolicy
-	certificate   *CertificatePolicy
-	cipher        *CipherPolicy
-	signature     *SignaturePolicy
+	name string
+	policies
 	deprecation   *Deprecation
 	callers       *CallerPolicy
 	auditRequired bool
@@ -61,21 +58,6 @@ type Compiled struct {
 
 // Name is the profile's name.
 func (c *Compiled) Name() string { return c.name }
-
-// Hash is the policy of HashData, nil where the profile does not offer it.
-func (c *Compiled) Hash() *HashPolicy { return c.hash }
-
-// Certificate is the policy of SignCertificate, nil where the profile does not
-// offer it.
-func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
-
-// Cipher is the policy of EncryptData and DecryptData, nil where the profile
-// does not offer them.
-func (c *Compiled) Cipher() *CipherPolicy { return c.cipher }
-
-// Signature is the policy of SignData and VerifyData, nil where the profile does
-// not offer them.
-func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 
 // Deprecation announces the end of the profile, nil where none is announced. The
 // caller must not change it.

@@ -41,15 +41,6 @@ type KMS struct {
 	Cache  map[string]any `yaml:"Cache,omitempty"`
 }
 
-// API holds one entry for each operation the profile offers. An operation
-// that is absent is refused at the call.
-type API struct {
-	HashData        *HashData        `yaml:"HashData,omitempty"`
-	SignCertificate *SignCertificate `yaml:"SignCertificate,omitempty"`
-	EncryptData     *EncryptData     `yaml:"EncryptData,omitempty"`
-	SignData        *SignData        `yaml:"SignData,omitempty"`
-}
-
 // Audit says which calls are recorded.
 type Audit struct {
 	// Level is "none", "sampled", "sensitive" or "all".

@@ -9,6 +9,45 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
+// Operation is one of the things that a profile can offer.
+type Operation uint8
+
+// The operations, in the order of the table of sections.
+const (
+	OpHashData Operation = iota
+	OpSignCertificate
+	OpEncryptData
+	OpDecryptData
+	OpSignData
+	OpVerifyData
+
+	// OperationCount is how many there are.
+	OperationCount = int(iota)
+)
+
+var operationNames = [OperationCount]string{"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData"}
+
+// String returns the operation's name as it is on the wire, in metrics and in records, such
+// as "HashData".
+func (o Operation) String() string { return operationNames[o] }
+
+// API holds one entry for each operation the profile offers. An operation
+// that is absent is refused at the call.
+type API struct {
+	HashData        *HashData        `yaml:"HashData,omitempty"`
+	SignCertificate *SignCertificate `yaml:"SignCertificate,omitempty"`
+	EncryptData     *EncryptData     `yaml:"EncryptData,omitempty"`
+	SignData        *SignData        `yaml:"SignData,omitempty"`
+}
+
+// policies has the policy of each section, nil where the profile does not have the section.
+type policies struct {
+	hash        *HashPolicy
+	certificate *CertificatePolicy
+	cipher      *CipherPolicy
+	signature   *SignaturePolicy
+}
+
 // section is a field of API: what a profile says about one operation, or about one
 // and its inverse. Its type and all that is known of it stand in one file,
 // operation_….go.
@@ -47,8 +86,8 @@ func (j judgement) strength() Strength {
 type SectionRow struct {
 	// Name is the field of API, such as "EncryptData".
 	Name string
-	// Operations are the names of the operations that the section offers, as they are
-	// on the wire, in metrics and in records: "EncryptData" and "DecryptData".
+	// Operations are the names of the operations that the section offers, such as
+	// "EncryptData" and "DecryptData".
 	Operations []string
 	// of returns the section of a profile, nil where it has none.
 	of func(*API) section
@@ -72,15 +111,6 @@ func sectionOf[S any, P interface {
 		return nil
 	}
 	return s
-}
-
-// Operations returns the names of all operations, in the order of the table.
-func Operations() []string {
-	var names []string
-	for _, row := range sections {
-		names = append(names, row.Operations...)
-	}
-	return names
 }
 
 // Section is the field of a profile that offers an operation, such as

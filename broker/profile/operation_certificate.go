@@ -17,7 +17,7 @@ import (
 // signCertificateRow is the operation SignCertificate.
 var signCertificateRow = SectionRow{
 	Name:       "SignCertificate",
-	Operations: []string{"SignCertificate"},
+	Operations: []string{OpSignCertificate.String()},
 	of:         func(a *API) section { return sectionOf(a.SignCertificate) },
 }
 
@@ -147,6 +147,10 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 	}
 	c.certificate = p
 }
+
+// Certificate is the policy of SignCertificate, nil where the profile does not
+// offer it.
+func (c *Compiled) Certificate() *CertificatePolicy { return c.certificate }
 
 // signature is how the issuer signs.
 func (s *SignCertificate) signature() algorithm.Certificate {

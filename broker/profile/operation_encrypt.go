@@ -14,7 +14,7 @@ import (
 // encryptDataRow are the operations EncryptData and DecryptData.
 var encryptDataRow = SectionRow{
 	Name:       "EncryptData",
-	Operations: []string{"EncryptData", "DecryptData"},
+	Operations: []string{OpEncryptData.String(), OpDecryptData.String()},
 	of:         func(a *API) section { return sectionOf(a.EncryptData) },
 }
 
@@ -69,6 +69,10 @@ func (e *EncryptData) compile(c *Compiled, o compileOptions) {
 		keys:        compileKeyIDs(e.KeyIDs, o.manager),
 	}
 }
+
+// Cipher is the policy of EncryptData and DecryptData, nil where the profile
+// does not offer them.
+func (c *Compiled) Cipher() *CipherPolicy { return c.cipher }
 
 func (e *EncryptData) judge() []judgement {
 	cipher := e.cipher()

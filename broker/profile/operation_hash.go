@@ -10,7 +10,7 @@ import (
 // hashDataRow is the operation HashData.
 var hashDataRow = SectionRow{
 	Name:       "HashData",
-	Operations: []string{"HashData"},
+	Operations: []string{OpHashData.String()},
 	of:         func(a *API) section { return sectionOf(a.HashData) },
 }
 
@@ -29,6 +29,9 @@ func (h *HashData) format() algorithm.Format { return algorithm.DigestFormat(h.H
 func (h *HashData) compile(c *Compiled, _ compileOptions) {
 	c.hash = &HashPolicy{validated(algorithm.FindDigest(h.HashAlg))}
 }
+
+// Hash is the policy of HashData, nil where the profile does not offer it.
+func (c *Compiled) Hash() *HashPolicy { return c.hash }
 
 func (h *HashData) judge() []judgement {
 	digest := validated(algorithm.FindDigest(h.HashAlg))

@@ -12,7 +12,7 @@ import (
 // signDataRow are the operations SignData and VerifyData.
 var signDataRow = SectionRow{
 	Name:       "SignData",
-	Operations: []string{"SignData", "VerifyData"},
+	Operations: []string{OpSignData.String(), OpVerifyData.String()},
 	of:         func(a *API) section { return sectionOf(a.SignData) },
 }
 
@@ -66,6 +66,10 @@ func (s *SignData) judge() []judgement {
 	}
 	return []judgement{judged(policy.Signs()), judged(policy.Checks())}
 }
+
+// Signature is the policy of SignData and VerifyData, nil where the profile does
+// not offer them.
+func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 
 func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.curves(at, s.KeyConstraints)

@@ -42,6 +42,16 @@ func TestTheTableOfOperationsHasARowForEachFieldOfAPI(t *testing.T) {
 	}
 }
 
+func TestEachOperationHasItsPlaceInTheTable(t *testing.T) {
+	var names []string
+	for _, row := range sections {
+		names = append(names, row.Operations...)
+	}
+	if !slices.Equal(names, operationNames[:]) {
+		t.Errorf("the rows offer %q, the operations are %q", names, operationNames)
+	}
+}
+
 func TestNoRowOfTheTableOfOperationsHasABlankCell(t *testing.T) {
 	p := offering(t)
 	seen := map[string]bool{}

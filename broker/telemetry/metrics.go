@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc/codes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
@@ -22,7 +21,7 @@ type Metrics struct {
 	registry  *prometheus.Registry
 	requests  *requests
 	inFlight  atomic.Int64
-	durations [engine.Operations]prometheus.Observer
+	durations [profile.OperationCount]prometheus.Observer
 	reloads   map[directory.Result]prometheus.Counter
 	reloaded  prometheus.Gauge
 	profiles  *prometheus.GaugeVec
@@ -78,8 +77,8 @@ func NewMetrics(version string) *Metrics {
 			10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5,
 		},
 	}, []string{"operation"})
-	for op := range engine.Operations {
-		m.durations[op] = durations.WithLabelValues(engine.Operation(op).String())
+	for op := range profile.OperationCount {
+		m.durations[op] = durations.WithLabelValues(profile.Operation(op).String())
 	}
 	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_profiles_reloads_total",
@@ -116,7 +115,7 @@ func (m *Metrics) Begin() { m.inFlight.Add(1) }
 
 // End counts a request that ended. counters is that of its profile, nil where it
 // named none that is served.
-func (m *Metrics) End(op engine.Operation, counters *Counters, code codes.Code, took time.Duration) {
+func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code, took time.Duration) {
 	if counters == nil {
 		counters = &m.requests.unknown
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // unknownProfile is the label of requests that name no profile that is served.
@@ -21,11 +21,11 @@ const numCodes = int(codes.Unauthenticated) + 1
 
 // Counters counts the requests for one profile.
 type Counters struct {
-	byCode [engine.Operations][numCodes]atomic.Uint64
+	byCode [profile.OperationCount][numCodes]atomic.Uint64
 }
 
 // Add counts one finished request.
-func (c *Counters) Add(op engine.Operation, code codes.Code) {
+func (c *Counters) Add(op profile.Operation, code codes.Code) {
 	if int(code) >= numCodes {
 		code = codes.Unknown
 	}
@@ -91,7 +91,7 @@ func (r *requests) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (r *requests) collect(ch chan<- prometheus.Metric, name string, withOK bool, sources ...*Counters) {
-	for op := range engine.Operations {
+	for op := range profile.OperationCount {
 		for code := range numCodes {
 			var n uint64
 			for _, source := range sources {
@@ -99,7 +99,7 @@ func (r *requests) collect(ch chan<- prometheus.Metric, name string, withOK bool
 			}
 			if n > 0 || (withOK && code == int(codes.OK)) {
 				ch <- prometheus.MustNewConstMetric(r.desc, prometheus.CounterValue, float64(n),
-					engine.Operation(op).String(), name, codes.Code(code).String())
+					profile.Operation(op).String(), name, codes.Code(code).String())
 			}
 		}
 	}

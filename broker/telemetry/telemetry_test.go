@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -97,7 +96,7 @@ func TestRequestsAreCountedByProfilesThatAreServed(t *testing.T) {
 	}
 	count := func(counters *telemetry.Counters, code codes.Code) {
 		metrics.Begin()
-		metrics.End(engine.HashData, counters, code, time.Millisecond)
+		metrics.End(profile.OpHashData, counters, code, time.Millisecond)
 	}
 	expect()
 	first := metrics.Profiles(set(t, "A", "B"))
@@ -221,7 +220,7 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 	counters := metrics.Profiles(set(t, "A"))["A"]
 	if n := testing.AllocsPerRun(100, func() {
 		metrics.Begin()
-		metrics.End(engine.HashData, counters, codes.OK, time.Millisecond)
+		metrics.End(profile.OpHashData, counters, codes.OK, time.Millisecond)
 	}); n > 0 {
 		t.Errorf("%v allocations, want none", n)
 	}

@@ -21,15 +21,6 @@ type operation struct {
 	number number
 }
 
-var (
-	hashData        = newOperation("HashData", 3)
-	signCertificate = newOperation("SignCertificate", 4)
-	encryptData     = newOperation("EncryptData", 5)
-	decryptData     = newOperation("DecryptData", 6)
-	signData        = newOperation("SignData", 7)
-	verifyData      = newOperation("VerifyData", 8)
-)
-
 func newOperation(name string, n number) *operation {
 	return &operation{name, "/cryptobroker.v1.CryptoService/" + name, n}
 }

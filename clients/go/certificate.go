@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+var signCertificate = newOperation("SignCertificate", 4)
+
 // SignCertificateRequest asks for a certificate.
 type SignCertificateRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

@@ -7,6 +7,11 @@ import (
 	"context"
 )
 
+var (
+	encryptData = newOperation("EncryptData", 5)
+	decryptData = newOperation("DecryptData", 6)
+)
+
 // EncryptDataRequest asks for an encryption.
 type EncryptDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

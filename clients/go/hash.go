@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 )
 
+var hashData = newOperation("HashData", 3)
+
 // HashDataRequest asks for a digest.
 type HashDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

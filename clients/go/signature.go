@@ -7,6 +7,11 @@ import (
 	"context"
 )
 
+var (
+	signData   = newOperation("SignData", 7)
+	verifyData = newOperation("VerifyData", 8)
+)
+
 // SignatureFormat is how a signature is written.
 type SignatureFormat uint8
 

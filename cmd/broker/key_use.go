@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
@@ -67,17 +66,17 @@ func (u *keyUse) keysChanged() {
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
 		if policy := p.Certificate(); policy != nil {
-			u.warnOf(directory, name, engine.SignCertificate, policy.Keys(), "there is no certificate beside it, expected that of the issuer", func(key *keys.Key) bool {
+			u.warnOf(directory, name, profile.OpSignCertificate, policy.Keys(), "there is no certificate beside it, expected that of the issuer", func(key *keys.Key) bool {
 				return len(key.Certificates()) == 0
 			})
 		}
 		if policy := p.Signature(); policy != nil {
-			u.warnOf(directory, name, engine.SignData, policy.Keys(), "it is that of a certificate authority, which signs no data", (*keys.Key).OfAuthority)
+			u.warnOf(directory, name, profile.OpSignData, policy.Keys(), "it is that of a certificate authority, which signs no data", (*keys.Key).OfAuthority)
 		}
 	}
 }
 
-func (u *keyUse) warnOf(directory *keys.Directory, name string, operation engine.Operation, policy *profile.KeyPolicy, why string, useless func(*keys.Key) bool) {
+func (u *keyUse) warnOf(directory *keys.Directory, name string, operation profile.Operation, policy *profile.KeyPolicy, why string, useless func(*keys.Key) bool) {
 	if _, external := policy.Manager(); external {
 		return
 	}

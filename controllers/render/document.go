@@ -37,18 +37,12 @@ func Name(objectName string, spec *v1alpha1.ProfileSpec) string {
 // resource's metadata.name. It fails only where a free-form value of kms is no
 // JSON, which no API server stores.
 func Document(objectName string, spec *v1alpha1.ProfileSpec) (profile.Profile, error) {
-	p := profile.Profile{
-		Name: Name(objectName, spec),
-		API: profile.API{
-			HashData:        hashData(spec.API.HashData),
-			SignCertificate: signCertificate(spec.API.SignCertificate),
-			EncryptData:     encryptData(spec.API.EncryptData),
-			SignData:        signData(spec.API.SignData),
-		},
-	}
-	if s := spec.Settings; s != nil {
-		p.Settings = &profile.Settings{CryptoLibrary: s.CryptoLibrary}
-	}
+	p := profile.Profile{Name: Name(objectName, spec)}
+	copyValue(&p.API, &spec.API)
+	copyValue(&p.Settings, &spec.Settings)
+	copyValue(&p.Callers, &spec.Callers)
+	copyValue(&p.Audit, &spec.Audit)
+	copyValue(&p.Deprecation, &spec.Deprecation)
 	if k := spec.KMS; k != nil {
 		config, err := values(k.Config)
 		if err != nil {
@@ -60,123 +54,7 @@ func Document(objectName string, spec *v1alpha1.ProfileSpec) (profile.Profile, e
 		}
 		p.KMS = &profile.KMS{Client: k.Client, Config: config, Cache: cache}
 	}
-	if c := spec.Callers; c != nil {
-		p.Callers = &profile.Callers{Containers: c.Containers, UIDs: c.UIDs, GIDs: c.GIDs}
-	}
-	if a := spec.Audit; a != nil {
-		p.Audit = &profile.Audit{Level: a.Level, Required: a.Required}
-	}
-	if d := spec.Deprecation; d != nil {
-		p.Deprecation = &profile.Deprecation{
-			ReplacedBy:      d.ReplacedBy,
-			DeprecatedSince: d.DeprecatedSince,
-			RemoveAfter:     d.RemoveAfter,
-			Reason:          d.Reason,
-		}
-	}
 	return p, nil
-}
-
-func hashData(h *v1alpha1.HashData) *profile.HashData {
-	if h == nil {
-		return nil
-	}
-	return &profile.HashData{HashAlg: h.HashAlg}
-}
-
-func signCertificate(s *v1alpha1.SignCertificate) *profile.SignCertificate {
-	if s == nil {
-		return nil
-	}
-	c := &profile.SignCertificate{
-		SignAlg:    s.SignAlg,
-		HashAlg:    s.HashAlg,
-		SKIHashAlg: s.SKIHashAlg,
-		Validity: profile.Validity{
-			ValidNotBeforeOffset: s.Validity.ValidNotBeforeOffset,
-			ValidNotAfterOffset:  s.Validity.ValidNotAfterOffset,
-		},
-		KeyConstraints: profile.KeyConstraints{
-			Subject: keySizes(&s.KeyConstraints.Subject),
-			Issuer:  keySizes(&s.KeyConstraints.Issuer),
-		},
-		KeyUsage:          s.KeyUsage,
-		ExtendedKeyUsage:  s.ExtendedKeyUsage,
-		AllowSHA1Requests: s.AllowSHA1Requests,
-		KeyIDs:            keyIDs(s.KeyIDs),
-	}
-	if b := s.BasicConstraints; b != nil {
-		c.BasicConstraints = &profile.BasicConstraints{CA: b.CA}
-		if b.PathLenConstraint != nil {
-			c.BasicConstraints.PathLenConstraint = new(int(*b.PathLenConstraint))
-		}
-	}
-	if n := s.SubjectAltNames; n != nil {
-		c.SubjectAltNames = &profile.SubjectAltNames{Rule: n.Rule, Required: n.Required, DNS: n.DNS, IP: n.IP, URI: n.URI, Email: n.Email}
-	}
-	if p := s.CRLDistributionPoints; p != nil {
-		c.CRLDistributionPoints = &profile.CRLDistributionPoints{Rule: p.Rule, URI: p.URI}
-	}
-	return c
-}
-
-func encryptData(e *v1alpha1.EncryptData) *profile.EncryptData {
-	if e == nil {
-		return nil
-	}
-	return &profile.EncryptData{
-		EncryptAlg:     e.EncryptAlg,
-		KeySize:        int(e.KeySize),
-		NonceStrategy:  e.NonceStrategy,
-		TagLength:      int(e.TagLength),
-		ShortTagLength: int(e.ShortTagLength),
-		KeyIDs:         keyIDs(e.KeyIDs),
-	}
-}
-
-func signData(s *v1alpha1.SignData) *profile.SignData {
-	if s == nil {
-		return nil
-	}
-	d := &profile.SignData{
-		SigningMode:     s.SigningMode,
-		SignAlg:         s.SignAlg,
-		HashAlg:         s.HashAlg,
-		SignatureFormat: s.SignatureFormat,
-		KeyIDs:          keyIDs(s.KeyIDs),
-	}
-	if k := s.KeyConstraints; k != nil {
-		d.KeyConstraints = profile.KeyConstraints{Subject: keySizes(k.Subject), Issuer: keySizes(k.Issuer)}
-	}
-	return d
-}
-
-func keySizes(algorithms *v1alpha1.KeyAlgorithms) map[string]profile.KeySize {
-	if algorithms == nil {
-		return nil
-	}
-	sizes := map[string]profile.KeySize{}
-	if size := algorithms.RSA; size != nil {
-		sizes["RSA"] = profile.KeySize{MinKeySize: int(size.MinKeySize), MaxKeySize: int(size.MaxKeySize)}
-	}
-	if size := algorithms.ECDSA; size != nil {
-		sizes["ECDSA"] = profile.KeySize{MinKeySize: int(size.MinKeySize), MaxKeySize: int(size.MaxKeySize)}
-	}
-	if size := algorithms.Ed25519; size != nil {
-		sizes["Ed25519"] = profile.KeySize{MinKeySize: int(size.MinKeySize), MaxKeySize: int(size.MaxKeySize)}
-	}
-	return sizes
-}
-
-func keyIDs(ids []v1alpha1.KeyID) []profile.KeyID {
-	if ids == nil {
-		return nil
-	}
-	out := make([]profile.KeyID, len(ids))
-	for i, id := range ids {
-		out[i] = profile.KeyID{ID: id.ID, SPKISHA256: id.SPKISHA256}
-	}
-	return out
 }
 
 // values reads free-form JSON. A whole number stays a whole number.

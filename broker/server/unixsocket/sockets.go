@@ -43,7 +43,7 @@ func (o *Options) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, caller := range o.Callers {
-		if !profile.IsDNSLabel(caller) {
+		if !profile.IsContainerName(caller) {
 			return fmt.Errorf("caller %q: expected the name of a container, at most 63 lower-case letters, digits and inner hyphens", caller)
 		}
 		if seen[caller] {

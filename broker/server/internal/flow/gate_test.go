@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
@@ -50,7 +50,7 @@ func TestBytesOfNoCallAndNoMessageAreAMisuse(t *testing.T) {
 		c.received(misuseBytes)
 	}
 	expect(5, "five times as much as is a misuse")
-	p, err := connOfTest(t, c).Enter(engine.HashData)
+	p, err := connOfTest(t, c).Enter(profile.OpHashData)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (h *Handlers) Decrypt(c *Call, name string, source KeySource, sealed engine
 	return plaintext, nil
 }
 
-func checkCipherMetadata(op engine.Operation, field string, nonce, aad, tag []byte) error {
+func checkCipherMetadata(op profile.Operation, field string, nonce, aad, tag []byte) error {
 	if err := requests.CheckPartSize(op, field, ".nonce", len(nonce), requests.MaxNonceSize); err != nil {
 		return err
 	}

@@ -3,22 +3,21 @@
 package handlers
 
 import (
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // refusalsOf returns why operations of a profile are refused, nil where none is.
-func refusalsOf(p *profile.Compiled) *[engine.Operations]string {
-	var refusals *[engine.Operations]string
+func refusalsOf(p *profile.Compiled) *[profile.OperationCount]string {
+	var refusals *[profile.OperationCount]string
 	for _, a := range p.Assessments() {
 		if !a.Refused {
 			continue
 		}
 		if refusals == nil {
-			refusals = new([engine.Operations]string)
+			refusals = new([profile.OperationCount]string)
 		}
-		for op := range engine.Operations {
-			if engine.Operation(op).String() == a.Operation {
+		for op := range profile.OperationCount {
+			if profile.Operation(op).String() == a.Operation {
 				refusals[op] = a.FIPS.Reason
 			}
 		}

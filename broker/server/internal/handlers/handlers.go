@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -42,7 +41,7 @@ func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
 
 // Call is one request, whatever its generation.
 type Call struct {
-	Operation engine.Operation
+	Operation profile.Operation
 	Context   context.Context
 	// Deadline is when the call has to end, beside the deadline of Context. It is zero
 	// where there is none.

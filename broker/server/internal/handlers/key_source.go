@@ -30,7 +30,7 @@ type KeySource struct {
 
 // check judges what can be judged without a profile. largest is the size in
 // bytes that a key may have that comes with the request.
-func (k KeySource) check(op engine.Operation, largest int) error {
+func (k KeySource) check(op profile.Operation, largest int) error {
 	switch {
 	case k.ByID:
 		if !profile.ValidKeyID(k.ID) {
@@ -49,7 +49,7 @@ func (k KeySource) Forget() { clear(k.Raw) }
 
 // allowRaw refuses a key that comes with the request where the profile lists keys
 // of the broker.
-func (k KeySource) allowRaw(op engine.Operation, name string, policy *profile.KeyPolicy) error {
+func (k KeySource) allowRaw(op profile.Operation, name string, policy *profile.KeyPolicy) error {
 	if policy.ByReference() {
 		return requests.Refused(codes.InvalidArgument, op, name, "%s.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them", k.Field)
 	}

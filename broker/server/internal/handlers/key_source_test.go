@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -74,7 +73,7 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 			if test.giveUp {
 				cancel()
 			}
-			c := &Call{Operation: engine.SignData, Context: ctx}
+			c := &Call{Operation: profile.OpSignData, Context: ctx}
 			if test.timeout > 0 {
 				c.Deadline = time.Now().Add(test.timeout)
 			}

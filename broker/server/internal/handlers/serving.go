@@ -3,7 +3,6 @@
 package handlers
 
 import (
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
@@ -22,7 +21,7 @@ type ServedProfile struct {
 	warning []byte
 	// refusals say why operations are refused where FIPS 140-3 is required, nil
 	// where none is.
-	refusals *[engine.Operations]string
+	refusals *[profile.OperationCount]string
 }
 
 // Use serves a set of profiles from now on. Requests under way finish with the set they

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -35,7 +34,7 @@ func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Ti
 
 // algorithmOf names the algorithm as replies do, empty where the profile does not
 // offer the operation.
-func algorithmOf(p *profile.Compiled, op engine.Operation) string {
+func algorithmOf(p *profile.Compiled, op profile.Operation) string {
 	for _, a := range p.Assessments() {
 		if a.Operation == op.String() {
 			return a.Algorithm

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 // FuzzMetadata holds that whatever a client sends, reading it does not
@@ -38,7 +38,7 @@ func FuzzMetadata(f *testing.F) {
 			t.Fatalf("metadata is there: %v, echoed: %v", want.Metadata != nil, e.Metadata != nil)
 		}
 		if request.Metadata == nil && want.Metadata != nil { // found to be right
-			if err := CheckMetadata(engine.HashData, want.GetMetadata()); err != nil {
+			if err := CheckMetadata(profile.OpHashData, want.GetMetadata()); err != nil {
 				t.Fatal(err)
 			}
 			request.Metadata = want.Metadata

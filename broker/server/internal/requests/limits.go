@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -56,7 +55,7 @@ func checkID(op fmt.Stringer, field, id string) error {
 }
 
 // CheckProfileName refuses a request whose field profile cannot be the name of a profile.
-func CheckProfileName(op engine.Operation, name string) error {
+func CheckProfileName(op profile.Operation, name string) error {
 	switch {
 	case name == "":
 		return Invalid(op, "profile", "is empty, expected the name of a profile")
@@ -67,7 +66,7 @@ func CheckProfileName(op engine.Operation, name string) error {
 }
 
 // CheckSize refuses a request with a field of more than largest bytes.
-func CheckSize(op engine.Operation, field string, size, largest int) error {
+func CheckSize(op profile.Operation, field string, size, largest int) error {
 	if size > largest {
 		return Invalid(op, field, "has %d bytes, expected at most %d", size, largest)
 	}
@@ -76,7 +75,7 @@ func CheckSize(op engine.Operation, field string, size, largest int) error {
 
 // CheckPartSize does the same for a field inside another one. Their names are only
 // put together for an error.
-func CheckPartSize(op engine.Operation, field, part string, size, largest int) error {
+func CheckPartSize(op profile.Operation, field, part string, size, largest int) error {
 	if size > largest {
 		return CheckSize(op, field+part, size, largest)
 	}
@@ -90,7 +89,7 @@ func Invalid(op fmt.Stringer, field, format string, args ...any) error {
 }
 
 // Refused refuses a request for what a profile says.
-func Refused(code codes.Code, op engine.Operation, name, format string, args ...any) error {
+func Refused(code codes.Code, op profile.Operation, name, format string, args ...any) error {
 	return status.Errorf(code, "%s with profile %q: "+format, append([]any{op, name}, args...)...)
 }
 

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 func TestBytesThatAreNoMessageAreRefusedWithAPlainSentence(t *testing.T) {
@@ -18,7 +18,7 @@ func TestBytesThatAreNoMessageAreRefusedWithAPlainSentence(t *testing.T) {
 		"HashData: the request is not a cryptobroker.v1.HashDataRequest: string field contains invalid UTF-8":   {0x0a, 1, 0xff},
 	} {
 		request := &v1.HashDataRequest{}
-		err := Unreadable(engine.HashData, request, proto.Unmarshal(wire, request))
+		err := Unreadable(profile.OpHashData, request, proto.Unmarshal(wire, request))
 		if got := status.Convert(err).Message(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

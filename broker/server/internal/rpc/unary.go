@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
@@ -30,7 +30,7 @@ type unaryCall[Request any] struct {
 // and sends the reply with the metadata of the request. Both messages have a field named
 // metadata.
 func Unary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
-	s *Service, name string, op engine.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+	s *Service, name string, op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
 ) grpc.MethodDesc {
 	requestField := requests.MetadataField(PRequest(new(Request)))
 	replyField := requests.MetadataField(PReply(new(Reply)))
@@ -129,7 +129,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 // calledAs puts the name of the method into an error of a call by another name
 // than the operation has in profiles and documents: "HashData (called as Hash):
 // …". Developers know the name of the method, and authors of profiles the operation.
-func calledAs(err error, op engine.Operation, name string) error {
+func calledAs(err error, op profile.Operation, name string) error {
 	s := status.Convert(err)
 	rest, ours := strings.CutPrefix(s.Message(), op.String())
 	if name == op.String() || !ours {
@@ -141,9 +141,9 @@ func calledAs(err error, op engine.Operation, name string) error {
 // QuickSize returns the size in bytes of the largest request of an operation that is
 // served where it was received. Larger requests go to the workers. A request of that size
 // takes some ten microseconds with the slowest digest. Keys by id are in memory.
-func QuickSize(op engine.Operation) int {
+func QuickSize(op profile.Operation) int {
 	switch op {
-	case engine.HashData, engine.EncryptData, engine.DecryptData:
+	case profile.OpHashData, profile.OpEncryptData, profile.OpDecryptData:
 		return 16 << 10
 	}
 	return 0

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
@@ -45,7 +45,7 @@ func TestADefectFailsOneRequestAndKeepsItsInputOutOfTheLog(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var log strings.Builder
 			s := NewService(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), telemetry.NewMetrics("test"))
-			method := Unary(s, "Hash", engine.HashData, func(_ *handlers.Call, request *v0.HashRequest) (*v0.HashResponse, error) {
+			method := Unary(s, "Hash", profile.OpHashData, func(_ *handlers.Call, request *v0.HashRequest) (*v0.HashResponse, error) {
 				test.fault(request.GetInput())
 				return &v0.HashResponse{}, nil
 			})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
 // The numbers of the fields of ExchangeRequest and Call. Those of the requests
@@ -106,7 +107,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 		switch err := x.validate(&call); {
 		case err != nil:
 			x.reply(newReply(call.id, 0, nil, err))
-		case len(call.request) <= method.quick:
+		case len(call.request) <= method.QuickSize:
 			x.server.Workers.NoteQuickCall(x.from.Calls(), now)
 			now = x.serveNow(method, &call, now)
 		default:
@@ -174,17 +175,17 @@ func (x *exchange) validate(call *exchangeCall) error {
 }
 
 // serveNow serves a quick call. It returns the time at the end.
-func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began time.Time) time.Time {
+func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) time.Time {
 	s := x.server
 	c := &x.quick
-	*c = handlers.Call{Operation: method.op, Context: x.ctx, Metadata: requests.Reusable(c.Metadata)}
+	*c = handlers.Call{Operation: method.Operation, Context: x.ctx, Metadata: requests.Reusable(c.Metadata)}
 	if wire.timeout > 0 {
 		c.Deadline = began.Add(wire.timeout)
 	}
 	s.Metrics.Begin()
 	message, err := s.run(method, c, wire.request)
 	ended := time.Now()
-	s.Metrics.End(method.op, c.Counters, status.Code(err), ended.Sub(began))
+	s.Metrics.End(method.Operation, c.Counters, status.Code(err), ended.Sub(began))
 	if s.Tracer != nil {
 		s.Trace(c, true, status.Code(err), began)
 	}
@@ -193,13 +194,13 @@ func (x *exchange) serveNow(method *exchangeMethod, wire *exchangeCall, began ti
 }
 
 // run serves a call, whatever happens in it.
-func (s *streamService) run(method *exchangeMethod, c *handlers.Call, request []byte) (reply proto.Message, err error) {
+func (s *streamService) run(method *rpc.ExchangedMethod, c *handlers.Call, request []byte) (reply proto.Message, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			reply, err = nil, s.Panicked(method.op.String(), cause)
+			reply, err = nil, s.Panicked(method.Operation.String(), cause)
 		}
 	}()
-	return method.run(c, request)
+	return method.Run(c, request)
 }
 
 // reply keeps a reply of the reader until the message is served, or a buffer is full.

@@ -12,12 +12,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
 // job is a call for the workers.
 type job struct {
 	exchange *exchange
-	method   *exchangeMethod
+	method   *rpc.ExchangedMethod
 	id       uint64
 	number   protowire.Number
 	request  []byte
@@ -114,7 +115,7 @@ func (x *exchange) release(h holding) {
 // run serves the call and queues its reply.
 func (j *job) run() {
 	x, s := j.exchange, j.exchange.server
-	c := &handlers.Call{Operation: j.method.op, Context: x.ctx}
+	c := &handlers.Call{Operation: j.method.Operation, Context: x.ctx}
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.fail(cause)
@@ -124,7 +125,7 @@ func (j *job) run() {
 		}
 	}()
 	message, err := j.serve(c)
-	s.Metrics.End(j.method.op, c.Counters, status.Code(err), time.Since(j.began))
+	s.Metrics.End(j.method.Operation, c.Counters, status.Code(err), time.Since(j.began))
 	if s.Tracer != nil {
 		s.Trace(c, true, status.Code(err), j.began)
 	}

@@ -15,6 +15,7 @@ import (
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
@@ -44,13 +45,13 @@ const smallPerRest = 64
 // returns, so that the messages are received beside it.
 func (s *streamService) hashStream(_ any, stream grpc.ServerStream) error {
 	ctx := stream.Context()
-	p, err := flow.ConnOf(ctx).Enter(engine.HashData)
+	p, err := flow.ConnOf(ctx).Enter(profile.OpHashData)
 	if err != nil {
 		return err
 	}
 	h := &hashing{server: s, stream: stream, started: time.Now()}
-	h.call = handlers.Call{Operation: engine.HashData, Context: ctx}
-	if err := h.Open(ctx, p, engine.HashData, flow.MaxRequestSize, s.IdleTime); err != nil {
+	h.call = handlers.Call{Operation: profile.OpHashData, Context: ctx}
+	if err := h.Open(ctx, p, profile.OpHashData, flow.MaxRequestSize, s.IdleTime); err != nil {
 		p.End()
 		return err
 	}

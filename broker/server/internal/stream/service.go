@@ -8,18 +8,23 @@ import (
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 )
 
 // streamService has the methods with streams.
 type streamService struct {
 	*rpc.Service
-	methods map[protowire.Number]*exchangeMethod
+	// methods are the operations by the number that their requests have in Call and their
+	// responses in Reply.
+	methods map[protowire.Number]*rpc.ExchangedMethod
 }
 
 // NewService returns the service cryptobroker.stream.v1.StreamService.
 func NewService(service *rpc.Service) *grpc.ServiceDesc {
-	s := &streamService{Service: service}
-	s.methods = s.exchangeMethods()
+	s := &streamService{Service: service, methods: map[protowire.Number]*rpc.ExchangedMethod{}}
+	for _, m := range wirev1.Methods(service) {
+		s.methods[m.Number] = m.Exchanged
+	}
 	return &grpc.ServiceDesc{
 		ServiceName: streamv1.StreamService_ServiceDesc.ServiceName,
 		Metadata:    streamv1.StreamService_ServiceDesc.Metadata,

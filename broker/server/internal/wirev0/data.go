@@ -40,7 +40,7 @@ func signKeySources(k *v0.SignKeySource) []handlers.KeySource {
 	}
 }
 
-func signatureFormat(op engine.Operation, f *v0.SignatureFormat) (handlers.SignatureFormat, error) {
+func signatureFormat(op profile.Operation, f *v0.SignatureFormat) (handlers.SignatureFormat, error) {
 	if f == nil {
 		return handlers.SignatureFormat{}, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
@@ -34,14 +35,14 @@ func (a adapter) cryptoGrpc() *grpc.ServiceDesc {
 		ServiceName: v0.CryptoGrpc_ServiceDesc.ServiceName,
 		Metadata:    v0.CryptoGrpc_ServiceDesc.Metadata,
 		Methods: []grpc.MethodDesc{
-			rpc.Unary(a.Service, "Hash", engine.HashData, a.hash),
-			rpc.Unary(a.Service, "HashData", engine.HashData, a.hashData),
-			rpc.Unary(a.Service, "Sign", engine.SignCertificate, a.sign),
-			rpc.Unary(a.Service, "SignCertificate", engine.SignCertificate, a.signCertificate),
-			rpc.Unary(a.Service, "EncryptData", engine.EncryptData, a.encryptData),
-			rpc.Unary(a.Service, "DecryptData", engine.DecryptData, a.decryptData),
-			rpc.Unary(a.Service, "SignData", engine.SignData, a.signData),
-			rpc.Unary(a.Service, "VerifyData", engine.VerifyData, a.verifyData),
+			rpc.Unary(a.Service, "Hash", profile.OpHashData, a.hash),
+			rpc.Unary(a.Service, "HashData", profile.OpHashData, a.hashData),
+			rpc.Unary(a.Service, "Sign", profile.OpSignCertificate, a.sign),
+			rpc.Unary(a.Service, "SignCertificate", profile.OpSignCertificate, a.signCertificate),
+			rpc.Unary(a.Service, "EncryptData", profile.OpEncryptData, a.encryptData),
+			rpc.Unary(a.Service, "DecryptData", profile.OpDecryptData, a.decryptData),
+			rpc.Unary(a.Service, "SignData", profile.OpSignData, a.signData),
+			rpc.Unary(a.Service, "VerifyData", profile.OpVerifyData, a.verifyData),
 		},
 	}
 	if a.OffersDevelopment() {

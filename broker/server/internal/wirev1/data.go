@@ -40,7 +40,7 @@ func signKeySources(k *v1.SignKeySource) []handlers.KeySource {
 	}
 }
 
-func signatureFormat(op engine.Operation, f v1.SignatureFormat) (handlers.SignatureFormat, error) {
+func signatureFormat(op profile.Operation, f v1.SignatureFormat) (handlers.SignatureFormat, error) {
 	if f == v1.SignatureFormat_SIGNATURE_FORMAT_UNSPECIFIED {
 		return handlers.SignatureFormat{}, nil
 	}

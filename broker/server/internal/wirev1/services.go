@@ -6,9 +6,11 @@ import (
 	"bytes"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
@@ -27,20 +29,44 @@ func Services(s *rpc.Service) []*grpc.ServiceDesc {
 	return services
 }
 
+// Method is an operation of the generation: a unary method, and a kind of call of Exchange.
+type Method struct {
+	Unary     grpc.MethodDesc
+	Exchanged *rpc.ExchangedMethod
+	// Number is the field of its request in Call and of its response in Reply, of
+	// cryptobroker.stream.v1.
+	Number protowire.Number
+}
+
+func method[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
+	s *rpc.Service, number protowire.Number, op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+) Method {
+	return Method{rpc.Unary(s, op.String(), op, adapt), rpc.Exchanged(op, adapt), number}
+}
+
+// Methods returns the operations of the generation.
+func Methods(s *rpc.Service) []Method {
+	a := Adapter{s}
+	return []Method{
+		method(s, 3, profile.OpHashData, a.HashData),
+		method(s, 4, profile.OpSignCertificate, a.SignCertificate),
+		method(s, 5, profile.OpEncryptData, a.EncryptData),
+		method(s, 6, profile.OpDecryptData, a.DecryptData),
+		method(s, 7, profile.OpSignData, a.SignData),
+		method(s, 8, profile.OpVerifyData, a.VerifyData),
+	}
+}
+
 // cryptoService is the service cryptobroker.v1.CryptoService.
 func (a Adapter) cryptoService() *grpc.ServiceDesc {
-	return &grpc.ServiceDesc{
+	service := &grpc.ServiceDesc{
 		ServiceName: v1.CryptoService_ServiceDesc.ServiceName,
 		Metadata:    v1.CryptoService_ServiceDesc.Metadata,
-		Methods: []grpc.MethodDesc{
-			rpc.Unary(a.Service, "HashData", engine.HashData, a.HashData),
-			rpc.Unary(a.Service, "SignCertificate", engine.SignCertificate, a.SignCertificate),
-			rpc.Unary(a.Service, "EncryptData", engine.EncryptData, a.EncryptData),
-			rpc.Unary(a.Service, "DecryptData", engine.DecryptData, a.DecryptData),
-			rpc.Unary(a.Service, "SignData", engine.SignData, a.SignData),
-			rpc.Unary(a.Service, "VerifyData", engine.VerifyData, a.VerifyData),
-		},
 	}
+	for _, m := range Methods(a.Service) {
+		service.Methods = append(service.Methods, m.Unary)
+	}
+	return service
 }
 
 // HashData serves the method of the same name.

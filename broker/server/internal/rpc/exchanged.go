@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpc
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
+)
+
+// ExchangedMethod serves the calls of an operation that streams of Exchange carry.
+type ExchangedMethod struct {
+	Operation profile.Operation
+	// QuickSize is the largest request in bytes that is served before the next one is
+	// looked at. Larger ones go to the workers.
+	QuickSize int
+	// Run serves a request. The reply may refer to the bytes of the request,
+	// which belong to the call: keys in them are overwritten. It refers to the
+	// metadata of the call, too.
+	Run func(c *handlers.Call, request []byte) (proto.Message, error)
+}
+
+// Exchanged describes an operation to Exchange as [Unary] does to gRPC.
+func Exchanged[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
+	op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+) *ExchangedMethod {
+	requestField := requests.MetadataField(PRequest(new(Request)))
+	replyField := requests.MetadataField(PReply(new(Reply)))
+	run := func(c *handlers.Call, wire []byte, request PRequest) (proto.Message, error) {
+		c.PrivateKey, wire = requests.TakePrivateKey(wire, request)
+		defer clear(c.PrivateKey)
+		if err := requests.Unmarshal(wire, request); err != nil {
+			return nil, requests.Unreadable(op, request, err)
+		}
+		c.Metadata = requests.Retag(c.Metadata[:0], wire, requestField, replyField)
+		if err := requests.CheckMetadataSize(op, c.Metadata); err != nil {
+			return nil, err
+		}
+		reply, err := adapt(c, request)
+		if err != nil {
+			return nil, err
+		}
+		requests.Identify(reply, replyField, c.Metadata, c.Warning)
+		return reply, nil
+	}
+	requests := sync.Pool{New: func() any { return PRequest(new(Request)) }}
+	return &ExchangedMethod{Operation: op, QuickSize: QuickSize(op), Run: func(c *handlers.Call, wire []byte) (proto.Message, error) {
+		request := requests.Get().(PRequest)
+		reply, err := run(c, wire, request)
+		proto.Reset(request)
+		requests.Put(request)
+		return reply, err
+	}}
+}
