@@ -38,7 +38,7 @@ const goldenPods = "../../webhook/injection/testdata/pods"
 func policyTemplate() injection.Template {
 	return injection.Template{
 		Image:         "localhost/crypto-broker/broker:0.1.0",
-		AllowedImages: []string{"registry.example/broker:1.2.3"},
+		AllowedImages: []string{"registry.example/broker:1.2.3", "registry.example/fips/broker@sha256:" + strings.Repeat("5a", 32)},
 		PullPolicy:    corev1.PullIfNotPresent,
 		SocketGroup:   60471,
 		StatusPort:    9470,

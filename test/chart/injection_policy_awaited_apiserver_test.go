@@ -122,7 +122,7 @@ func TestThePolicyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T) {
 		"misspelt": {naming(namespace.Name, contract.ContainersAnnotation, "app,agnet"),
 			`metadata.annotations[cryptobroker.io/containers]: found "app,agnet", expected names of containers of the pod`},
 		"with profiles and not named": {naming(namespace.Name, contract.ContainerProfilesPrefix+"agent", "Default"),
-			`metadata.annotations[cryptobroker.io/profiles.agent]: found "Default", expected one only for containers of the pod that get a socket, which are app`},
+			`metadata.annotations[cryptobroker.io/profiles.agent]: found "Default", expected no such annotation: of the pod's containers these get a socket: app; a container that another injector adds later`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if err := admin.Create(t.Context(), test.pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), test.want) {

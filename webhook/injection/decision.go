@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
 // Refusal says why a pod is not admitted. Every problem is one sentence that
@@ -32,15 +31,22 @@ type Decision struct {
 	Warning string
 }
 
+// injectValues are those of the annotation that asks for a broker.
+var injectValues = values{
+	expected: `"true" to get a broker or "false" to get none`,
+	fits:     oneOf("true", "false").fits,
+	cel:      oneOf("true", "false").cel,
+}
+
 // Decide reads from a pod whether it gets a broker. byDefault is what its
 // namespace says for pods that ask for nothing. The error is a *Refusal: the pod
 // would not be admitted.
 func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
 	value, asked := pod.Annotations[contract.InjectAnnotation]
 	switch {
-	case asked && value != "true" && value != "false":
+	case asked && !injectValues.fits(value):
 		var found problems
-		found.add(`metadata.annotations[%s]: found %s, expected "true" to get a broker or "false" to get none`, contract.InjectAnnotation, limits.Quoted(value))
+		found.unexpected(contract.InjectAnnotation, value, "%s", injectValues.expected)
 		return Decision{}, found.refusal()
 	case value == "false":
 		return Decision{Reason: "declined"}, nil

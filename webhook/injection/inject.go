@@ -97,25 +97,25 @@ func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	if pod.Spec.HostNetwork {
 		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
 	}
-	declares := declares(pod, r.template.StatusPort)
-	if declares == "" {
+	field, container := declares(pod, r.template.StatusPort)
+	if container == "" {
 		return true, nil
 	}
-	return false, []string{fmt.Sprintf("%s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
-		declares, r.template.StatusPort, contract.MetricsPortAnnotation)}
+	return false, []string{fmt.Sprintf("%s of container %s declares port %d: the broker opens no status port, has no metrics and counts as unverified; the annotation %s gives it another one",
+		field, limits.Quoted(container), r.template.StatusPort, contract.MetricsPortAnnotation)}
 }
 
-// declares is the place of a container's port that the broker so cannot open,
-// empty if there is none.
-func declares(pod *corev1.Pod, port int32) (declares string) {
+// declares returns the first container that declares the port, so that the broker
+// can't open it, and the field with the port. Both are empty if there is none.
+func declares(pod *corev1.Pod, port int32) (field, name string) {
 	each(pod, func(place string, container *corev1.Container) {
 		for i, declared := range container.Ports {
-			if !isBroker(*container) && declared.ContainerPort == port && declared.Protocol != corev1.ProtocolUDP && declared.Protocol != corev1.ProtocolSCTP {
-				declares = fmt.Sprintf("%s.ports[%d] of container %s", place, i, limits.Quoted(container.Name))
+			if name == "" && !isBroker(*container) && declared.ContainerPort == port && declared.Protocol != corev1.ProtocolUDP && declared.Protocol != corev1.ProtocolSCTP {
+				field, name = fmt.Sprintf("%s.ports[%d]", place, i), container.Name
 			}
 		}
 	})
-	return declares
+	return field, name
 }
 
 // runsAsRoot reports whether containers that name no user run as root.

@@ -26,11 +26,14 @@ func (u unknownAnnotation) String() string {
 
 // annotationNames are the names of all annotations, less the prefix.
 func annotationNames() []string {
-	names := make([]string, 0, len(annotationsRead)+1)
-	for _, annotation := range annotationsRead {
-		names = append(names, strings.TrimPrefix(annotation.name, contract.AnnotationPrefix))
+	names := make([]string, len(annotationsRead))
+	for i, row := range annotationsRead {
+		names[i] = strings.TrimPrefix(row.name, contract.AnnotationPrefix)
+		if row.isPrefix() {
+			names[i] += "<container>"
+		}
 	}
-	return append(names, strings.TrimPrefix(contract.ContainerProfilesPrefix, contract.AnnotationPrefix)+"<container>")
+	return names
 }
 
 // knownAnnotations is what to write in the place of one that does not exist.

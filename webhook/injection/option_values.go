@@ -3,7 +3,6 @@
 package injection
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -11,16 +10,12 @@ import (
 	"strings"
 	"unicode"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
-
-// The errors of these functions say what was expected, to end a sentence.
 
 const (
 	// maxItems is how many items the list of an annotation has at most. The
@@ -30,141 +25,163 @@ const (
 	// maxSocketPath is the longest path of a socket, in bytes: sun_path of
 	// unix(7) less the NUL that ends it.
 	maxSocketPath = 107
+
+	// maxSocketDir is the longest directory of a socket, in bytes.
+	maxSocketDir = maxSocketPath - len("/"+contract.SocketFile)
 )
 
 // MinMemory is the least memory that a broker may be limited to, and that a pod may
-// request for it. Idle it takes half of that; the rest is for requests, of which the
-// largest takes 4 MiB.
+// request for it. An idle broker takes half of that; the rest is for requests, of
+// which the largest takes 4 MiB.
 const MinMemory = "32Mi"
 
 var minMemory = resource.MustParse(MinMemory)
 
-// items splits a list. Spaces around items do not count.
-func items(value, what string) ([]string, error) {
-	if n := strings.Count(value, ",") + 1; n > maxItems {
-		return nil, fmt.Errorf("at most %d %s; there are %d", maxItems, what, n)
+// values are the values that an annotation may have.
+type values struct {
+	// expected describes them, to end a sentence.
+	expected string
+
+	// fits reports whether a text is one of them.
+	fits func(text string) bool
+
+	// cel is the same as fits in CEL, for the text in the variable value.
+	cel string
+}
+
+// anyValue is every text: what the annotation may have depends on more than its value.
+var anyValue = values{
+	fits: func(string) bool { return true },
+	cel:  "true",
+}
+
+// oneOf are these values and no other.
+func oneOf(allowed ...string) values {
+	last := len(allowed) - 1
+	return values{
+		expected: fmt.Sprintf("%s or %s", strings.Join(allowed[:last], ", "), allowed[last]),
+		fits:     func(text string) bool { return slices.Contains(allowed, text) },
+		cel:      "value in " + celList(allowed),
 	}
-	list := strings.Split(value, ",")
+}
+
+// listOf are lists of at most [maxItems] items, separated by commas. what names the
+// items, in the plural, and rule is what a sentence says of them besides.
+func listOf(what, rule string, item values) values {
+	return values{
+		expected: fmt.Sprintf("%s separated by commas, at most %d and each of them once%s", what, maxItems, rule),
+		fits: func(text string) bool {
+			if strings.Count(text, ",") >= maxItems {
+				return false
+			}
+			list := items(text)
+			for i, text := range list {
+				if slices.Contains(list[:i], text) || !item.fits(text) {
+					return false
+				}
+			}
+			return true
+		},
+		cel: fmt.Sprintf("[value.split(',', %d).map(item, item.trim())].all(list, size(list) <= %d && size(list.distinct()) == size(list) &&\nlist.all(value, %s))",
+			maxItems+1, maxItems, item.cel),
+	}
+}
+
+// items splits a list. Spaces around items do not count.
+func items(text string) []string {
+	list := strings.Split(text, ",")
 	for i := range list {
 		list[i] = strings.TrimSpace(list[i])
-		switch item := list[i]; {
-		case item == "":
-			return nil, fmt.Errorf("%s separated by single commas", what)
-		case slices.Contains(list[:i], item):
-			return nil, fmt.Errorf("%s separated by commas, each of them once; %s is there twice", what, limits.Quoted(item))
-		}
 	}
-	return list, nil
+	return list
 }
 
-// profileNames reads names of profiles. Of those that a profile may have, one
-// with a comma or a semicolon, by which lists are taken apart, cannot be listed,
-// nor one with a dollar sign, which means something in a container's arguments.
-func profileNames(value string) ([]string, error) {
-	const what = "names of profiles"
-	names, err := items(value, what)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		switch {
-		case len(name) > profile.MaxNameLength:
-			return nil, fmt.Errorf("%s of at most %d bytes; %s is longer", what, profile.MaxNameLength, limits.Quoted(name))
-		case strings.ContainsAny(name, ";$"):
-			return nil, fmt.Errorf("%s separated by commas, without a semicolon or a dollar sign", what)
-		case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-			return nil, fmt.Errorf("%s in printable characters", what)
-		}
-	}
-	return names, nil
+// celPrintable is a class of characters in CEL: those for which printable is true.
+const celPrintable = `[\pL\pM\pN\pP\pS ]`
+
+func printable(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-func containerNames(value string) ([]string, error) {
-	return items(value, "names of containers")
+// profileNames are lists of names of profiles. A name with a comma or a semicolon
+// can't be listed, because they separate what is in lists, nor one with a dollar sign,
+// which means something in a container's arguments.
+var profileNames = listOf("names of profiles",
+	fmt.Sprintf(", of at most %d bytes in printable characters, without a semicolon or a dollar sign", profile.MaxNameLength),
+	values{
+		fits: func(text string) bool {
+			return text != "" && len(text) <= profile.MaxNameLength && printable(text) && !strings.ContainsAny(text, ";$")
+		},
+		cel: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^%s+$') && !value.matches('[;$]')", profile.MaxNameLength, celPrintable),
+	})
+
+// containerNames are lists of names. Whether the pod has these containers is no
+// question of the value.
+var containerNames = listOf("names of containers", "", values{
+	fits: func(text string) bool { return text != "" },
+	cel:  "value != ''",
+})
+
+// secretName is the name of one Secret.
+var secretName = values{
+	expected: "the name of a Secret in the pod's namespace",
+	fits:     func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
+	cel:      "!format.dns1123Subdomain().validate(value).hasValue()",
 }
+
+// secretNames are lists of names of Secrets.
+var secretNames = listOf("names of Secrets in the pod's namespace", ", of lower-case letters, digits, hyphens and dots", secretName)
 
 // notBelow are directories that a container gets from the system and that no
 // socket can be mounted into.
 var notBelow = []string{"/proc", "/sys", "/dev"}
 
-// checkSocketPath judges the directory that containers find their socket in.
-func checkSocketPath(value string) error {
-	const example = contract.SocketDir
-	longest := maxSocketPath - len("/"+contract.SocketFile)
-	switch {
-	case !path.IsAbs(value):
-		return errors.New("an absolute path such as " + example)
-	case value != path.Clean(value):
-		return fmt.Errorf("the path without what is superfluous in it, %s", limits.Quoted(path.Clean(value)))
-	case value == "/":
-		return errors.New("a directory below /, such as " + example)
-	case len(value) > longest:
-		return fmt.Errorf("at most %d bytes, since the path of a socket in there has at most %d; it has %d", longest, maxSocketPath, len(value))
-	case strings.ContainsAny(value, ":$") || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return errors.New("a path of printable characters without a colon or a dollar sign")
-	case slices.ContainsFunc(notBelow, func(system string) bool { return within(system, value) }):
-		return errors.New("a path outside of " + strings.Join(notBelow, ", ") + ", which the system makes")
-	}
-	return nil
+// socketDirs are the directories that containers may find their socket in.
+var socketDirs = values{
+	expected: fmt.Sprintf("an absolute path such as %s, at most %d bytes in printable characters, without a colon or a dollar sign, "+
+		"without //, /./, /../ or a slash at the end, and outside of %s", contract.SocketDir, maxSocketDir, strings.Join(notBelow, ", ")),
+	fits: func(text string) bool {
+		return path.IsAbs(text) && text == path.Clean(text) && text != "/" && len(text) <= maxSocketDir &&
+			printable(text) && !strings.ContainsAny(text, ":$") &&
+			!slices.ContainsFunc(notBelow, func(system string) bool { return within(system, text) })
+	},
+	cel: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^(/%s+)+$') &&\n!value.matches('//|/$|[:$]|/[.]{1,2}(/|$)|^(%s)(/|$)')",
+		maxSocketDir, celPrintable, strings.Join(notBelow, "|")),
 }
 
-// cpu reads a quantity of CPU into the list.
-func cpu(into corev1.ResourceList, value string) error {
-	q, err := resource.ParseQuantity(value)
-	if err != nil || q.Sign() <= 0 || q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) != 0 {
-		return errors.New("an amount of CPU from 1m on, in whole thousandths, such as 100m or 1")
-	}
-	into[corev1.ResourceCPU] = q
-	return nil
+// cpuAmounts are quantities of CPU.
+var cpuAmounts = values{
+	expected: "an amount of CPU from 1m on, in whole thousandths, such as 100m or 1",
+	fits: func(text string) bool {
+		q, err := resource.ParseQuantity(text)
+		return err == nil && q.Sign() > 0 && q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
+	},
+	cel: celAmount(1000, 1),
 }
 
-// memory reads a quantity of memory into the list.
-func memory(into corev1.ResourceList, value string) error {
-	q, err := resource.ParseQuantity(value)
-	switch {
-	case err != nil || q.Cmp(*resource.NewQuantity(q.Value(), resource.BinarySI)) != 0:
-		return errors.New("an amount of memory in bytes, such as 64Mi or 1Gi")
-	case q.Cmp(minMemory) < 0:
-		return fmt.Errorf("at least %s: a broker takes half of that idle, and requests need room beside", &minMemory)
-	}
-	into[corev1.ResourceMemory] = q
-	return nil
+// memoryAmounts are quantities of memory.
+var memoryAmounts = values{
+	expected: fmt.Sprintf("an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least %s: an idle broker takes half of that, and requests take more", MinMemory),
+	fits: func(text string) bool {
+		q, err := resource.ParseQuantity(text)
+		return err == nil && q.Cmp(*resource.NewQuantity(q.Value(), resource.BinarySI)) == 0 && q.Cmp(minMemory) >= 0
+	},
+	cel: celAmount(1, minMemory.Value()),
 }
 
-func oneOf(value string, allowed ...string) error {
-	if !slices.Contains(allowed, value) {
-		last := len(allowed) - 1
-		return fmt.Errorf("%s or %s", strings.Join(allowed[:last], ", "), allowed[last])
-	}
-	return nil
+// celAmount is an expression about quantities that are a whole number of parts, and at
+// least so many. CEL has quantities as doubles: a number that is not whole is further
+// from one than a double is wrong by.
+func celAmount(parts, least int64) string {
+	return fmt.Sprintf("isQuantity(value) && [quantity(value).asApproximateFloat() * %d.0 + 1e-7].all(n,\nn >= %d.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))", parts, least)
 }
 
-func statusPort(value string) (int32, error) {
-	port, err := strconv.ParseUint(value, 10, 16)
-	if err != nil || port < contract.MinStatusPort {
-		return 0, fmt.Errorf("a port from %d to 65535", contract.MinStatusPort)
-	}
-	return int32(port), nil
-}
-
-// secretNames reads names of Secrets with keys.
-func secretNames(value string) ([]string, error) {
-	const what = "names of Secrets in the pod's namespace"
-	names, err := items(value, what)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if secretName(name) != nil {
-			return nil, fmt.Errorf("%s; %s can't be one", what, limits.Quoted(name))
-		}
-	}
-	return names, nil
-}
-
-func secretName(value string) error {
-	if len(validation.IsDNS1123Subdomain(value)) > 0 {
-		return errors.New("the name of a Secret in the pod's namespace")
-	}
-	return nil
+// statusPorts are the ports that a broker may open.
+var statusPorts = values{
+	expected: fmt.Sprintf("a port from %d to 65535", contract.MinStatusPort),
+	fits: func(text string) bool {
+		port, err := strconv.ParseUint(text, 10, 16)
+		return err == nil && port >= contract.MinStatusPort
+	},
+	cel: fmt.Sprintf("value.matches('^0*[1-9][0-9]{3,4}$') && int(value) >= %d && int(value) <= 65535", contract.MinStatusPort),
 }

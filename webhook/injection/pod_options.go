@@ -5,10 +5,11 @@ package injection
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
@@ -31,7 +32,9 @@ type podOptions struct {
 
 	requests, limits corev1.ResourceList
 
-	logLevel   string
+	// arguments are the values of flags of the broker, by the name of the flag.
+	arguments map[string]string
+
 	image      string
 	statusPort int32
 	pullSecret string
@@ -40,62 +43,175 @@ type podOptions struct {
 	keys []string
 }
 
-// annotation is one by which a pod asks for something.
-type annotation struct {
+// podAnnotation is an annotation by which a pod asks for something. Its row is the
+// source of what the webhook reads and refuses, of the expressions in the policies of
+// the chart ([ChartTemplate]) and of the table in docs/pods.md ([DocumentationTable]).
+type podAnnotation struct {
+	// name is the name of the annotation. The name of a container completes a
+	// name that ends with a dot.
 	name string
-	// read takes the value over. Its error is what was expected instead.
-	read func(o *podOptions, value string) error
+
+	// example, effect and without are cells of the documentation: a value, what
+	// the annotation does, and what holds without it.
+	example, effect, without string
+
+	// values are those that the annotation may have.
+	values values
+
+	// read stores one of values. container is what completes the name. It is nil
+	// where argument is enough.
+	read func(o *podOptions, container, value string)
+
+	// argument is the flag of the broker that gets the value, empty for none.
+	// fromTemplate returns the value for a pod without the annotation, and
+	// celFromTemplate is the same in CEL; the broker gets no empty value.
+	argument        string
+	fromTemplate    func(t Template) string
+	celFromTemplate string
+
+	// variables are what the policies compute from the annotation, for mutations
+	// and for refusals. They may use asked<Name> and usable<Name>, which are lists
+	// of the pod's annotations of this row: all, and those with one of values.
+	variables []celVariable
+
+	// refusals are the reasons for which a pod can't have the annotation although
+	// its value is one of values. [podOptions.fit] finds the same in Go.
+	refusals []podRefusal
 }
 
-// annotationsRead are all of them in the order of the documentation, without
-// those for single containers, whose names are made with ContainerProfilesPrefix.
-// Whether a value fits the pod and the template is for fit to say.
-var annotationsRead = []annotation{
-	{contract.InjectAnnotation, func(*podOptions, string) error { return nil }}, // see decide
-	{contract.AllowedProfilesAnnotation, func(o *podOptions, value string) (err error) {
-		o.profiles, err = profileNames(value)
-		return err
-	}},
-	{contract.ContainersAnnotation, func(o *podOptions, value string) (err error) {
-		o.containers, err = containerNames(value)
-		return err
-	}},
-	{contract.SocketPathAnnotation, func(o *podOptions, value string) error {
-		o.socketDir = value
-		return checkSocketPath(value)
-	}},
-	{contract.CPURequestAnnotation, func(o *podOptions, value string) error {
-		return cpu(o.requests, value)
-	}},
-	{contract.CPULimitAnnotation, func(o *podOptions, value string) error {
-		return cpu(o.limits, value)
-	}},
-	{contract.MemoryRequestAnnotation, func(o *podOptions, value string) error {
-		return memory(o.requests, value)
-	}},
-	{contract.MemoryLimitAnnotation, func(o *podOptions, value string) error {
-		return memory(o.limits, value)
-	}},
-	{contract.LogLevelAnnotation, func(o *podOptions, value string) error {
-		o.logLevel = value
-		return oneOf(value, "debug", "info", "warn", "error")
-	}},
-	{contract.MetricsPortAnnotation, func(o *podOptions, value string) (err error) {
-		o.statusPort, err = statusPort(value)
-		return err
-	}},
-	{contract.KeysAnnotation, func(o *podOptions, value string) (err error) {
-		o.keys, err = secretNames(value)
-		return err
-	}},
-	{contract.ImageAnnotation, func(o *podOptions, value string) error {
-		o.image = value
-		return nil // see fit
-	}},
-	{contract.ImagePullSecretAnnotation, func(o *podOptions, value string) error {
-		o.pullSecret = value
-		return secretName(value)
-	}},
+// annotationsRead are all of them in the order of the documentation. A new row needs
+// its name in broker/contract and nothing else, unless what it asks for is more than an
+// argument of the broker.
+var annotationsRead = []podAnnotation{
+	{
+		name: contract.InjectAnnotation, example: "true",
+		effect:  "asks for a broker, or declines one with `false`",
+		without: "the namespace's label decides",
+		values:  injectValues,
+		read:    func(*podOptions, string, string) {}, // see Decide
+	},
+	{
+		name: contract.AllowedProfilesAnnotation, example: "Default, Signing",
+		effect:  "names of the profiles that the pod may use; calls with another one fail with `PERMISSION_DENIED`",
+		without: "all",
+		values:  profileNames,
+		read:    func(o *podOptions, _, value string) { o.profiles = items(value) },
+		variables: []celVariable{
+			{"podProfiles", "size(variables.usableProfiles) == 0 ? [] : " + celItems(contract.AllowedProfilesAnnotation)},
+		},
+	},
+	{
+		name: contract.ContainerProfilesPrefix, example: "Default",
+		effect:   "the same for one container; where both are there, of the pod's profiles these",
+		without:  "those of the pod",
+		values:   profileNames,
+		read:     func(o *podOptions, container, value string) { o.by[container] = items(value) },
+		refusals: []podRefusal{containerWithoutSocket, containersAlike, beyondPodProfiles},
+	},
+	{
+		name: contract.ContainersAnnotation, example: "app",
+		effect:  "names of the containers that get a socket, init containers included, and such as [another injector adds](#beside-other-injectors)",
+		without: "all that the pod has when it is created",
+		values:  containerNames,
+		read:    func(o *podOptions, _, value string) { o.containers = items(value) },
+		variables: []celVariable{
+			{"listed", "size(variables.askedContainers) == 0 ? variables.names : " + celItems(contract.ContainersAnnotation)},
+		},
+		refusals: []podRefusal{noSuchContainer},
+	},
+	{
+		name: contract.SocketPathAnnotation, example: "/run/crypto",
+		effect:  "the directory in which containers find `" + contract.SocketFile + "`",
+		without: "`" + contract.SocketDir + "`",
+		values:  socketDirs,
+		read:    func(o *podOptions, _, value string) { o.socketDir = value },
+		variables: []celVariable{
+			{"socketDirectory", "size(variables.usableSocketPath) == 0 ? " + celString(contract.SocketDir) + " : " + celValue(contract.SocketPathAnnotation)},
+		},
+	},
+	{
+		name: contract.CPURequestAnnotation, example: "50m",
+		effect:   "what the broker requests",
+		without:  "the chart's `broker.resources`",
+		values:   cpuAmounts,
+		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceCPU] = resource.MustParse(value) },
+		refusals: []podRefusal{podHasResources, requestAboveLimit(corev1.ResourceCPU, contract.CPULimitAnnotation)},
+	},
+	{
+		name: contract.CPULimitAnnotation, example: "1",
+		effect:   "what it is limited to",
+		without:  "the chart's `broker.resources`: none",
+		values:   cpuAmounts,
+		read:     func(o *podOptions, _, value string) { o.limits[corev1.ResourceCPU] = resource.MustParse(value) },
+		refusals: []podRefusal{podHasResources, limitBelowRequest(corev1.ResourceCPU, contract.CPURequestAnnotation)},
+	},
+	{
+		name: contract.MemoryRequestAnnotation, example: "64Mi",
+		effect:   "what the broker requests, from " + MinMemory + " on: idle it takes half of that",
+		without:  "the chart's `broker.resources`",
+		values:   memoryAmounts,
+		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceMemory] = resource.MustParse(value) },
+		refusals: []podRefusal{podHasResources, requestAboveLimit(corev1.ResourceMemory, contract.MemoryLimitAnnotation)},
+	},
+	{
+		name: contract.MemoryLimitAnnotation, example: "256Mi",
+		effect:    "what it is limited to, from " + MinMemory + " on; a quarter is for calls in flight",
+		without:   "the chart's `broker.resources`",
+		values:    memoryAmounts,
+		read:      func(o *podOptions, _, value string) { o.limits[corev1.ResourceMemory] = resource.MustParse(value) },
+		variables: celAmountVariables,
+		refusals:  []podRefusal{podHasResources, limitBelowRequest(corev1.ResourceMemory, contract.MemoryRequestAnnotation)},
+	},
+	{
+		name: contract.LogLevelAnnotation, example: "debug",
+		effect:          "what the broker logs: `debug`, `info`, `warn` or `error`",
+		without:         "the chart's `broker.logLevel`",
+		values:          oneOf("debug", "info", "warn", "error"),
+		argument:        contract.LogLevelFlag,
+		fromTemplate:    func(t Template) string { return t.LogLevel },
+		celFromTemplate: "string(params.spec.?logLevel.orValue(''))",
+	},
+	{
+		name: contract.MetricsPortAnnotation, example: "9471",
+		effect:  "the port of the broker's metrics and health, 1024 to 65535",
+		without: "the chart's `broker.statusPort`",
+		values:  statusPorts,
+		read: func(o *podOptions, _, value string) {
+			port, _ := strconv.ParseUint(value, 10, 16) // without error for each of statusPorts
+			o.statusPort = int32(port)
+		},
+		variables: celPortVariables,
+		refusals:  []podRefusal{portOnHost, portDeclared},
+	},
+	{
+		name: contract.KeysAnnotation, example: "broker-keys, issuing-ca",
+		effect:  "Secrets of the namespace with [keys](keys.md), mounted in the broker alone; without one of them the pod waits",
+		without: "none",
+		values:  secretNames,
+		read:    func(o *podOptions, _, value string) { o.keys = items(value) },
+		variables: []celVariable{
+			{"keys", "size(variables.usableKeys) == 0 ? [] : " + celItems(contract.KeysAnnotation)},
+		},
+	},
+	{
+		name: contract.ImageAnnotation, example: "registry.example/broker:1.2.3",
+		effect:    "the broker's image, one that the chart's `broker.allowedImages` has letter by letter",
+		without:   "the chart's `broker.image`",
+		values:    anyValue, // see imageNotAllowed
+		read:      func(o *podOptions, _, value string) { o.image = value },
+		variables: celImageVariables,
+		refusals:  []podRefusal{imageNotAllowed},
+	},
+	{
+		name: contract.ImagePullSecretAnnotation, example: "registry",
+		effect:  "a Secret of the namespace that the broker's image is pulled with",
+		without: "those that the pod has",
+		values:  secretName,
+		read:    func(o *podOptions, _, value string) { o.pullSecret = value },
+		variables: []celVariable{
+			{"pullSecret", "size(variables.usableImagePullSecret) == 0 ? '' : " + celValue(contract.ImagePullSecretAnnotation)},
+		},
+	},
 }
 
 // annotationsWritten are those of this project that a pod may have without
@@ -107,6 +223,21 @@ var annotationsWritten = []string{
 	contract.ProfilesDigestAnnotation,
 }
 
+// isPrefix reports whether the names of containers complete the name.
+func (a podAnnotation) isPrefix() bool { return strings.HasSuffix(a.name, ".") }
+
+// annotationOf returns the row of an annotation, and the container that its name ends
+// with if the row is for single containers. It is nil for an unknown one.
+func annotationOf(name string) (row *podAnnotation, container string) {
+	for i := range annotationsRead {
+		row := &annotationsRead[i]
+		if rest, found := strings.CutPrefix(name, row.name); found && (rest == "" || row.isPrefix()) {
+			return row, rest
+		}
+	}
+	return nil, ""
+}
+
 // readPodOptions reads the annotations of a pod that gets a broker. A problem is a
 // sentence with the annotation, its value and what was expected.
 func readPodOptions(pod *corev1.Pod, template Template) (o podOptions, found problems) {
@@ -115,29 +246,22 @@ func readPodOptions(pod *corev1.Pod, template Template) (o podOptions, found pro
 		by:        map[string][]string{},
 		requests:  corev1.ResourceList{},
 		limits:    corev1.ResourceList{},
-	}
-	readers := map[string]annotation{}
-	for _, known := range annotationsRead {
-		readers[known.name] = known
+		arguments: map[string]string{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
+		if !strings.HasPrefix(name, contract.AnnotationPrefix) || slices.Contains(annotationsWritten, name) {
+			continue
+		}
 		value := pod.Annotations[name]
-		known, exists := readers[name]
-		container, single := strings.CutPrefix(name, contract.ContainerProfilesPrefix)
-		switch {
-		case !strings.HasPrefix(name, contract.AnnotationPrefix) || slices.Contains(annotationsWritten, name):
-		case single:
-			profiles, err := profileNames(value)
-			if err != nil {
-				found.unexpected(name, value, "%v", err)
-			}
-			o.by[container] = profiles
-		case !exists:
+		switch row, container := annotationOf(name); {
+		case row == nil:
 			found.addUnknown(name)
+		case !row.values.fits(value):
+			found.unexpected(name, value, "%s", row.values.expected)
+		case row.argument != "":
+			o.arguments[row.argument] = value
 		default:
-			if err := known.read(&o, value); err != nil {
-				found.unexpected(name, value, "%v", err)
-			}
+			row.read(&o, container, value)
 		}
 	}
 	if found.none() {
@@ -155,109 +279,21 @@ func (p *problems) unexpected(name, value, expected string, arguments ...any) {
 	p.add("metadata.annotations[%s]: found %s, expected "+expected, append([]any{limits.Cut(name, limits.MaxQuoted), limits.Quoted(value)}, arguments...)...)
 }
 
-// fit says what of the options this pod cannot have, and finds the containers that
-// are awaited.
-func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
-	problem := func(name, expected string, arguments ...any) {
-		found.unexpected(name, pod.Annotations[name], expected, arguments...)
-	}
-	has := map[string]bool{}
-	each(pod, func(_ string, container *corev1.Container) {
-		if !isBroker(*container) {
-			has[container.Name] = true
-		}
-	})
-	all := limits.Names(slices.Sorted(maps.Keys(has)))
-	for _, name := range o.containers {
-		switch {
-		case has[name]:
-		case name == contract.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
-			problem(contract.ContainersAnnotation, "names of containers of the pod, which are %s; it has no %s", all, limits.Quoted(name))
-		default:
-			o.awaited = append(o.awaited, name)
-		}
-	}
-	listed := setOf(o.profiles)
-	for _, name := range slices.Sorted(maps.Keys(o.by)) {
-		key := contract.ContainerProfilesPrefix + name
-		switch {
-		case !has[name] && !slices.Contains(o.awaited, name):
-			problem(key, "no such annotation: the pod has no container %s, its containers are %s; one that another injector adds later is named in %s, too",
-				limits.Quoted(name), all, contract.ContainersAnnotation)
-			continue
-		case !o.wants(name):
-			problem(key, "no such annotation: %s does not list the container %s, which so gets no socket", contract.ContainersAnnotation, limits.Quoted(name))
-		case sharesProcesses(pod) != "":
-			problem(key, "no such annotation: %s lets the pod's containers act for each other, so that they can't be told apart; %s holds for all of them",
-				sharesProcesses(pod), contract.AllowedProfilesAnnotation)
-		}
-		for _, profile := range o.by[name] {
-			if o.profiles != nil && !listed[profile] {
-				problem(key, "some of the profiles in %s, which are %s; %s is not among them", contract.AllowedProfilesAnnotation, limits.Names(o.profiles), limits.Quoted(profile))
-			}
-		}
-	}
-	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && o.image != template.Image && !slices.Contains(template.AllowedImages, o.image) {
-		problem(contract.ImageAnnotation, "one of the images that the operator allows, letter by letter: %s", limits.Names(append([]string{template.Image}, template.AllowedImages...)))
-	}
-	if o.statusPort != 0 {
-		if pod.Spec.HostNetwork {
-			problem(contract.MetricsPortAnnotation, "no such annotation: the pod uses the host's network, where its broker opens no port")
-		} else if declares := declares(pod, o.statusPort); declares != "" {
-			problem(contract.MetricsPortAnnotation, "a port that no other container declares, as %s does", declares)
-		}
-	}
-	o.fitResources(pod, template, found)
-}
-
-// setOf makes a set of names, to look them up in.
-func setOf(list []string) map[string]bool {
-	set := make(map[string]bool, len(list))
-	for _, name := range list {
-		set[name] = true
-	}
-	return set
-}
-
-// resourceAnnotations are in the order in which answers list their problems.
-var resourceAnnotations = []struct {
-	resource       corev1.ResourceName
-	request, limit string
-}{
-	{corev1.ResourceCPU, contract.CPURequestAnnotation, contract.CPULimitAnnotation},
-	{corev1.ResourceMemory, contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation},
-}
-
-// fitResources compares requests with limits: of the pod's where it says so, of
-// the template's else.
-func (o *podOptions) fitResources(pod *corev1.Pod, template Template, found *problems) {
-	resources := o.over(template).Resources
-	for _, r := range resourceAnnotations {
-		_, requested := o.requests[r.resource]
-		_, limited := o.limits[r.resource]
-		if pod.Spec.Resources != nil {
-			for _, annotation := range []struct {
-				name  string
-				asked bool
-			}{{r.limit, limited}, {r.request, requested}} {
-				if annotation.asked {
-					found.unexpected(annotation.name, pod.Annotations[annotation.name],
-						"no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part")
-				}
-			}
+// optionArguments are the arguments of the broker that annotations may change.
+func (r rendering) optionArguments() (arguments []string) {
+	for _, row := range annotationsRead {
+		if row.argument == "" {
 			continue
 		}
-		request, limit := resources.Requests[r.resource], resources.Limits[r.resource]
-		switch {
-		case limit.IsZero() || request.Cmp(limit) <= 0:
-		case requested:
-			found.unexpected(r.request, pod.Annotations[r.request],
-				"at most the limit of the broker, %s, or a higher %s beside it", &limit, r.limit)
-		case limited:
-			found.unexpected(r.limit, pod.Annotations[r.limit],
-				"at least what the broker requests, %s, or a lower %s beside it", &request, r.request)
+		value := r.options.arguments[row.argument]
+		if value == "" && row.fromTemplate != nil {
+			value = row.fromTemplate(r.template)
+		}
+		if value != "" {
+			arguments = append(arguments, contract.Argument(row.argument, value))
 		}
 	}
+	return arguments
 }
 
 // wants reports whether a container gets a socket when the broker is added.
@@ -269,9 +305,6 @@ func (o *podOptions) wants(container string) bool {
 func (o *podOptions) over(template Template) Template {
 	if o.image != "" {
 		template.Image = o.image
-	}
-	if o.logLevel != "" {
-		template.LogLevel = o.logLevel
 	}
 	if o.statusPort != 0 {
 		template.StatusPort = o.statusPort

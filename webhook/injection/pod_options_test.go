@@ -88,6 +88,33 @@ func patched(t *testing.T, pod *corev1.Pod, patch map[string]any) *corev1.Pod {
 	return after
 }
 
+func TestARowOfTheTableIsAllThatAnArgumentOfTheBrokerNeeds(t *testing.T) {
+	before := annotationsRead
+	t.Cleanup(func() { annotationsRead = before })
+	annotationsRead = append(slices.Clone(before), podAnnotation{name: "cryptobroker.io/drain", values: oneOf("soon", "late"), argument: "drain"})
+
+	pod, _, err := Inject(fixture.PodWith(fixture.Annotated("drain", "late")), "shop", nil, testTemplate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := pod.Spec.InitContainers[0].Args; !slices.Contains(found, "--drain=late") {
+		t.Errorf("the broker has the arguments %q, expected --drain=late", found)
+	}
+	want := []string{`metadata.annotations[cryptobroker.io/drain]: found "never", expected soon or late`}
+	if diff := cmp.Diff(want, refusalOf(t, fixture.PodWith(fixture.Annotated("drain", "never")))); diff != "" {
+		t.Errorf("(-want +found):\n%s", diff)
+	}
+	for _, expression := range []string{
+		"['--drain=', variables.annotations[?'cryptobroker.io/drain'].orValue('')]",
+		"value in ['soon', 'late']",
+		"', expected soon or late'",
+	} {
+		if !strings.Contains(ChartTemplate(), expression) {
+			t.Errorf("the template of the chart has no %s", expression)
+		}
+	}
+}
+
 func TestAnUnknownAnnotationRefusesThePodAndASimilarOneIsNamed(t *testing.T) {
 	for found, meant := range map[string]string{
 		"profile":          "profiles",

@@ -41,18 +41,49 @@ func documentedAnnotations(t *testing.T) (rows []documented) {
 }
 
 func TestTheDocumentationHasEveryAnnotationThatIsReadAndNoOther(t *testing.T) {
-	var read, documented []string
-	for _, annotation := range annotationsRead {
-		read = append(read, annotation.name)
-		if annotation.name == contract.AllowedProfilesAnnotation {
-			read = append(read, contract.ContainerProfilesPrefix+"<container>")
-		}
+	page, err := os.ReadFile("../../docs/pods.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, row := range documentedAnnotations(t) {
-		documented = append(documented, contract.AnnotationPrefix+row.name)
+	if !strings.Contains(string(page), "\n\n"+DocumentationTable()+"\n") {
+		t.Errorf("docs/pods.md has another table of annotations than make generate writes:\n%s", DocumentationTable())
 	}
-	if diff := cmp.Diff(read, documented); diff != "" {
-		t.Errorf("docs/pods.md and the code have other annotations (-read +documented):\n%s", diff)
+}
+
+func TestThePoliciesOfTheChartHaveTheAnnotationsOfTheTable(t *testing.T) {
+	template, err := os.ReadFile("../../charts/crypto-broker-operator/templates/injection/_annotations.tpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ChartTemplate(), string(template)); diff != "" {
+		t.Errorf("the chart has other expressions than make generate writes (-want +found):\n%s", diff)
+	}
+}
+
+func TestEveryAnnotationIsWholeInTheTable(t *testing.T) {
+	for _, row := range annotationsRead {
+		t.Run(row.name, func(t *testing.T) {
+			if row.example == "" || row.effect == "" || row.without == "" {
+				t.Error("found an empty cell of the documentation")
+			}
+			if row.values.fits == nil || row.values.cel == "" {
+				t.Error("found values without a condition in Go or in CEL")
+			}
+			if row.values.expected == "" && len(row.refusals) == 0 {
+				t.Error("found no sentence that refuses a value")
+			}
+			if (row.read == nil) != (row.argument != "") {
+				t.Error("expected either an argument of the broker or a function that reads the value")
+			}
+			if (row.fromTemplate == nil) != (row.celFromTemplate == "") {
+				t.Error("found what the template says in Go or in CEL alone")
+			}
+			for _, refusal := range row.refusals {
+				if strings.Count(refusal.expected, "%s") != len(refusal.arguments) {
+					t.Errorf("found %d arguments of the sentence %q", len(refusal.arguments), refusal.expected)
+				}
+			}
+		})
 	}
 }
 

@@ -45,7 +45,7 @@ func TestARefusalTellsTheFirstTenProblemsAndHowManyThereAreMore(t *testing.T) {
 
 func TestARefusalNamesTheFirstTenContainers(t *testing.T) {
 	_, _, err := Inject(fixture.PodWith(fixture.ContainersOf(12, nil), fixture.Annotated("profiles.other", "Default")), "shop", nil, testTemplate())
-	const want = `its containers are c0, c1, c10, c11, c2, c3, c4, c5, c6, c7 and 2 more; one that`
+	const want = `these get a socket: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9 and 2 more; a container that`
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("answered %v, expected %q in it", err, want)
 	}

@@ -103,9 +103,7 @@ func (r rendering) container() corev1.Container {
 			Protocol:      corev1.ProtocolTCP,
 		}}
 	}
-	if r.template.LogLevel != "" {
-		container.Args = append(container.Args, contract.Argument(contract.LogLevelFlag, r.template.LogLevel))
-	}
+	container.Args = append(container.Args, r.optionArguments()...)
 	if r.template.RequireFIPS {
 		container.Args = append(container.Args, contract.Switch(contract.RequireFIPSFlag))
 	}

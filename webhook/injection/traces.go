@@ -55,8 +55,8 @@ func (t Traces) Check(report func(field, found, expected string)) {
 		field, found string
 		allowed      []string
 	}{{"Protocol", t.Protocol, traceProtocols}, {"Sampler", t.Sampler, traceSamplers}} {
-		if err := oneOf(choice.found, choice.allowed...); choice.found != "" && err != nil {
-			report(choice.field, choice.found, err.Error())
+		if known := oneOf(choice.allowed...); choice.found != "" && !known.fits(choice.found) {
+			report(choice.field, choice.found, known.expected)
 		}
 	}
 	if t.SamplerArgument != "" {

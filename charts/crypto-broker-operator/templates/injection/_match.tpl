@@ -38,71 +38,11 @@ resourceRules:
   expression: object.spec.?initContainers.orValue([])
 - name: names
   expression: (variables.initContainers.map(c, c.name) + object.spec.containers.map(c, c.name)).filter(n, n != 'crypto-broker')
-- name: listed
-  expression: >-
-    'cryptobroker.io/containers' in variables.annotations
-    ? variables.annotations['cryptobroker.io/containers'].split(',', 101).map(n, n.trim()) : variables.names
-- name: askedDirectory
-  expression: variables.annotations[?'cryptobroker.io/socket-path'].orValue('/tmp/open-crypto-broker')
-- name: directoryFits
-  expression: >-
-    size(bytes(variables.askedDirectory)) <= 81 && variables.askedDirectory.matches(r'^(/[\pL\pM\pN\pP\pS ]+)+$') &&
-    !variables.askedDirectory.matches('//|/$|[:$]|/[.]{1,2}(/|$)|^/(proc|sys|dev)(/|$)')
-- name: socketDirectory
-  expression: "variables.directoryFits ? variables.askedDirectory : '/tmp/open-crypto-broker'"
-- name: askedPort
-  expression: variables.annotations[?'cryptobroker.io/metrics-port'].orValue('')
-- name: portFits
-  expression: >-
-    variables.askedPort.matches('^0*[1-9][0-9]{3,4}$') && int(variables.askedPort) >= 1024 && int(variables.askedPort) <= 65535
-- name: statusPort
-  expression: "variables.portFits ? int(variables.askedPort) : int(params.spec.statusPort)"
-# Ports that containers declare, as the broker can't open them.
-- name: portDeclared
-  expression: >-
-    variables.initContainers.filter(c, c.name != 'crypto-broker').exists(c, c.?ports.orValue([]).exists(p,
-    int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP']))) ||
-    object.spec.containers.exists(c, c.?ports.orValue([]).exists(p,
-    int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])))
 - name: hostNetwork
   expression: object.spec.?hostNetwork.orValue(false)
-- name: opensPort
-  expression: "!variables.hostNetwork && !variables.portDeclared"
 - name: sharesProcesses
   expression: object.spec.?hostPID.orValue(false) || object.spec.?shareProcessNamespace.orValue(false)
-- name: askedKeys
-  expression: >-
-    'cryptobroker.io/keys' in variables.annotations
-    ? variables.annotations['cryptobroker.io/keys'].split(',', 101).map(n, n.trim()) : []
-- name: keysFit
-  expression: >-
-    size(variables.askedKeys) <= 100 && size(variables.askedKeys.distinct()) == size(variables.askedKeys) &&
-    variables.askedKeys.all(n, !format.dns1123Subdomain().validate(n).hasValue())
-- name: keys
-  expression: "variables.keysFit ? variables.askedKeys : []"
-- name: images
-  expression: "[string(params.spec.container.image)] + params.spec.?allowedImages.orValue([]).map(i, string(i))"
-- name: askedImage
-  expression: variables.annotations[?'cryptobroker.io/image'].orValue(variables.images[0])
-- name: image
-  expression: "variables.askedImage in variables.images ? variables.askedImage : variables.images[0]"
-# Amounts, which are annotations without their prefix. CPU counts in thousandths and
-# memory in bytes; a number that is not whole leaves more than a double is wrong by.
-- name: askedAmounts
-  expression: >-
-    ['cpu-request', 'cpu-limit', 'memory-request', 'memory-limit'].filter(a, 'cryptobroker.io/' + a in variables.annotations)
-- name: amounts
-  expression: >-
-    variables.askedAmounts.filter(a, isQuantity(variables.annotations['cryptobroker.io/' + a])).filter(a,
-    [quantity(variables.annotations['cryptobroker.io/' + a]).asApproximateFloat() * (a.startsWith('cpu') ? 1000.0 : 1.0) + 1e-7].all(n,
-    n >= (a.startsWith('cpu') ? 1.0 : 33554432.0) && (n >= 1e15 || n - double(int(n)) < 2e-7)))
-# Resources of which more would be requested than the limit allows.
-- name: exceeded
-  expression: >-
-    ['cpu', 'memory'].filter(r, variables.amounts.exists(a, a.startsWith(r)) && [['request', 'limit'].map(k, quantity(r + '-' + k in variables.amounts
-    ? variables.annotations['cryptobroker.io/' + r + '-' + k]
-    : string(params.spec.container.?resources[?(k + 's')][?r].orValue('0'))))].exists(q,
-    sign(q[1]) > 0 && q[0].isGreaterThan(q[1])))
+{{ include "crypto-broker-operator.injection.annotationVariables" . }}
 {{- end }}
 
 {{/*
@@ -121,8 +61,7 @@ Where the webhook injects, without those that are not compared.
 - name: home
   expression: dyn(namespaceObject).metadata
 {{- end }}
-- name: logLevel
-  expression: variables.annotations[?'cryptobroker.io/log-level'].orValue(params.spec.?logLevel.orValue(''))
+{{ include "crypto-broker-operator.injection.annotationArguments" . }}
 - name: arguments
   expression: >-
     params.spec.firstArguments.map(a, string(a)) +
@@ -131,7 +70,7 @@ Where the webhook injects, without those that are not compared.
     (params.spec.?cluster.orValue('') == '' ? [] : ['--profiles-audience=' + string(params.spec.cluster) + '/' + variables.home.name + '/' + variables.home.uid]) +
     (variables.opensPort ? ['--status-address=:' + string(variables.statusPort)] : []) +
     {{- end }}
-    (variables.logLevel == '' ? [] : ['--log-level=' + variables.logLevel]) +
+    variables.annotationArguments +
     (params.spec.?requireFIPS.orValue(false) ? ['--require-fips'] : []) +
     (variables.allowed == '' ? [] : ['--caller-profiles=' + variables.allowed]) +
     (size(variables.keys) == 0 ? [] : ['--keys-dir=/etc/crypto-broker/keys']) +

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// ChartTemplate returns the file of the chart with what the policies know of the
+// annotations of pods. It has three templates of Helm, which are lists in YAML:
+// variables of both policies that inject, the validations that refuse, and a
+// variable with arguments of the broker.
+//
+// The variables and the validations use names that the chart defines: annotations,
+// initContainers, names, hostNetwork, sharesProcesses, callers and found.
+func ChartTemplate() string {
+	var file strings.Builder
+	file.WriteString("{{/*\nSPDX-License-Identifier: Apache-2.0\n" +
+		"Made from the table in webhook/injection/pod_options.go by hack/generate/annotations. Do not edit.\n*/}}\n")
+	section := func(name string, write func()) {
+		fmt.Fprintf(&file, "{{- define \"crypto-broker-operator.injection.%s\" -}}\n", name)
+		write()
+		file.WriteString("{{- end }}\n")
+	}
+	section("annotationVariables", func() {
+		for _, row := range annotationsRead {
+			writeVariable(&file, "asked"+row.celName(), row.celAsked())
+			writeVariable(&file, "usable"+row.celName(), fmt.Sprintf("variables.asked%s.filter(a, [variables.annotations[a]].all(value,\n%s))", row.celName(), row.values.cel))
+		}
+		writeVariable(&file, "unknown", celUnknown())
+		for _, row := range annotationsRead {
+			for _, variable := range row.variables {
+				writeVariable(&file, variable.name, variable.expression)
+			}
+		}
+	})
+	section("annotationRefusals", func() {
+		writeField(&file, "- expression", "size(variables.unknown) == 0")
+		writeField(&file, "  messageExpression", "'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +\n"+celString(knownAnnotations()))
+		for _, row := range annotationsRead {
+			if row.values.expected != "" {
+				row.writeValidation(&file, podRefusal{expected: row.values.expected, applies: fmt.Sprintf("!(annotation in variables.usable%s)", row.celName())})
+			}
+		}
+		for _, row := range annotationsRead {
+			for _, refusal := range row.refusals {
+				row.writeValidation(&file, refusal)
+			}
+		}
+	})
+	section("annotationArguments", func() { writeVariable(&file, "annotationArguments", celArguments()) })
+	return file.String()
+}
+
+// DocumentationTable returns the table of annotations in docs/pods.md, from its head
+// to its last row.
+func DocumentationTable() string {
+	var table strings.Builder
+	table.WriteString("| annotation | example | what it does | without it |\n|---|---|---|---|\n")
+	for i, name := range annotationNames() {
+		row := annotationsRead[i]
+		fmt.Fprintf(&table, "| `%s` | `%s` | %s | %s |\n", name, row.example, row.effect, row.without)
+	}
+	return table.String()
+}
+
+// celName is the annotation's part of the names of variables: CpuLimit for cpu-limit.
+func (a podAnnotation) celName() string {
+	var name strings.Builder
+	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(a.name, contract.AnnotationPrefix), func(r rune) bool { return r == '-' || r == '.' }) {
+		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	if a.isPrefix() {
+		name.WriteString("OfContainer")
+	}
+	return name.String()
+}
+
+// celAsked is the list of the pod's annotations of this row.
+func (a podAnnotation) celAsked() string {
+	if a.isPrefix() {
+		return fmt.Sprintf("variables.annotations.filter(a, a.startsWith(%s))", celString(a.name))
+	}
+	return fmt.Sprintf("[%s].filter(a, a in variables.annotations)", celString(a.name))
+}
+
+// celArguments are the arguments of the broker that annotations may change, as
+// [rendering.optionArguments] has them.
+func celArguments() string {
+	var pairs []string
+	for _, row := range annotationsRead {
+		if row.argument == "" {
+			continue
+		}
+		fallback := row.celFromTemplate
+		if fallback == "" {
+			fallback = "''"
+		}
+		pairs = append(pairs, fmt.Sprintf("[%s, variables.annotations[?%s].orValue(%s)]", celString(contract.Argument(row.argument, "")), celString(row.name), fallback))
+	}
+	return "[" + strings.Join(pairs, ",\n") + "]\n.filter(a, a[1] != '').map(a, a[0] + a[1])"
+}
+
+// celValue is the value of an annotation that the pod has.
+func celValue(annotation string) string {
+	return "variables.annotations[" + celString(annotation) + "]"
+}
+
+// celItems are the items of an annotation that the pod has: one more than a list may
+// have is enough to refuse it.
+func celItems(annotation string) string {
+	return fmt.Sprintf("%s.split(',', %d).map(n, n.trim())", celValue(annotation), maxItems+1)
+}
+
+// celString writes a text as CEL does.
+func celString(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
+}
+
+// celList writes a list of texts as CEL does.
+func celList(texts []string) string {
+	written := make([]string, len(texts))
+	for i, text := range texts {
+		written[i] = celString(text)
+	}
+	return "[" + strings.Join(written, ", ") + "]"
+}
+
+// celUnknown is the list of the pod's annotations of this project that no row is about.
+func celUnknown() string {
+	conditions := []string{"a.startsWith(" + celString(contract.AnnotationPrefix) + ")", "!(a in " + celList(annotationsWritten) + ")"}
+	for _, row := range annotationsRead {
+		conditions = append(conditions, fmt.Sprintf("!(a in variables.asked%s)", row.celName()))
+	}
+	return "variables.annotations.filter(a, " + strings.Join(conditions, " &&\n") + ")"
+}
+
+// writeValidation writes the validation that refuses annotations of a row.
+func (a podAnnotation) writeValidation(file *strings.Builder, refusal podRefusal) {
+	asked := "variables.asked" + a.celName()
+	writeField(file, "- expression", fmt.Sprintf("!%s.exists(annotation, %s)", asked, refusal.applies))
+	writeField(file, "  messageExpression", fmt.Sprintf("%s.filter(annotation, %s).map(annotation,\n'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +\n%s)[0]",
+		asked, refusal.applies, refusal.celSentence()))
+}
+
+// celSentence is what the sentence ends with, after what was found.
+func (r podRefusal) celSentence() string {
+	texts := strings.Split(", expected "+r.expected, "%s")
+	sentence := celString(texts[0])
+	for i, argument := range r.arguments {
+		sentence += " + " + argument
+		if texts[i+1] != "" {
+			sentence += " + " + celString(texts[i+1])
+		}
+	}
+	return sentence
+}
+
+func writeVariable(file *strings.Builder, name, expression string) {
+	fmt.Fprintf(file, "- name: %s\n", name)
+	writeField(file, "  expression", expression)
+}
+
+// writeField writes a field of an item. YAML joins the lines of its value by spaces.
+func writeField(file *strings.Builder, name, value string) {
+	fmt.Fprintf(file, "%s: >-\n    %s\n", name, strings.ReplaceAll(value, "\n", "\n    "))
+}
+
+// celAmountVariables are the amounts that the policies put into the container, by
+// annotations without their prefix, and the resources of which more would be requested
+// than the limit allows.
+var celAmountVariables = []celVariable{
+	{"amounts", fmt.Sprintf("(variables.usableCpuRequest + variables.usableCpuLimit + variables.usableMemoryRequest + variables.usableMemoryLimit)\n.map(a, a.substring(%d))",
+		len(contract.AnnotationPrefix))},
+	{"exceeded", "['cpu', 'memory'].filter(r, variables.amounts.exists(a, a.startsWith(r)) && [['request', 'limit'].map(k, quantity(r + '-' + k in variables.amounts\n" +
+		"? variables.annotations[" + celString(contract.AnnotationPrefix) + " + r + '-' + k]\n" +
+		": string(params.spec.container.?resources[?(k + 's')][?r].orValue('0'))))].exists(q,\n" +
+		"sign(q[1]) > 0 && q[0].isGreaterThan(q[1])))"},
+}
+
+// celPortVariables are the status port of the broker, the containers that declare it,
+// and whether the broker opens it.
+var celPortVariables = []celVariable{
+	{"statusPort", "size(variables.usableMetricsPort) == 0 ? int(params.spec.statusPort) : int(" + celValue(contract.MetricsPortAnnotation) + ")"},
+	{"declarers", "variables.initContainers.filter(c, c.name != " + celString(contract.BrokerContainer) + " && c.?ports.orValue([]).exists(p,\n" + celTakesPort + ")).map(c, c.name) +\n" +
+		"object.spec.containers.filter(c, c.?ports.orValue([]).exists(p,\n" + celTakesPort + ")).map(c, c.name)"},
+	{"opensPort", "!variables.hostNetwork && size(variables.declarers) == 0"},
+}
+
+const celTakesPort = "int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])"
+
+// celImageVariables are the images that the operator allows, and the broker's image.
+var celImageVariables = []celVariable{
+	{"images", "[string(params.spec.container.image)] + params.spec.?allowedImages.orValue([]).map(i, string(i))"},
+	{"image", "size(variables.askedImage) == 0 || !(" + celValue(contract.ImageAnnotation) + " in variables.images) ? variables.images[0]\n: " +
+		celValue(contract.ImageAnnotation)},
+}
+
+// celVariable is a variable of a policy.
+type celVariable struct{ name, expression string }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package injection
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
+)
+
+// podRefusal is a reason for which a pod can't have an annotation: the sentence of the
+// webhook and of the policies, and the condition of the policies.
+type podRefusal struct {
+	// expected ends the sentence. The policies put arguments, which are expressions
+	// of CEL for strings, in the places of its verbs %s.
+	expected  string
+	arguments []string
+
+	// applies is the condition in CEL. The variable annotation is the name of the
+	// annotation.
+	applies string
+}
+
+// celContainer is the container in the name of an annotation for a single one.
+var celContainer = fmt.Sprintf("annotation.substring(%d)", len(contract.ContainerProfilesPrefix))
+
+var (
+	noSuchContainer = podRefusal{
+		expected:  "names of containers of the pod, which are %s; it has no %s",
+		arguments: []string{"variables.names.join(', ')", "strings.quote(variables.listed.filter(n, !(n in variables.names))[0])"},
+		applies:   "!variables.listed.all(n, n in variables.names)",
+	}
+
+	containerWithoutSocket = podRefusal{
+		expected: "no such annotation: of the pod's containers these get a socket: %s; " +
+			"a container that another injector adds later is named in " + contract.ContainersAnnotation + ", too",
+		arguments: []string{"variables.callers.join(', ')"},
+		applies:   fmt.Sprintf("!(%[1]s in variables.names && %[1]s in variables.callers)", celContainer),
+	}
+
+	containersAlike = podRefusal{
+		expected: "no such annotation: %s lets the pod's containers act for each other, so that the broker can't tell them apart; " +
+			contract.AllowedProfilesAnnotation + " holds for all of them",
+		arguments: []string{"(object.spec.?hostPID.orValue(false) ? 'spec.hostPID' : 'spec.shareProcessNamespace')"},
+		applies:   "variables.sharesProcesses",
+	}
+
+	beyondPodProfiles = podRefusal{
+		expected: "some of the profiles in " + contract.AllowedProfilesAnnotation + "; %s is not among them",
+		arguments: []string{fmt.Sprintf("strings.quote(variables.annotations[annotation].split(',', %d).map(p, p.trim())\n.filter(p, !(p in variables.podProfiles))[0])",
+			maxItems+1)},
+		applies: fmt.Sprintf("size(variables.usableProfiles) > 0 &&\n!variables.annotations[annotation].split(',', %d).all(p, p.trim() in variables.podProfiles)", maxItems+1),
+	}
+
+	imageNotAllowed = podRefusal{
+		expected:  "one of the images that the operator allows, letter by letter: %s",
+		arguments: []string{"variables.images.join(', ')"},
+		applies:   "!(variables.annotations[annotation] in variables.images)",
+	}
+
+	portOnHost = podRefusal{
+		expected: "no such annotation: the pod uses the host's network, where its broker opens no port",
+		applies:  "variables.hostNetwork",
+	}
+
+	portDeclared = podRefusal{
+		expected:  "a port that no other container declares, as container %s does",
+		arguments: []string{"strings.quote(variables.declarers[0])"},
+		applies:   "!variables.hostNetwork && size(variables.declarers) > 0",
+	}
+
+	podHasResources = podRefusal{
+		expected: "no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part",
+		applies:  "has(object.spec.resources)",
+	}
+)
+
+// Sentences about an amount, with the other amount and its annotation.
+const (
+	atMostTheLimit    = "at most the limit of the broker, %s, or a higher %s beside it"
+	atLeastTheRequest = "at least what the broker requests, %s, or a lower %s beside it"
+)
+
+func requestAboveLimit(name corev1.ResourceName, limit string) podRefusal {
+	return podRefusal{
+		expected:  atMostTheLimit,
+		arguments: []string{celInForce(limit, "limits", name), celString(limit)},
+		applies:   celString(string(name)) + " in variables.exceeded",
+	}
+}
+
+// limitBelowRequest is for a pod that asks for no request: the sentence is about the
+// request else.
+func limitBelowRequest(name corev1.ResourceName, request string) podRefusal {
+	return podRefusal{
+		expected:  atLeastTheRequest,
+		arguments: []string{celInForce(request, "requests", name), celString(request)},
+		applies:   celString(string(name)) + " in variables.exceeded && !(" + celString(request) + " in variables.annotations)",
+	}
+}
+
+// celInForce is the amount of an annotation, or else of the template.
+func celInForce(annotation, list string, name corev1.ResourceName) string {
+	return fmt.Sprintf("variables.annotations[?%s].orValue(string(params.spec.container.?resources[?'%s'][?'%s'].orValue('0')))", celString(annotation), list, name)
+}
+
+// fit finds what of the options this pod cannot have, and the containers that are
+// awaited.
+func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
+	refuse := func(name string, reason podRefusal, arguments ...any) {
+		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
+	}
+	var containers []string
+	each(pod, func(_ string, container *corev1.Container) {
+		if !isBroker(*container) {
+			containers = append(containers, container.Name)
+		}
+	})
+	has := setOf(containers)
+	for _, name := range o.containers {
+		switch {
+		case has[name]:
+		case name == contract.BrokerContainer || len(validation.IsDNS1123Label(name)) > 0:
+			refuse(contract.ContainersAnnotation, noSuchContainer, limits.Names(containers), limits.Quoted(name))
+		default:
+			o.awaited = append(o.awaited, name)
+		}
+	}
+	callers := slices.Concat(slices.DeleteFunc(containers, func(name string) bool { return !o.wants(name) }), o.awaited)
+	listed := setOf(o.profiles)
+	for _, name := range slices.Sorted(maps.Keys(o.by)) {
+		key := contract.ContainerProfilesPrefix + name
+		if !slices.Contains(callers, name) {
+			refuse(key, containerWithoutSocket, limits.Names(callers))
+			continue
+		}
+		if sharesProcesses(pod) != "" {
+			refuse(key, containersAlike, sharesProcesses(pod))
+		}
+		for _, profile := range o.by[name] {
+			if o.profiles != nil && !listed[profile] {
+				refuse(key, beyondPodProfiles, limits.Quoted(profile))
+			}
+		}
+	}
+	if _, asked := pod.Annotations[contract.ImageAnnotation]; asked && o.image != template.Image && !slices.Contains(template.AllowedImages, o.image) {
+		refuse(contract.ImageAnnotation, imageNotAllowed, limits.Names(append([]string{template.Image}, template.AllowedImages...)))
+	}
+	if o.statusPort != 0 {
+		if pod.Spec.HostNetwork {
+			refuse(contract.MetricsPortAnnotation, portOnHost)
+		} else if _, container := declares(pod, o.statusPort); container != "" {
+			refuse(contract.MetricsPortAnnotation, portDeclared, limits.Quoted(container))
+		}
+	}
+	o.fitResources(pod, template, found)
+}
+
+// setOf makes a set of names, to look them up in.
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, name := range list {
+		set[name] = true
+	}
+	return set
+}
+
+// resourceAnnotations are in the order in which answers list their problems.
+var resourceAnnotations = []struct {
+	resource       corev1.ResourceName
+	request, limit string
+}{
+	{corev1.ResourceCPU, contract.CPURequestAnnotation, contract.CPULimitAnnotation},
+	{corev1.ResourceMemory, contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation},
+}
+
+// fitResources compares requests with limits: those of the pod, or else those of the
+// template.
+func (o *podOptions) fitResources(pod *corev1.Pod, template Template, found *problems) {
+	resources := o.over(template).Resources
+	for _, r := range resourceAnnotations {
+		_, requested := o.requests[r.resource]
+		_, limited := o.limits[r.resource]
+		if pod.Spec.Resources != nil {
+			for _, annotation := range []struct {
+				name  string
+				asked bool
+			}{{r.limit, limited}, {r.request, requested}} {
+				if annotation.asked {
+					found.unexpected(annotation.name, pod.Annotations[annotation.name], "%s", podHasResources.expected)
+				}
+			}
+			continue
+		}
+		request, limit := resources.Requests[r.resource], resources.Limits[r.resource]
+		switch {
+		case limit.IsZero() || request.Cmp(limit) <= 0:
+		case requested:
+			found.unexpected(r.request, pod.Annotations[r.request], atMostTheLimit, &limit, r.limit)
+		case limited:
+			found.unexpected(r.limit, pod.Annotations[r.limit], atLeastTheRequest, &request, r.request)
+		}
+	}
+}
