@@ -13,9 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// brief cuts what a handler answers to the length that an answer may have, whatever
-// it quotes: the message, its causes, the warnings and the annotations of the audit
-// log.
+// brief limits the length of a handler's answers: the message, its causes, the
+// warnings and the annotations of the audit log. They quote parts of the request.
 func brief(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
@@ -40,7 +39,8 @@ func brief(next admission.Handler) admission.Handler {
 	})
 }
 
-// ofObjects lets requests through to next whose objects are objects in JSON.
+// ofObjects calls next for requests whose objects are objects in JSON, and answers
+// others with status 400.
 func ofObjects(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		for _, object := range []runtime.RawExtension{request.Object, request.OldObject} {

@@ -35,10 +35,10 @@ const (
 	podShares     = 160 << 20
 	profileShares = 64 << 20
 
-	// leastPod and leastProfile are what a request counts for at least, so that a
-	// namespace has at most ten pods and two profiles in work at a time, and an
-	// address twice as many: what they need of the processors is bounded too. To
-	// judge a profile takes a processor for milliseconds; a pod may wait for a read.
+	// leastPod and leastProfile are the least bytes that a request counts for. They
+	// bound the use of processors: a namespace has at most ten pods and two profiles in
+	// work at a time, and an address twice as many. A profile takes a processor for
+	// milliseconds; a pod may wait for a read.
 	leastPod     = 4 << 20
 	leastProfile = 8 << 20
 
@@ -56,15 +56,15 @@ const (
 	firstBuffer = 16 << 10
 )
 
-// bounded lets requests through to next as the bounds allow.
+// bounded calls next for the requests that the bounds allow, and refuses others.
 type bounded struct {
 	next http.Handler
-	// bodies are divided among addresses; handlers that have the same count
-	// together.
+	// bodies are the bytes of bodies, divided among addresses. Several handlers may
+	// use the same shares.
 	bodies *shares.Shares
 	// work is divided among addresses, and what an address has among namespaces.
 	work *shares.Shares
-	// least is what a request counts for at least, of work.
+	// least is the least that a request takes of work, in bytes.
 	least int64
 	wait  time.Duration
 }
@@ -107,7 +107,7 @@ func (b *bounded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	response.send(w)
 }
 
-// refusedRequest is an answer to a request that is not worked on.
+// refusedRequest is the answer to a request that no handler sees.
 type refusedRequest struct {
 	status int
 	text   string
@@ -124,12 +124,12 @@ func (a *refusedRequest) answer(w http.ResponseWriter) {
 	if a.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
-	// What is left of the body is not read.
+	// The server does not read the rest of the body.
 	w.Header().Set("Connection", "close")
 	http.Error(w, a.text, a.status)
 }
 
-// body is the body of a request. It takes of the shares as much as has come.
+// body is the body of a request. It takes bytes of the shares as they arrive.
 type body struct {
 	client shares.Holder
 	shares *shares.Shares
@@ -159,12 +159,14 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) *refusedRequest {
 			return &refusedRequest{http.StatusBadRequest, fmt.Sprintf("the request could not be read within %s: %v", maxReadTime, err)}
 		}
 	}
-	// The server watches the connection once it has met the end of the body.
+	// net/http notices a closed connection only after a read has met the end of the
+	// body.
 	_, _ = r.Body.Read(make([]byte, 1))
 	return nil
 }
 
-// grow makes room for twice as much, or for all, if the client may have that.
+// grow doubles the buffer, up to length, and reports whether the client's share
+// allows it.
 func (b *body) grow(length int64) bool {
 	size := min(max(2*int64(cap(b.bytes)), firstBuffer), length)
 	more := size - int64(cap(b.bytes))
@@ -183,8 +185,8 @@ func (b *body) release() {
 	b.shares.Release(b.client, b.taken)
 }
 
-// written is an answer that is sent when the work is done, so that a client that
-// does not read holds nothing of it.
+// written is an answer that is sent after the shares of work are released. So a
+// client that does not read its answer holds no share.
 type written struct {
 	header http.Header
 	status int

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// leaving tells the API server to take its next call elsewhere once done is
-// closed, which means that this replica is about to end.
+// leaving asks the API server to send its next call to another replica once done is
+// closed: this replica is about to end.
 //
 // The API server keeps connections to a replica, and sends calls over them
 // although the replica is out of the Service's endpoints. A server of net/http that

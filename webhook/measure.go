@@ -21,7 +21,7 @@ const (
 	perValue = 2 << 10
 )
 
-// measured is what can be said about a request before it is read.
+// measured is what is known about a request before it is decoded.
 type measured struct {
 	// bytes is its length.
 	bytes int
@@ -29,7 +29,7 @@ type measured struct {
 	// strings: at least as many as it has values. Few bytes can have many values, and
 	// "null" in the list of a pod's containers becomes a container.
 	values int
-	// namespace is that of the object, or "(cluster)" if it is in none.
+	// namespace is the namespace of the object, or clusterScope if it has none.
 	namespace string
 }
 
@@ -38,16 +38,17 @@ func (m measured) memory() int64 {
 	return int64(m.bytes)*perByte + int64(m.values)*perValue
 }
 
-// clusterScope is the namespace of what has none. No namespace has this name.
+// clusterScope stands for the namespace of an object that has none. No namespace can
+// have this name.
 const clusterScope = "(cluster)"
 
-// measure looks through an AdmissionReview without reading it: in one pass, and
-// without allocating more than the namespace. What is no AdmissionReview is for the
-// reader to refuse.
+// measure scans an AdmissionReview without decoding it: in one pass, and without
+// allocating more than the namespace. It accepts any text; the decoder refuses what is
+// no AdmissionReview.
 func measure(review []byte) measured {
 	m := measured{bytes: len(review), namespace: clusterScope}
 	depth := 0
-	named := false // whether the last string was "namespace", in the request
+	named := false // the last string was the key "namespace" of the request
 	for i := 0; i < len(review); i++ {
 		switch review[i] {
 		case '{', '[':
@@ -79,8 +80,8 @@ func isKey(end []byte) bool {
 	return len(end) > 0 && end[0] == ':'
 }
 
-// isObject reports whether a text may be an object in JSON. A reader that takes other
-// formats as well would guess which one it is, and need more memory for them.
+// isObject reports whether a text may be an object in JSON. The decoder reads other
+// formats too, which need more memory than measure estimates.
 func isObject(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))
 }

@@ -23,20 +23,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// userRangeAnnotation is on namespaces of OpenShift: the user IDs that pods in
-// there get, and no others.
+// userRangeAnnotation is the annotation of namespaces on OpenShift with the range of
+// user IDs that their pods may have.
 const userRangeAnnotation = "openshift.io/sa.scc.uid-range"
 
 // podInjector answers the API server about pods that are being created. It
-// reads the pod's namespace and the namespace's profiles, and writes nothing:
-// what there is to say is in the response's warnings and audit annotations. It
-// answers a dry run like any other request.
+// reads the pod's namespace and the namespace's profiles, and writes nothing. Its
+// messages are the warnings and the audit annotations of the response. It answers a
+// dry run like any other request.
 type podInjector struct {
 	decoder  admission.Decoder
 	source   *source
 	keys     Keys
 	template injection.Template
-	// operatorNamespace has pods that never get a broker.
+	// operatorNamespace is the operator's own; its pods never get a broker.
 	operatorNamespace string
 }
 
@@ -110,10 +110,10 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	return response, resultInjected
 }
 
-// namespaceOf returns the pod's namespace, nil if there is none. The API server
-// sends a pod that says nothing only where the namespace has the label; where the
-// cache has no label, it is behind, and to believe it would be to let the pod run
-// without a broker. So the API server is read for such pods, and for no others.
+// namespaceOf returns the pod's namespace, nil if there is none. The API server sends
+// a pod without the annotation only if its namespace has the label. If the cached
+// namespace has no label, the cache is outdated, and the pod would run without a
+// broker. Only then does namespaceOf read from the API server.
 func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Namespace, error) {
 	_, says := pod.Annotations[contract.InjectAnnotation]
 	return readUnless(ctx, p.source, client.ObjectKey{Name: name}, func(cached *corev1.Namespace) bool {
@@ -121,15 +121,16 @@ func (p *podInjector) namespaceOf(ctx context.Context, pod *corev1.Pod, name str
 	})
 }
 
-// asksForAll reports whether a namespace asks for brokers in pods that say nothing.
+// asksForAll reports whether a namespace asks for brokers in pods without the
+// annotation.
 func asksForAll(namespace *corev1.Namespace) bool {
 	return namespace.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
 // profiles returns the namespace's profile file and its signature, nil if there is
-// none, and not nil but empty with a warning if it could not be read. That is no reason to
-// refuse the pod: it gets the profiles from the ConfigMap as well, and its
-// broker serves nothing without them.
+// none. If it can't be read, the profile file is empty and not nil, and a warning says
+// so. The pod is admitted all the same: it gets the profiles from the ConfigMap as
+// well, and its broker serves nothing without them.
 func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles, signature []byte, warnings []string) {
 	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
 	found, err := read[corev1.ConfigMap](ctx, p.source, key)
@@ -158,8 +159,8 @@ func refuse(err error) admission.Response {
 	return response
 }
 
-// failed answers a request that could not be decided. The webhook fails closed:
-// the pod is not created.
+// failed answers a request after an error. The webhook fails closed: the pod is not
+// created.
 func failed(ctx context.Context, err error) admission.Response {
 	log.FromContext(ctx).Error(err, "A pod could not be decided on")
 	return admission.Errored(http.StatusInternalServerError, err)

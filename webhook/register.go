@@ -27,13 +27,13 @@ const (
 	ClusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
 )
 
-// What the webhooks may do, all of it reading.
+// The rights of the webhooks, which read and never write.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=crypto-broker-profiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
 
-// Options say what the webhooks put into pods, and where not.
+// Options configure the webhooks.
 type Options struct {
 	// Template is what all injected brokers have in common.
 	Template injection.Template
@@ -42,16 +42,16 @@ type Options struct {
 	// so that the operator can start while its webhook is down.
 	OperatorNamespace string
 
-	// Keys are those that the namespaces' sets of profiles are signed with. Without,
-	// brokers are made that need no signature.
+	// Keys are the keys that the namespaces' sets of profiles are signed with. If it
+	// is nil, injected brokers need no signature.
 	Keys Keys
 
 	// MinimumStrength is the least strength in bits that a profile must have, 0
 	// for none.
 	MinimumStrength int
 
-	// Leaving is closed some seconds before the webhooks' server ends, and sends
-	// the API server to other replicas. Without, the server leaves unannounced.
+	// Leaving is closed some seconds before the webhooks' server ends. From then on
+	// answers ask the API server to call other replicas. If it is nil, they never do.
 	Leaving <-chan struct{}
 }
 
@@ -105,8 +105,8 @@ func Register(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// logOfRequests is the log of what is asked. What is no AdmissionReview is not in it:
-// anybody in the cluster could fill it.
+// logOfRequests returns the log for a request. A request that is no AdmissionReview is
+// not logged: anybody in the cluster could fill the log with such requests.
 func logOfRequests(base logr.Logger, request *admission.Request) logr.Logger {
 	if request == nil {
 		return logr.Discard()

@@ -17,13 +17,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// Keys gives the keys that sets are signed with.
+// Keys returns the keys that sets are signed with.
 type Keys interface {
 	Ring(ctx context.Context) (signing.Ring, error)
 }
 
-// seal tells what a broker of a namespace has to trust, given the profiles and the
-// signature in its ConfigMap.
+// seal returns what a broker of a namespace has to trust. profiles and signature are
+// the files in the namespace's ConfigMap.
 func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, profiles, signature []byte) (injection.Seal, error) {
 	if p.keys == nil {
 		return injection.Seal{}, nil
@@ -40,13 +40,13 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 		return injection.Seal{}, fmt.Errorf("namespace %q, whose UID tells this cluster's profiles from another's, could not be read: %w", contract.SystemNamespace, err)
 	}
 	seal := injection.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
-	// What a retired key has signed counts for the revision, though the broker would
-	// not take it: the set is about to be signed anew.
+	// A signature of a retired key counts for the revision, although the broker
+	// refuses it: the operator signs the same set again, with the same revision.
 	if statement, err := (signed.Trust{Keys: ring.Known(), Audience: seal.Audience}).Verify(profiles, signature); err == nil {
 		seal.Lowest = statement.Revision
 	}
-	// A set that is not signed yet, or not by us, is no snapshot: the broker waits for
-	// one that is.
+	// A set without a signature of the current key is no snapshot: the broker waits
+	// for the signed set.
 	if _, err := (signed.Trust{Keys: seal.Keys, Audience: seal.Audience}).Verify(profiles, signature); err == nil {
 		seal.Signature = signature
 	}

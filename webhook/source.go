@@ -49,9 +49,10 @@ func read[T any, O object[T]](ctx context.Context, s *source, key client.ObjectK
 	return readUnless(ctx, s, key, func(O) bool { return false })
 }
 
-// readUnless is read for who may know that the cache is behind: what is in there
-// and is old counts as not being there. A read from the API server that it waits
-// for was begun by a caller that knew the same, never by one of read.
+// readUnless is like read, for a caller that can recognise an outdated object: a
+// cached object for which old returns true counts as absent. Several such callers
+// share one read from the API server, but not with callers of read, whose read may
+// have begun before the object changed.
 func readUnless[T any, O object[T]](ctx context.Context, s *source, key client.ObjectKey, old func(O) bool) (O, error) {
 	cached, kind := O(new(T)), "absent"
 	filling, cancel := context.WithTimeout(ctx, s.cacheTimeout)
@@ -63,7 +64,7 @@ func readUnless[T any, O object[T]](ctx context.Context, s *source, key client.O
 	case err == nil:
 		kind = "old"
 	}
-	// Whatever kept the cache from answering, the API server can.
+	// Whatever the error of the cache is, the API server may answer.
 
 	flight := s.flights.DoChan(fmt.Sprintf("%s %T %s", kind, cached, key), func() (any, error) {
 		// Others may wait for the same read when the first has given up.

@@ -18,9 +18,8 @@ import (
 	"time"
 )
 
-// authorityName is the common name of every authority made here. It is how a
-// certificate in a bundle is recognised as one of ours once the Secret that
-// held it is gone.
+// authorityName is the common name of every authority that this package makes. By this
+// name it recognises its certificates in a bundle after the Secret is lost.
 const authorityName = "crypto-broker-operator webhook authority"
 
 const (
@@ -103,8 +102,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return x509.ParseCertificate(der)
 }
 
-// parseAuthority reads what encode wrote. No error of it contains any part of
-// the key.
+// parseAuthority reads what encode wrote. Its errors contain no part of the key.
 func parseAuthority(certificatePEM, keyPEM []byte) (*authority, error) {
 	certificate, err := parseCertificate(certificatePEM)
 	if err != nil {
@@ -117,7 +115,7 @@ func parseAuthority(certificatePEM, keyPEM []byte) (*authority, error) {
 	if block == nil || block.Type != keyBlock {
 		return nil, fmt.Errorf("found no key, expected a PEM block %q", keyBlock)
 	}
-	// What the parser says of a broken key could quote the key.
+	// The parser's error could quote a broken key.
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		return nil, errors.New("found a key that cannot be read, expected PKCS #8")
@@ -166,9 +164,9 @@ func parseCertificate(data []byte) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// parseBundle returns the certificates of authorities in a bundle. What is not
-// one (text, a broken block) is left out: a bundle is a field that anybody with
-// the right may have written to, and the next write replaces it.
+// parseBundle returns the certificates of authorities in a bundle. It leaves out anything
+// else, such as text or a broken block: others may write to a bundle, and the next write
+// of this package replaces it.
 func parseBundle(bundle []byte) []*x509.Certificate {
 	var found []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

@@ -74,8 +74,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// What keeping the certificates takes. The names are those of an installation
-// with default names; the chart puts in others.
+// The rights that Certificates needs, with the names of a default installation. The
+// chart replaces the names.
 //
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,verbs=create
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=secrets,resourceNames=crypto-broker-operator-ca,verbs=get;list;watch;update
@@ -90,11 +90,11 @@ type Certificates struct {
 	watch   watcher
 	log     logr.Logger
 
-	// leafAuthority signed what is served; only the loop of Start uses it.
+	// leafAuthority signed leaf; only the loop of Start uses it.
 	leafAuthority *x509.Certificate
 
 	mu sync.RWMutex
-	// leaf is what is served; nil until the first authority is trusted.
+	// leaf is the serving certificate; nil until the first authority is trusted.
 	leaf *tls.Certificate
 	// problem says why the certificates are not in order; nil when they are.
 	problem error
@@ -106,7 +106,7 @@ var (
 	_ healthz.Checker                = (&Certificates{}).Ready
 )
 
-// errNotStarted is what Ready says before the first pass has ended.
+// errNotStarted is the error of Ready before the first pass has ended.
 var errNotStarted = errors.New("certificates: not read yet")
 
 // New checks the options and prepares the clients; it calls nothing. cfg is
@@ -149,14 +149,14 @@ func newScheme() *runtime.Scheme {
 }
 
 // TLSOption makes a TLS server serve the current certificate, with TLS 1.3 and
-// nothing older: its only caller is the API server.
+// nothing older, because its only caller is the API server.
 func (c *Certificates) TLSOption(config *tls.Config) {
 	config.MinVersion = tls.VersionTLS13
 	config.GetCertificate = c.GetCertificate
 }
 
-// GetCertificate returns the serving certificate. It fails while there is none
-// that the API server would accept, and says why.
+// GetCertificate returns the serving certificate. The error says why there is none that
+// the API server would accept.
 func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -166,9 +166,8 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return c.leaf, nil
 }
 
-// Ready succeeds while a certificate is served whose authority is in the
-// caBundle of every webhook of both configurations, and says otherwise what is
-// missing.
+// Ready returns nil while the authority of the serving certificate is in the caBundle of
+// every webhook of both configurations. Otherwise the error says what is missing.
 func (c *Certificates) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -178,7 +177,8 @@ func (c *Certificates) Ready(*http.Request) error {
 	return c.problem
 }
 
-// servable says why there is nothing to serve. The caller holds mu.
+// servable returns why there is no certificate to serve, nil if there is one. The caller
+// holds mu.
 func (c *Certificates) servable() error {
 	switch {
 	case c.leaf == nil && c.problem != nil:
@@ -196,9 +196,9 @@ func (c *Certificates) servable() error {
 // needs a certificate.
 func (c *Certificates) NeedLeaderElection() bool { return false }
 
-// Start keeps everything in order until ctx ends. It returns an error only if
-// the watches cannot be set up; what fails later is logged, told by Ready and
-// tried again.
+// Start keeps Secret, bundles and serving certificate current until ctx ends. It returns
+// an error only if the watches cannot be set up. A later error is logged, becomes the
+// error of Ready, and Start tries again.
 func (c *Certificates) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	changes, err := c.watch.start(ctx)
@@ -225,7 +225,7 @@ func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
 			retry = newBackoff()
 			wait = min(max(next.Sub(c.clock.Now()), shortestWait), longestWait)
 		case isRace(err):
-			// Another replica was faster; what it wrote is read now.
+			// Another replica was faster; the next pass reads what it wrote.
 			wait = retry.Step()
 		default:
 			wait = retry.Step()

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldManager names the writer of the caBundles in managedFields, apart from
-// whoever applies the rest of the configurations.
+// fieldManager is the owner of the caBundles in managedFields. Another one owns the rest
+// of the configurations.
 const fieldManager = "crypto-broker-operator-certificates"
 
 // configuration is a webhook configuration of either kind.
@@ -84,8 +84,7 @@ func (c *configuration) trusts(certificate *x509.Certificate) bool {
 	return true
 }
 
-// authorities returns the authorities of our own making in any webhook's
-// bundle.
+// authorities returns the authorities in the bundles that this package has made.
 func (c *configuration) authorities() (all []*x509.Certificate) {
 	for _, bundle := range c.bundles() {
 		for _, certificate := range parseBundle(*bundle) {
@@ -97,9 +96,8 @@ func (c *configuration) authorities() (all []*x509.Certificate) {
 	return all
 }
 
-// write gives every webhook the bundle and says whether one had another. It
-// touches nothing but caBundles, and fails with a conflict if the object is no
-// longer what was read.
+// write sets the bundle in every webhook and reports whether one had another. It writes
+// only caBundles, and fails with a conflict if the object has changed since it was read.
 func (c *configuration) write(ctx context.Context, writer client.Writer, bundle []byte) (changed bool, err error) {
 	if c.absent {
 		return false, nil
@@ -117,7 +115,7 @@ func (c *configuration) write(ctx context.Context, writer client.Writer, bundle 
 	}
 	patch := client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{})
 	if err := writer.Patch(ctx, c.object, patch, client.FieldOwner(fieldManager)); err != nil {
-		// What trusts says later has to be about the API server's object.
+		// A later call of trusts has to see the bundles of the API server.
 		for i, current := range c.bundles() {
 			*current = found[i]
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// authorities is everything that the Secret holds: who signs, who will sign,
-// and who is still trusted. It is a value that moves from one state to the
-// next by advance, and has no knowledge of Kubernetes.
+// authorities are all that the Secret holds: the authority that signs, the one that will
+// sign next, and those that are still trusted. advance moves them from one state to the
+// next. They know nothing of Kubernetes.
 type authorities struct {
 	// current signs. It is nil only before the first advance and when the
 	// Secret was lost.
@@ -24,13 +24,12 @@ type authorities struct {
 	retiredUntil time.Time
 }
 
-// advance moves to the state that is right at now and says whether anything
-// changed. trusted says whether both webhook configurations hold a certificate
-// at this moment.
+// advance moves to the state for the time now and reports whether anything changed.
+// trusted reports whether both webhook configurations hold a certificate at this moment.
 //
-// The order is what keeps every served certificate verifiable: a successor
-// takes over only when it is trusted everywhere and has been for settle, and
-// its predecessor stays trusted for as long as a certificate of it can live.
+// Every served certificate stays verifiable, because of the order: a successor takes over
+// only after it was trusted everywhere for settle, and its predecessor stays trusted for
+// as long as a certificate that it signed can live.
 func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) bool) (changed bool, err error) {
 	if a.current != nil && expired(a.current.certificate, now) {
 		a.current, changed = nil, true
@@ -71,9 +70,8 @@ func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) boo
 	return changed, nil
 }
 
-// retire keeps certificates trusted for as long as a serving certificate that
-// they signed can live. Those that were retired before stay as long as the
-// newest.
+// retire keeps certificates trusted for as long as a serving certificate that they signed
+// can live. All retired certificates stay as long as the newest of them.
 func (a *authorities) retire(now time.Time, certificates ...*x509.Certificate) {
 	for _, certificate := range certificates {
 		if expired(certificate, now) || contains(a.trusted(), certificate) {
@@ -84,7 +82,7 @@ func (a *authorities) retire(now time.Time, certificates ...*x509.Certificate) {
 	}
 }
 
-// dropRetired forgets the retired authorities whose time has come.
+// dropRetired removes the retired authorities after retiredUntil, and expired ones.
 func (a *authorities) dropRetired(now time.Time) (changed bool) {
 	before := len(a.retired)
 	if !now.Before(a.retiredUntil) {
@@ -94,7 +92,7 @@ func (a *authorities) dropRetired(now time.Time) (changed bool) {
 	return len(a.retired) != before
 }
 
-// trusted returns what belongs into the bundles, the signing authority first.
+// trusted returns the certificates for the bundles, the signing authority first.
 func (a *authorities) trusted() []*x509.Certificate {
 	var all []*x509.Certificate
 	if a.current != nil {

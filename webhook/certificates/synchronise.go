@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The wait for the next pass when nothing happens in between. It has a lower
-// bound because what is due may have to wait for somebody else, a webhook
-// configuration that does not exist for example.
+// Bounds of the wait for the next pass if nothing changes. The lower bound is for work
+// that is due and has to wait for somebody else, for example for a webhook configuration
+// that does not exist.
 const (
 	shortestWait = 10 * time.Second
 	longestWait  = 5 * time.Minute
@@ -35,14 +35,13 @@ func isRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// synchronise is one pass: it brings the Secret, both bundles and this
-// replica's certificate to where they should be now, and returns when it has
-// something to do next.
+// synchronise is one pass: it makes the Secret, both bundles and this replica's
+// certificate current, and returns the time at which the next pass has something to do.
 //
-// The configurations are read before the Secret, and written only if they are
-// still as they were read. So whoever writes a bundle has seen a Secret at
-// least as new as the one that the bundle it replaces was made from, and can't
-// take an authority out that another replica has just put in.
+// It reads the configurations before the Secret, and writes them only if they are still
+// as it read them. So the Secret that it has read is at least as new as the Secret that
+// the replaced bundle was made from, and the new bundle has every authority that another
+// replica has just added.
 func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err error) {
 	defer func() {
 		if err != nil && !isRace(err) {
@@ -61,8 +60,8 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	}
 	failures := []error{err}
 
-	// The configurations do not depend on each other: what is wrong with one
-	// does not keep the other from being written.
+	// The configurations do not depend on each other: an error of one does not keep
+	// the other from being written.
 	bundle := encodeCertificates(state.trusted()...)
 	for _, configuration := range configurations {
 		changed, err := configuration.write(ctx, c.client, bundle)
@@ -75,8 +74,8 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		}
 	}
 
-	// A write that failed does not keep a certificate from being renewed
-	// whose authority is trusted already.
+	// A certificate is renewed also after a failed write, if its authority is trusted
+	// already.
 	signing := state.current
 	problem := distrust(configurations, signing.certificate)
 	if problem == nil && c.renewalDue(signing.certificate) {
@@ -85,18 +84,18 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		}
 	}
 	if problem != nil && c.leafAuthority != nil {
-		// Until the bundles hold the authority that signs, what matters is
-		// whether they hold the one that signed what is served.
+		// Until the bundles hold the signing authority, they have to hold the
+		// authority of the serving certificate.
 		problem = distrust(configurations, c.leafAuthority)
 	}
 	c.tell(problem, signing.certificate)
 	return c.earliest(state), errors.Join(failures...)
 }
 
-// advanceSecret reads the Secret, moves its state to now and writes it if that
-// changed anything. A Secret that is missing or broken is made good. If the
-// write fails, it returns the error and the state that stays in force, or no
-// state if nothing can be signed with it or another replica wrote first.
+// advanceSecret reads the Secret, advances its state and writes the state if it changed.
+// It makes a missing Secret, and repairs a broken one. If the write fails, it returns the
+// error and the state that stays in force. It returns no state if that state can sign
+// nothing, or if another replica wrote first.
 func (c *Certificates) advanceSecret(ctx context.Context, configurations []*configuration) (*authorities, error) {
 	secret := &corev1.Secret{}
 	secret.Namespace, secret.Name = c.options.Namespace, c.options.SecretName
@@ -114,8 +113,8 @@ func (c *Certificates) advanceSecret(ctx context.Context, configurations []*conf
 	}
 	lost := broken != nil || state.current == nil
 	if lost {
-		// Serving certificates of an authority that the Secret no longer
-		// knows may be in use by any replica.
+		// Any replica may serve a certificate of an authority that the Secret
+		// has lost.
 		if c.leafAuthority != nil {
 			state.retire(now, c.leafAuthority)
 		}
@@ -156,8 +155,8 @@ func (c *Certificates) advanceSecret(ctx context.Context, configurations []*conf
 	return state, nil
 }
 
-// distrust says which configurations do not hold the certificate; nil if all
-// do.
+// distrust returns an error that names the configurations without the certificate, nil if
+// all hold it.
 func distrust(configurations []*configuration, certificate *x509.Certificate) error {
 	var problems []error
 	for _, configuration := range configurations {
@@ -179,13 +178,14 @@ func (c *Certificates) renewalDue(authority *x509.Certificate) bool {
 	}
 	leaf := c.current().Leaf
 	if !leaf.NotAfter.Before(authority.NotAfter) {
-		// It lives as long as its authority; another would not live longer.
+		// A serving certificate lives at most as long as its authority, so a new
+		// one would expire at the same time.
 		return false
 	}
 	return !c.clock.Now().Before(renewal(leaf))
 }
 
-// renewal is when a serving certificate has lived for two thirds of its time.
+// renewal returns when two thirds of the lifetime of a serving certificate are over.
 func renewal(leaf *x509.Certificate) time.Time {
 	begin := leaf.NotBefore.Add(skew)
 	return begin.Add(leaf.NotAfter.Sub(begin) * 2 / 3)
@@ -212,9 +212,9 @@ func (c *Certificates) current() *tls.Certificate {
 	return c.leaf
 }
 
-// fail remembers why a pass failed, for Ready. A certificate that is served
-// stays in use: that the API server could not be asked does not make it less
-// trusted.
+// fail stores the error of a pass for Ready. It does so only while there is no serving
+// certificate: an API server that can't be read still trusts a certificate that it
+// trusted before.
 func (c *Certificates) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +223,7 @@ func (c *Certificates) fail(err error) {
 	}
 }
 
-// tell gives Ready, the log and the metrics the outcome of a pass.
+// tell reports the result of a pass to Ready, the log and the metrics.
 func (c *Certificates) tell(problem error, authority *x509.Certificate) {
 	c.mu.Lock()
 	before := c.problem
@@ -240,7 +240,7 @@ func (c *Certificates) tell(problem error, authority *x509.Certificate) {
 	}
 }
 
-// earliest is when the next pass has something to do.
+// earliest returns when the next pass has something to do.
 func (c *Certificates) earliest(state *authorities) time.Time {
 	next := state.deadline()
 	if leaf := c.current(); leaf != nil {

@@ -18,25 +18,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// watcher tells when one of the three objects changed.
+// watcher reports changes of the three objects.
 type watcher interface {
 	// start begins to watch until ctx ends and returns a channel that gets a
 	// value after changes; several may become one.
 	start(ctx context.Context) (<-chan struct{}, error)
-	// wait returns when everything that start began has ended.
+	// wait returns after everything that start began has ended.
 	wait() error
 }
 
-// objectWatcher watches by a cache of its own, which holds the three objects
-// and of the Secret only its metadata.
+// objectWatcher watches with its own cache, which holds the two configurations and the
+// metadata of the Secret.
 type objectWatcher struct {
 	cache   cache.Cache
 	watched []client.Object
 	running errgroup.Group
 }
 
-// newWatcher selects each object by name, in the list and watch requests
-// themselves, so that rights limited by resourceNames suffice.
+// newWatcher selects each object by name in the requests to list and watch, so that
+// rights limited by resourceNames are enough.
 func newWatcher(cfg *rest.Config, scheme *runtime.Scheme, options Options) (*objectWatcher, error) {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 	objects := map[client.Object]cache.ByObject{

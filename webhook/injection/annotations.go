@@ -55,8 +55,8 @@ func snapshotFits(pod *corev1.Pod, profiles, signature []byte) bool {
 	}
 	size += len(contract.ProfilesSnapshotAnnotation) + len(contract.ProfilesSnapshotSignatureAnnotation)
 	for key, value := range pod.Annotations {
-		// What annotate sets is in the reserve, so that the answer is the
-		// same once it is set.
+		// The reserve has room for what annotate sets, so that a second call
+		// gives the same answer.
 		if !slices.Contains(annotationsSet, key) {
 			size += len(key) + len(value)
 		}
@@ -70,12 +70,12 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[contract.InjectedAnnotation] = r.stamp
-	// A snapshot that the pod came with is never kept: whoever makes pods
-	// would choose the profiles.
+	// The webhook removes a snapshot that the pod came with, because whoever creates
+	// the pod could choose the profiles in it.
 	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
 	delete(pod.Annotations, contract.ProfilesSnapshotSignatureAnnotation)
-	// Nor is what was asked of the kubelet for the pod that this is a copy of:
-	// the operator would take it for its own.
+	// A copy of a pod has the digest of its original, which the operator would take
+	// for one that it wrote itself.
 	delete(pod.Annotations, contract.ProfilesDigestAnnotation)
 	if r.snapshot {
 		pod.Annotations[contract.ProfilesSnapshotAnnotation] = string(profiles)
@@ -85,8 +85,8 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	}
 	pod.Annotations[evictableAnnotation] = addToList(pod.Annotations[evictableAnnotation], contract.SocketVolume)
 
-	// There is one place to scrape in these annotations, and the owner's goes
-	// first. Where it is taken, a PodMonitor reaches the broker.
+	// These annotations have room for one endpoint, and the owner's counts. Beside it,
+	// a PodMonitor scrapes the broker.
 	if former := scrapeAnnotations(r.formerPort); hasAll(pod.Annotations, former) {
 		maps.DeleteFunc(pod.Annotations, func(key, _ string) bool { return former[key] != "" })
 	}
@@ -95,7 +95,8 @@ func (r *rendering) annotate(pod *corev1.Pod, profiles []byte) {
 	}
 }
 
-// scrapeAnnotations tell Prometheus of a broker with this status port.
+// scrapeAnnotations returns the annotations by which Prometheus finds a broker with this
+// status port.
 func scrapeAnnotations(statusPort int32) map[string]string {
 	return map[string]string{
 		scrapePrefix + "scrape": "true",

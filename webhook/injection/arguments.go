@@ -13,8 +13,8 @@ import (
 // them may use, are one argument of the broker.
 const maxArgument = 128<<10 - 1
 
-// allowed is the argument that names the profiles which callers may use:
-// an item for each caller that may not use all.
+// allowed returns the value of the argument with the profiles that callers may use: an
+// item for each caller that may not use all.
 func (o *podOptions) allowed(callers []string) string {
 	var items []string
 	for _, caller := range callers {
@@ -25,7 +25,7 @@ func (o *podOptions) allowed(callers []string) string {
 	return strings.Join(items, ";")
 }
 
-// profilesOf are the profiles that a caller may use, nil for all.
+// profilesOf returns the profiles that a caller may use, nil for all.
 func (o *podOptions) profilesOf(caller string) []string {
 	if single, found := o.by[caller]; found {
 		return single
@@ -33,8 +33,8 @@ func (o *podOptions) profilesOf(caller string) []string {
 	return o.profiles
 }
 
-// checkArguments finds arguments that are too long for a process, so that the broker
-// of these callers could not be started.
+// checkArguments finds arguments that are too long for a process: with them, the broker
+// of these callers would not start.
 func (o *podOptions) checkArguments(callers []string, found *problems) {
 	names, lists := len(contract.Argument(contract.CallersFlag, "")), len(contract.Argument(contract.CallerProfilesFlag, ""))
 	for _, caller := range callers {

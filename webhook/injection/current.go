@@ -11,11 +11,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Outdated returns a function that reports whether the broker of an injected pod is
-// another than a new pod would get: its image is, or its stamp names another
-// template. The version in the stamp does not count, since another version may make
-// the same brokers, nor does an image that the pod asked for. The template is
-// rendered once, for all pods.
+// Outdated returns a function that reports whether an injected pod has another broker
+// than a new pod would get: another image, or a stamp with another template. The version
+// in the stamp does not count, because two versions may make the same brokers. An image
+// that the pod asked for does not count either. The template is rendered once, for all
+// pods.
 func (t Template) Outdated() func(*corev1.Pod) bool {
 	current := t.stamp()
 	return func(pod *corev1.Pod) bool {

@@ -10,9 +10,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Refusal says why a pod is not admitted. Every problem is one sentence that
-// begins with the place in the pod. They are at most ten, of 4 KiB together; of more,
-// a last sentence says how many.
+// Refusal is the error about a pod that must not be admitted. Every problem is one
+// sentence that begins with the place in the pod. There are at most ten, of 4 KiB
+// together; a last sentence says how many more there are.
 type Refusal struct {
 	Problems []string
 }
@@ -31,16 +31,15 @@ type Decision struct {
 	Warning string
 }
 
-// injectValues are those of the annotation that asks for a broker.
+// injectValues are the values of the annotation that asks for a broker.
 var injectValues = values{
 	expected: `"true" to get a broker or "false" to get none`,
 	fits:     oneOf("true", "false").fits,
 	cel:      oneOf("true", "false").cel,
 }
 
-// Decide reads from a pod whether it gets a broker. byDefault is what its
-// namespace says for pods that ask for nothing. The error is a *Refusal: the pod
-// would not be admitted.
+// Decide returns whether a pod gets a broker. byDefault is the decision of its namespace
+// for pods without the annotation. The error is a *Refusal: the pod must not be admitted.
 func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
 	value, asked := pod.Annotations[contract.InjectAnnotation]
 	switch {

@@ -15,9 +15,9 @@ import (
 // where neither the pod nor the template limits its CPU.
 var guaranteedCPU = resource.MustParse("250m")
 
-// isGuaranteed reports whether all containers that the pod has besides the broker
-// request as much CPU and memory as they are limited to. Then Kubernetes evicts the
-// pod last, unless its broker is another case.
+// isGuaranteed reports whether all containers of the pod, but for the broker, request as
+// much CPU and memory as they are limited to. Kubernetes evicts such a pod last, if its
+// broker does the same.
 func isGuaranteed(pod *corev1.Pod) bool {
 	guaranteed := pod.Spec.Resources == nil
 	each(pod, func(_ string, container *corev1.Container) {
@@ -35,9 +35,9 @@ func isGuaranteed(pod *corev1.Pod) bool {
 	return guaranteed
 }
 
-// guarantee makes the broker's requests and limits equal. Of what the pod asks for
-// one counts for both, else the limit of the template. It warns where the pod asks
-// for different amounts.
+// guarantee returns equal requests and limits for the broker. If the pod asks for one of
+// the two, it counts for both; if for none, the limit of the template does. A warning
+// says where the pod asks for different amounts.
 func (o *podOptions) guarantee(resources corev1.ResourceRequirements) (equal corev1.ResourceRequirements, warnings []string) {
 	equal = *resources.DeepCopy()
 	if equal.Requests == nil {

@@ -13,27 +13,28 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// Inject returns a copy of the pod with a broker in it, and warnings for
-// whoever creates it. namespace is the pod's, which a new pod may not carry
-// itself. profiles is the namespace's profile file, nil if there is none yet.
-// Equal arguments give equal results, and nothing else is looked at.
+// Inject returns a copy of the pod with a broker in it, and warnings for its creator.
+// namespace is the namespace of the pod, which a new pod need not name itself.
+// profiles is the namespace's profile file, nil if there is none yet.
+// Equal arguments give equal results; Inject reads nothing else.
 //
-// Every container of the pod gets a socket, unless its annotations name those
-// that do. One that they name and that the pod does not have is awaited: whoever
-// calls Inject has to refuse the pod if it never comes. Inject can be called again
-// with a result of its own, also one of another version and after others changed the
-// pod in between: then the broker becomes what it would be in a new pod, and stays
-// where it is. A container that was added since gets a socket only if it is named.
-// With equal arguments the second call changes nothing. What others may have done to
-// the broker's container stays: resources, pulling always, environment variables and
-// mounts that do not reach the broker's own files, and a startup probe that they
-// redirected runs in the container (see foreign.go).
+// Every container of the pod gets a socket, unless the annotations name those that do.
+// A container that they name and that the pod does not have is awaited: the caller of
+// Inject has to refuse the pod if that container never comes.
+//
+// Inject may be called again with its own result, also with one of another version or
+// one that others have changed since. Then the broker becomes what it would be in a new
+// pod, in the same place. A container that was added since gets a socket only if the
+// annotations name it. With equal arguments the second call changes nothing. Some changes
+// of others to the broker's container stay: resources, pulling always, environment
+// variables, and mounts that do not cover the broker's own files. A startup probe that
+// others redirected runs in the container (see reinjected).
 //
 // A pod that declined or cannot be injected (see the package comment) is
-// returned as it is. The error is always a *Refusal: an annotation of this
-// project that is unknown or has a value that cannot be; a container, volume or
-// mount that uses a reserved name in a pod without the stamp of Inject; a mount where
-// the socket has to be.
+// returned as it is. The error is always a *Refusal: for an annotation of this
+// project that is unknown or has a value that it can't have; for a container, volume or
+// mount with a reserved name in a pod without the stamp of Inject; for a mount in the
+// place of the socket.
 func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Template) (*corev1.Pod, []string, error) {
 	decision, err := Decide(pod, true)
 	if err != nil {
@@ -53,8 +54,8 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 		return nil, nil, err
 	}
 	if runsAsRoot(pod) {
-		// Whoever may run as root may run as any user, and a broker that took
-		// over the pod's would not start.
+		// A platform that lets the pod run as root lets the broker run as its own
+		// user. As root, like the pod, the broker would not start.
 		template.NamespaceUserIDs = false
 	}
 	rendering := rendering{
@@ -91,8 +92,8 @@ func isBroker(container corev1.Container) bool {
 	return container.Name == contract.BrokerContainer
 }
 
-// statusPortFree reports whether the broker may open its port, and warns if that
-// is not what whoever made the pod will expect.
+// statusPortFree reports whether the broker may open its status port, and returns a
+// warning if it may not.
 func (r *rendering) statusPortFree(pod *corev1.Pod) (bool, []string) {
 	if pod.Spec.HostNetwork {
 		return false, []string{"the pod uses the host's network: its broker opens no status port, has no metrics and counts as unverified"}
@@ -124,10 +125,10 @@ func runsAsRoot(pod *corev1.Pod) bool {
 	return context != nil && context.RunAsUser != nil && *context.RunAsUser == 0
 }
 
-// sharesProcesses is the field that lets containers of the pod see the processes
-// of each other, empty if none does. /proc leads from there to the memory, files
-// and sockets of processes of the same user. The broker's own needs CAP_SYS_PTRACE,
-// because the broker is not dumpable.
+// sharesProcesses returns the field that lets containers of the pod see the processes
+// of each other, empty if there is none. Through /proc they reach memory, files and
+// sockets of processes of the same user. For those of the broker they also need
+// CAP_SYS_PTRACE, because the broker is not dumpable.
 func sharesProcesses(pod *corev1.Pod) string {
 	switch {
 	case pod.Spec.HostPID:
@@ -138,8 +139,8 @@ func sharesProcesses(pod *corev1.Pod) string {
 	return ""
 }
 
-// sharedProcesses warns where other processes see the broker's. That is the
-// choice of whoever makes the pod, who may not know what it means here.
+// sharedProcesses returns a warning if other containers see the broker's process. The
+// owner of the pod chose that, and may not know what follows from it.
 func sharedProcesses(pod *corev1.Pod) []string {
 	field := sharesProcesses(pod)
 	if field == "" {
@@ -160,8 +161,8 @@ func each(pod *corev1.Pod, f func(place string, container *corev1.Container)) {
 	}
 }
 
-// addSocketGroup makes every process of the pod a member of the group that
-// owns the sockets.
+// addSocketGroup adds the group that owns the sockets to the supplemental groups of the
+// pod.
 func addSocketGroup(pod *corev1.Pod, group int64) {
 	if pod.Spec.SecurityContext == nil {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{}
@@ -172,7 +173,7 @@ func addSocketGroup(pod *corev1.Pod, group int64) {
 	}
 }
 
-// addPullSecret lets the kubelet pull the pod's images with one more Secret.
+// addPullSecret adds a Secret to those that the kubelet pulls the pod's images with.
 func addPullSecret(pod *corev1.Pod, name string) {
 	secret := corev1.LocalObjectReference{Name: name}
 	if name != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {

@@ -11,11 +11,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// unknownAnnotation is an annotation of this project that does not exist. It would
-// be ignored otherwise, and whoever wrote it would believe that it counts.
+// unknownAnnotation is the name of an annotation that has the prefix of this project and
+// does not exist. Without a refusal, its author would believe that it has an effect.
 type unknownAnnotation string
 
-// String is the sentence about it, less those that there are.
+// String returns the sentence about the annotation, without the list of known ones.
 func (u unknownAnnotation) String() string {
 	name, meant := string(u), ""
 	if near := nearest(strings.TrimPrefix(name, contract.AnnotationPrefix), annotationNames()); near != "" {
@@ -24,7 +24,7 @@ func (u unknownAnnotation) String() string {
 	return fmt.Sprintf("metadata.annotations[%s]: found an unknown annotation%s", limits.Cut(name, limits.MaxQuoted), meant)
 }
 
-// annotationNames are the names of all annotations, less the prefix.
+// annotationNames returns the names of all annotations without the prefix.
 func annotationNames() []string {
 	names := make([]string, len(annotationsRead))
 	for i, row := range annotationsRead {
@@ -36,14 +36,14 @@ func annotationNames() []string {
 	return names
 }
 
-// knownAnnotations is what to write in the place of one that does not exist.
+// knownAnnotations returns the end of a sentence, with the names of all annotations.
 func knownAnnotations() string {
 	return "expected one of " + contract.AnnotationPrefix + strings.Join(annotationNames(), ", ")
 }
 
-// nearest returns the known name that was most likely meant, or nothing where
-// none is near. A name in front of a dot is compared alone, for those that end
-// with the name of a container.
+// nearest returns the known name that was most likely meant, or nothing if no name is
+// near. Of a name that ends with a container, only the part in front of the dot is
+// compared.
 func nearest(found string, known []string) string {
 	found, container, single := strings.Cut(strings.ReplaceAll(found, "_", "-"), ".")
 	var names []string

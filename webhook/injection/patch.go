@@ -14,14 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Patch returns the JSON patch (RFC 6902) that makes of before what Inject made
-// of it.
+// Patch returns the JSON patch (RFC 6902) from a pod before Inject to the pod after it.
 //
-// It is written out by place, and not made by comparing two documents, for the
-// sake of fields that a newer API server knows and this program does not: they
-// are in the document that the patch is applied to and in neither of the pods
-// here. A comparison of documents would remove them, and one that meets an
-// inserted container would move them to another.
+// It does not compare two JSON documents, because a newer API server may know fields
+// that this program does not know. Such fields are in the document that the patch is
+// applied to, and in neither of the two pods here. A comparison of documents would
+// remove them, and behind an inserted container it would move them to another one.
 func Patch(before, after *corev1.Pod) []jsonpatch.Operation {
 	var p operations
 	p.annotations(before.Annotations, after.Annotations)
@@ -108,9 +106,8 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 // takes time for each that grows with the length of the list.
 const maxRemoved = 16
 
-// elements writes how the elements of a list have changed: some replaced in their
-// places, some taken out, others added behind. Elements of one name are the same
-// element.
+// elements writes the changes of a list: elements that are replaced in their places,
+// removed, or added at the end. Two elements with the same name are the same element.
 func elements[T any](p *operations, path string, before, after []T, name func(T) string) {
 	var changes operations
 	kept, removed := 0, 0
@@ -137,8 +134,8 @@ func nameOfVolume(volume corev1.Volume) string     { return volume.Name }
 func nameOfMount(mount corev1.VolumeMount) string  { return mount.Name }
 func nameOfVariable(variable corev1.EnvVar) string { return variable.Name }
 
-// container writes what Inject changes in a container that was there before: mounts
-// and variables, and everything in one that is a broker.
+// container writes the changes of a container that was there before Inject: mounts and
+// variables, and all fields if it is a broker.
 func (p *operations) container(place string, before, after corev1.Container) {
 	elements(p, place+"/env", before.Env, after.Env, nameOfVariable)
 	elements(p, place+"/volumeMounts", before.VolumeMounts, after.VolumeMounts, nameOfMount)

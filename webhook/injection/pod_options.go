@@ -214,8 +214,8 @@ var annotationsRead = []podAnnotation{
 	},
 }
 
-// annotationsWritten are those of this project that a pod may have without
-// asking for anything: what a copy of an injected pod brings.
+// annotationsWritten are annotations of this project that ask for nothing. A copy of an
+// injected pod has them.
 var annotationsWritten = []string{
 	contract.InjectedAnnotation,
 	contract.ProfilesSnapshotAnnotation,
@@ -301,7 +301,7 @@ func (o *podOptions) wants(container string) bool {
 	return o.containers == nil || slices.Contains(o.containers, container)
 }
 
-// over puts the options in the place of what the template has for all pods.
+// over returns the template with the options of the pod in the place of its values.
 func (o *podOptions) over(template Template) Template {
 	if o.image != "" {
 		template.Image = o.image

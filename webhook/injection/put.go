@@ -14,12 +14,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// put puts the broker into a pod. If the pod has the operator's stamp, another
-// replica, perhaps of another version, may have put a broker into it, or into the
-// pod that it is a copy of: then container, volumes and mounts become what they are
-// in a new pod, whatever they were. So whoever writes the stamp and a container by
-// hand gets the operator's broker. Without the stamp, a pod that uses a reserved name
-// has brought what is of that name, and is refused.
+// put puts the broker into a pod. A pod with the operator's stamp may have a broker
+// already: from another replica, perhaps of another version, or because it is a copy of
+// an injected pod. Then put replaces container, volumes and mounts by those of a new pod,
+// whatever they were. So a stamp and a container that somebody writes by hand give no
+// other broker than the operator's. A pod without the stamp that uses a reserved name is
+// refused.
 func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	var problems problems
 	problems.reservedContainers(pod)
@@ -64,8 +64,9 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// receivers are the containers of the pod that get a socket, in its order: those
-// that are named; else those that have one or that a broker was told of; else all.
+// receivers returns the containers that get a socket, in the order of the pod: those
+// that the annotation names; else those that have a socket or that are callers of the
+// broker in the pod; else all.
 func (r *rendering) receivers(pod *corev1.Pod, told map[string]bool) []string {
 	var all, before []string
 	each(pod, func(_ string, container *corev1.Container) {
@@ -83,9 +84,9 @@ func (r *rendering) receivers(pod *corev1.Pod, told map[string]bool) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return !r.options.wants(name) })
 }
 
-// putSockets gives the receivers their sockets, and takes from other containers what
-// they mount of the broker's volumes. The broker is init container number at, or none
-// yet if that is negative.
+// putSockets mounts the sockets in the containers that receive one, and removes mounts
+// of the broker's volumes from the others. at is the index of the broker among the init
+// containers, negative if the pod has none yet.
 func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool, found *problems) {
 	broker := fmt.Sprintf("spec.initContainers[%d]", at)
 	isBehind, readOnly := at < 0, readOnlyVolumes(pod)
@@ -108,8 +109,8 @@ func (r *rendering) putSockets(pod *corev1.Pod, at int, receives map[string]bool
 	})
 }
 
-// putSocket gives a container its socket, in the place of one that it has, and tells
-// it where that is, unless its owner has set the variable.
+// putSocket mounts the socket in a container, in the place of a former mount, and sets
+// the environment variable with its path unless the owner has set it.
 func (r *rendering) putSocket(container *corev1.Container) {
 	mount := r.mount(container.Name)
 	variable := corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(r.options.socketDir, contract.SocketFile)}
@@ -135,7 +136,7 @@ func (r *rendering) putSocket(container *corev1.Container) {
 	}
 }
 
-// withdrawSocket takes from a container all that it has of a broker.
+// withdrawSocket removes from a container the mounts and the variable of a broker.
 func withdrawSocket(container *corev1.Container) {
 	for _, mount := range container.VolumeMounts {
 		if isSocket(mount) {
@@ -148,14 +149,14 @@ func withdrawSocket(container *corev1.Container) {
 
 func isSocket(mount corev1.VolumeMount) bool { return mount.Name == contract.SocketVolume }
 
-// variableFor is the environment variable that the operator adds beside a mount of a
+// variableFor returns the environment variable that the operator adds with a mount of a
 // socket.
 func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
 	return corev1.EnvVar{Name: contract.SocketVariable, Value: path.Join(mount.MountPath, contract.SocketFile)}
 }
 
-// putVolumes makes the broker's volumes what they are to be, each in the place of the
-// one of its name.
+// putVolumes returns the pod's volumes with those of the broker, each in the place of a
+// former one of the same name.
 func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
 	socket, profiles := r.volumes()
 	own := append([]corev1.Volume{socket, profiles}, r.keyVolumes()...)
@@ -169,7 +170,7 @@ func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) 
 	return append(volumes, own...)
 }
 
-// callersOf reads back the containers that a broker was made for.
+// callersOf returns the callers in a broker's arguments.
 func callersOf(container *corev1.Container) []string {
 	names, _ := contract.ArgumentOf(container.Args, contract.CallersFlag)
 	if names == "" {

@@ -11,12 +11,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// reinjected is the broker's container as it is made now, with what the API server and
-// other webhooks do to every container of a pod taken over from the one found:
+// reinjected returns a new broker's container that keeps from the found one what the API
+// server and other webhooks do to every container of a pod:
 //
 //   - resources are set by LimitRanger and by autoscalers, and how to resize
-//     them has a default; claims are set by nobody, and the driver behind one
-//     may mount what it likes,
+//     them has a default; claims are not kept, because the driver of a claim
+//     may mount anything,
 //   - the image is pulled always where AlwaysPullImages says so, and
 //     imagePullPolicy has a default if the template has none,
 //   - mounts are added, of the service account's token for example, and are
@@ -43,8 +43,8 @@ func (r *rendering) reinjected(found corev1.Container) corev1.Container {
 	return made
 }
 
-// reinjectedMounts puts the broker's own mounts in the place of those of the same
-// volumes, and leaves the harmless ones of others.
+// reinjectedMounts returns the found mounts with the broker's own in the places of the
+// same volumes. Of the mounts that others added it keeps the harmless ones.
 func reinjectedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMount) {
 	own = slices.Clone(own)
 	for _, mount := range found {
@@ -57,8 +57,9 @@ func reinjectedMounts(found, own []corev1.VolumeMount) (mounts []corev1.VolumeMo
 	return append(mounts, own...)
 }
 
-// reinjectedVariables does the same for environment variables. Variables refer to
-// those in front of them, so that the broker's own stay together if one is new.
+// reinjectedVariables does the same for environment variables. A variable may refer to
+// those in front of it. So if one of the broker's own is new, all of them go behind the
+// others, in their order.
 func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar) {
 	names := func(variables []corev1.EnvVar) (names []string) {
 		for _, variable := range variables {
@@ -83,8 +84,8 @@ func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar)
 	return append(variables, own...)
 }
 
-// isHarmlessMount reports whether a mount leaves the broker's binary, profiles and
-// sockets what they are.
+// isHarmlessMount reports whether a mount covers nothing of the broker's binary,
+// profiles, keys and sockets.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
 	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.BrokerSocketDir} {
@@ -96,15 +97,16 @@ func isHarmlessMount(mountPath string) bool {
 }
 
 // isHarmlessVariable reports whether neither the broker nor Go's runtime reads an
-// environment variable in a way that changes what the broker does. Those of
-// OpenTelemetry say where its spans go, and whether there are any.
+// environment variable in a way that changes what the broker does. The variables of
+// OpenTelemetry decide where it sends spans.
 func isHarmlessVariable(name string) bool {
 	return name != "GODEBUG" && !strings.HasPrefix(name, contract.BrokerVariablePrefix) && !strings.HasPrefix(name, "OTEL_")
 }
 
 // isRedirected reports whether a broker opens its status port and the startup probe
-// asks elsewhere. A mesh sends all HTTP probes to its proxy, which starts after the
-// broker or waits for it; and the probe runs in the container because of that.
+// does not ask that port. A mesh redirects HTTP probes to its proxy, which starts after
+// the broker or waits for it. A probe that runs in the container stays there, because
+// it was redirected before.
 func isRedirected(broker corev1.Container) bool {
 	port, probe := int32(contract.StatusPort(broker.Args)), broker.StartupProbe
 	switch {

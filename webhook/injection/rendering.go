@@ -26,17 +26,18 @@ const brokerUserID = 65532
 // (at most 1 MiB) while the next is being written.
 var socketVolumeSize = resource.MustParse("4Mi")
 
-// rendering is what the broker's part of one pod is made from. Two equal
-// renderings make equal parts. Every default of the API server is written out,
-// so that a part that comes back from it is still equal.
+// rendering has all that the broker's part of one pod depends on. Two equal renderings
+// make equal parts. Every default of the API server is written out, so that a part is
+// still equal after the API server has stored it.
 type rendering struct {
-	// template is the operator's with what the pod asks for in its place.
+	// template is the operator's template, with what the pod asks for in the place of
+	// its values.
 	template Template
 
-	// options are what the pod asks for besides.
+	// options are what the annotations of the pod ask for.
 	options podOptions
 
-	// stamp tells of the operator's own template.
+	// stamp is the stamp of the operator's template, without what the pod asks for.
 	stamp string
 
 	// callers are the containers with a socket, in the order of the pod.
@@ -72,7 +73,7 @@ func (r rendering) container() corev1.Container {
 		Args: append(append(r.firstArguments(),
 			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
 			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
-		), r.template.Seal.here()...),
+		), r.template.Seal.podArguments()...),
 		Env:           r.template.Traces.environment(),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
@@ -127,17 +128,17 @@ func (r rendering) container() corev1.Container {
 	return container
 }
 
-// firstArguments are the same in all pods.
+// firstArguments returns the arguments that are the same in all pods.
 func (r rendering) firstArguments() []string {
 	return append([]string{
 		contract.Argument(contract.ProfilesDirFlag, contract.ProfilesDir),
 		contract.Argument(contract.SocketDirFlag, contract.BrokerSocketDir),
-	}, r.template.Seal.first()...)
+	}, r.template.Seal.commonArguments()...)
 }
 
-// startupProbe needs a loaded set of profiles. It asks every second, because
-// the pod's other containers wait for it, and for ten minutes, because a
-// restart of the broker would not bring the first profile any sooner.
+// startupProbe returns a probe that succeeds once the broker serves a set of profiles.
+// It asks every second, because the pod's other containers wait for it. It asks for ten
+// minutes, because a restart of the broker would not bring the first profile sooner.
 func (r rendering) startupProbe() *corev1.Probe {
 	probe := &corev1.Probe{
 		PeriodSeconds:    1,
@@ -153,7 +154,7 @@ func (r rendering) startupProbe() *corev1.Probe {
 		}
 		return probe
 	}
-	// To start a process takes longer than to answer a request.
+	// A process takes longer to start than a request to be answered.
 	probe.TimeoutSeconds = 5
 	probe.Exec = &corev1.ExecAction{Command: []string{
 		contract.BrokerBinary, "health", "--socket", path.Join(contract.BrokerSocketDir, r.callers[0], contract.SocketFile),
@@ -161,8 +162,8 @@ func (r rendering) startupProbe() *corev1.Probe {
 	return probe
 }
 
-// mount is what a container with a socket mounts: its own directory, read-only.
-// It can connect to the socket in there and not replace it.
+// mount returns the mount of a container with a socket: its own directory, read-only.
+// The container can connect to the socket in the directory, and can't replace it.
 func (r rendering) mount(container string) corev1.VolumeMount {
 	return corev1.VolumeMount{
 		Name:      contract.SocketVolume,
@@ -172,7 +173,7 @@ func (r rendering) mount(container string) corev1.VolumeMount {
 	}
 }
 
-// volumes are the volume of the sockets and the volume of the profiles.
+// volumes returns the volume of the sockets and the volume of the profiles.
 func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	socket = corev1.Volume{
 		Name: contract.SocketVolume,
@@ -181,8 +182,8 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 			SizeLimit: ptr.To(socketVolumeSize.DeepCopy()),
 		}},
 	}
-	// A later source wins: the snapshot counts only until the ConfigMap is
-	// there. Every key of the ConfigMap becomes a file.
+	// A later source wins: the snapshot counts only until the ConfigMap exists.
+	// Every key of the ConfigMap becomes a file.
 	var sources []corev1.VolumeProjection
 	if r.snapshot {
 		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, contract.ProfilesSnapshotAnnotation)}
@@ -206,7 +207,7 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	return socket, profiles
 }
 
-// fileOf is a file with what an annotation of the pod says.
+// fileOf returns a file with the value of an annotation of the pod.
 func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
 	return corev1.DownwardAPIVolumeFile{
 		Path:     name,
@@ -214,8 +215,8 @@ func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
 	}
 }
 
-// keyVolumes are those of the Secrets with keys. A Secret that is not there keeps
-// the pod from starting.
+// keyVolumes returns the volumes of the Secrets with keys. A Secret that does not exist
+// keeps the pod from starting.
 func (r rendering) keyVolumes() []corev1.Volume {
 	var volumes []corev1.Volume
 	for i, secret := range r.options.keys {

@@ -12,14 +12,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// wayOut ends the last sentence about a reserved name. A copy of a running pod carries
-// a broker, which is brought up to date where the copy has the annotations, too.
-const wayOut = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
+// reservedAdvice follows the last sentence about a reserved name. A copy of an injected
+// pod has the broker of its original. If it has the annotations too, Inject replaces
+// that broker by a current one.
+const reservedAdvice = "the name is reserved for the broker that the operator adds: rename yours; or, in a copy of an injected pod, " +
 	"keep the annotations (kubectl debug --keep-annotations)"
 
-// reservedNames finds the reserved names in a pod that the operator has not put a
-// broker into. A mount counts without its volume too: adding the volume would make
-// it one of the broker's own.
+// reservedNames finds the reserved names in a pod without the stamp. A mount counts
+// without its volume too: once Inject adds the volume, the container would mount what
+// is the broker's.
 func (p *problems) reservedNames(pod *corev1.Pod) {
 	for i := range pod.Spec.InitContainers {
 		if isBroker(pod.Spec.InitContainers[i]) {
@@ -50,10 +51,9 @@ func (p *problems) reservedContainers(pod *corev1.Pod) {
 	}
 }
 
-// socketConflicts finds mounts of a container that leave no place for the
-// socket's. A volume mounted above it is fine if the mount point can be made in
-// it. readOnly are the volumes of the pod for which that is not so, and socketDir is
-// the directory that the socket is mounted as.
+// socketConflicts finds mounts of a container that keep the socket from being mounted
+// at socketDir. A volume mounted above socketDir is fine if the mount point can be made
+// in it. readOnly are the volumes of the pod in which it can't.
 func (p *problems) socketConflicts(readOnly map[string]bool, place string, container *corev1.Container, socketDir string) {
 	for i := range container.VolumeMounts {
 		mount := &container.VolumeMounts[i]
@@ -80,8 +80,8 @@ func (p *problems) socketConflicts(readOnly map[string]bool, place string, conta
 	}
 }
 
-// inContainer is where something is mounted. The API server takes a path that is
-// not absolute, and the kubelet counts it from the container's root.
+// inContainer returns the absolute path of a mount. The API server accepts a relative
+// path, which the kubelet resolves from the container's root.
 func inContainer(mountPath string) string { return path.Clean("/" + mountPath) }
 
 // within reports whether a clean path is the directory or in it.
@@ -89,8 +89,8 @@ func within(directory, clean string) bool {
 	return clean == directory || strings.HasPrefix(clean, strings.TrimSuffix(directory, "/")+"/")
 }
 
-// readOnlyVolumes are the volumes that the kubelet mounts so that nothing can be
-// made in them.
+// readOnlyVolumes returns the names of the volumes that the kubelet always mounts
+// read-only.
 func readOnlyVolumes(pod *corev1.Pod) map[string]bool {
 	found := map[string]bool{}
 	for i := range pod.Spec.Volumes {

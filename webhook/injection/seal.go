@@ -14,20 +14,20 @@ import (
 // Seal is what the arguments of a broker say about the signed sets of its namespace. The zero
 // value is for brokers that need no signature.
 type Seal struct {
-	// Keys are those whose signature counts.
+	// Keys are the public keys whose signatures the broker accepts.
 	Keys []ed25519.PublicKey
-	// Audience is what sets must be signed for.
+	// Audience is the audience that sets must be signed for.
 	Audience string
-	// Lowest is the lowest revision that is taken: that of the namespace's set at
-	// admission, 0 where there is none.
+	// Lowest is the lowest revision that the broker accepts: the revision of the
+	// namespace's set at admission, 0 where there is none.
 	Lowest int64
 	// Signature is the signature file of the profiles at admission; nil where the
-	// broker would not take them.
+	// broker would refuse them.
 	Signature []byte
 }
 
-// first are the arguments that are the same in all pods.
-func (s Seal) first() []string {
+// commonArguments are the arguments that are the same in all pods.
+func (s Seal) commonArguments() []string {
 	if len(s.Keys) == 0 {
 		return nil
 	}
@@ -41,8 +41,9 @@ func (s Seal) first() []string {
 	}
 }
 
-// here are the arguments that tell namespaces and moments apart.
-func (s Seal) here() []string {
+// podArguments are the arguments that depend on the namespace of a pod and on the set
+// at its admission.
+func (s Seal) podArguments() []string {
 	if s.Audience == "" {
 		return nil
 	}
@@ -53,7 +54,8 @@ func (s Seal) here() []string {
 	return arguments
 }
 
-// snapshot is what of the profiles at admission a pod would carry, nil for nothing.
+// snapshot returns the profiles that a pod may carry as its snapshot: nil where the
+// broker would refuse them.
 func (s Seal) snapshot(profiles []byte) []byte {
 	if len(s.Keys) > 0 && s.Signature == nil {
 		return nil

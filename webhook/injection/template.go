@@ -52,8 +52,8 @@ type Template struct {
 	// Traces say where brokers export the spans of their calls.
 	Traces Traces
 
-	// Seal says whose signature profiles need. It does not count for the stamp: what
-	// is in here changes while the broker stays the same.
+	// Seal says whose signature profiles need. It does not count for the stamp, because
+	// it differs between namespaces and changes while the broker stays the same.
 	Seal Seal
 
 	// Version is the operator's, for the stamp.
@@ -99,12 +99,12 @@ func (t Template) Validate() error {
 	return nil
 }
 
-// CheckAllowedImage says what keeps an image from being one of
+// CheckAllowedImage returns an error if an image can't be one of
 // Template.AllowedImages.
 func CheckAllowedImage(image string) error {
 	name, digest, pinned := strings.Cut(image, "@")
-	// What is behind the last slash may have a colon in front of a tag; before
-	// it, one is in front of a registry's port.
+	// A colon behind the last slash begins the tag. A colon in front of that slash
+	// begins the port of a registry.
 	_, tag, tagged := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 	switch {
 	case image == "" || strings.ContainsFunc(image, func(r rune) bool { return r <= ' ' || r > '~' || r == ',' || r == '*' }):
@@ -117,12 +117,12 @@ func CheckAllowedImage(image string) error {
 	return nil
 }
 
-// digestPattern is the digest of an image.
+// digestPattern matches the digest of an image.
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// stamp is the value of the annotation that tells which operator injected a
-// pod, and from which template: "<version>/<12 hex digits>". The digits change
-// with everything that the template puts into pods, and with nothing else.
+// stamp returns the value of the annotation with the operator and the template that
+// injected a pod: "<version>/<12 hex digits>". The digits change with everything that
+// the template puts into pods, and with nothing else.
 func (t Template) stamp() string {
 	t.NamespaceUserIDs, t.Seal = false, Seal{}
 	typical := rendering{template: t, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}

@@ -32,8 +32,8 @@ type Traces struct {
 	SamplerArgument string
 }
 
-// What a broker has. The lists are written again here, so that the operator need
-// not contain the broker's exporters.
+// Protocols and samplers of a broker. The lists are repeated here, so that the operator
+// does not contain the broker's exporters.
 var (
 	traceProtocols = []string{"grpc", "http/protobuf", "http/json"}
 	traceSamplers  = []string{
@@ -42,8 +42,8 @@ var (
 	}
 )
 
-// Check reports each field that no broker would start with: its name, what was
-// found and what was expected.
+// Check calls report for each field with which a broker would not start: its name, what
+// was found and what was expected.
 func (t Traces) Check(report func(field, found, expected string)) {
 	if t.Endpoint == "" {
 		return
@@ -60,14 +60,14 @@ func (t Traces) Check(report func(field, found, expected string)) {
 		}
 	}
 	if t.SamplerArgument != "" {
-		// The condition is the wrong way round for the sake of NaN.
+		// The condition has to refuse NaN, for which every comparison is false.
 		if part, err := strconv.ParseFloat(t.SamplerArgument, 64); err != nil || !(part >= 0 && part <= 1) {
 			report("SamplerArgument", t.SamplerArgument, "a number from 0 to 1")
 		}
 	}
 }
 
-// expectedEndpoint is what the endpoint should be, empty if it is that.
+// expectedEndpoint returns what was expected of the endpoint, empty if it can be used.
 func (t Traces) expectedEndpoint() string {
 	const example = "a URL such as http://collector.observability:4317, without user, query, fragment and $"
 	u, err := url.Parse(t.Endpoint)
@@ -90,8 +90,8 @@ func isPortOrNone(text string) bool {
 	return text == "" || err == nil && port > 0
 }
 
-// podFields are the fields of a pod that a broker's spans tell of, each by a
-// variable of its own, and the attributes that OpenTelemetry has for them.
+// podFields are the fields of a pod that a broker's spans have as attributes, each with
+// its environment variable and with the attribute's name in OpenTelemetry.
 var podFields = []struct{ variable, path, attribute string }{
 	{"K8S_NAMESPACE_NAME", "metadata.namespace", "k8s.namespace.name"},
 	{"K8S_POD_NAME", "metadata.name", "k8s.pod.name"},
@@ -99,8 +99,8 @@ var podFields = []struct{ variable, path, attribute string }{
 	{"K8S_NODE_NAME", "spec.nodeName", "k8s.node.name"},
 }
 
-// environment tells a broker where to export its spans, and what to say in them
-// about the pod. None of the fields needs an encoding as a resource attribute.
+// environment returns the variables with which a broker exports its spans, with
+// attributes about the pod. No value of podFields needs to be encoded.
 func (t Traces) environment() []corev1.EnvVar {
 	if t.Endpoint == "" {
 		return nil

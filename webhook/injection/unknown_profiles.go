@@ -13,13 +13,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
-// maxUnknownProfiles is how many of them a warning names.
+// maxUnknownProfiles is how many unknown profiles a warning names.
 const maxUnknownProfiles = 5
 
-// unknownProfiles warns of profiles that a pod lists and that its namespace does
-// not have now. They may come later, so that this is no reason to refuse the pod.
-// Of what was meant it finds names of another case: whatever is near would take a
-// comparison with each name of the namespace.
+// unknownProfiles returns warnings about profiles that a pod lists and that its namespace
+// does not have now. Somebody may create them later, so the pod is not refused. It
+// suggests a name that differs by case alone: a search for similar names would compare
+// with each name of the namespace.
 func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 	if len(file) == 0 || o.profiles == nil && len(o.by) == 0 {
 		return nil

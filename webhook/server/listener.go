@@ -19,7 +19,8 @@ type listener struct {
 	config                  *tls.Config
 	connections, handshakes *shares.Shares
 	accepted                chan net.Conn
-	// failed is why no more connections come; closed is closed then.
+	// failed is the error after which no more connections come. closed is closed once
+	// failed is set.
 	failed error
 	closed chan struct{}
 }
@@ -38,7 +39,7 @@ func share(from net.Listener, config *tls.Config) net.Listener {
 	return l
 }
 
-// Accept returns the next connection that has done its handshake.
+// Accept returns the next connection after its handshake.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case connection := <-l.accepted:
@@ -71,7 +72,7 @@ func (l *listener) accept() {
 	}
 }
 
-// greet does the handshake of a connection and hands it on, or closes it.
+// greet does the TLS handshake of a connection and passes it to Accept, or closes it.
 func (l *listener) greet(client shares.Holder, connection net.Conn) {
 	secured := tls.Server(connection, l.config)
 	if err := l.handshake(client, secured); err != nil {
@@ -96,13 +97,13 @@ func (l *listener) handshake(client shares.Holder, connection *tls.Conn) error {
 	return connection.HandshakeContext(ctx)
 }
 
-// heldConnection counts for its client until it is closed.
+// heldConnection is a connection that counts for its client until it is closed.
 type heldConnection struct {
 	net.Conn
 	release func()
 }
 
-// Close closes the connection and gives its place back.
+// Close closes the connection and releases its part of the client's share.
 func (c *heldConnection) Close() error {
 	defer c.release()
 	return c.Conn.Close()

@@ -4,11 +4,11 @@
 // cluster can connect to.
 //
 // What clients can make it hold is bounded, and divided among their addresses as
-// package shares does: connections, and those of them that are still in their TLS
+// package shares does: connections, and connections that are still in their TLS
 // handshake. A connection without a request, or with one that does not come, is
-// closed after a time. It speaks HTTP/1.1 only, which is what an API server speaks
-// with a webhook behind a Service: HTTP/2 would let one connection have many
-// requests, and more than a request's bytes in memory.
+// closed after a time. The server speaks HTTP/1.1 only, as an API server does with a
+// webhook behind a Service. With HTTP/2, one connection could have many requests, and
+// hold the bytes of more than one request in memory.
 package server
 
 import (
@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// maxConnections is how many connections there are at a time, of all clients;
-	// what is beyond a client's share is closed at once. An API server has one for
-	// each request in flight.
+	// maxConnections is how many connections all clients may have at a time. The server
+	// closes a connection beyond a client's share at once. An API server has one
+	// connection for each request in flight.
 	maxConnections = 1024
 
 	// maxHandshakes is how many connections may be in their TLS handshake at a
@@ -52,8 +52,7 @@ const (
 	// waits thirty seconds at most.
 	requestTimeout = 40 * time.Second
 
-	// shutdownTimeout is how long requests may take that are there when the server
-	// ends.
+	// shutdownTimeout is how long requests in flight may take when the server ends.
 	shutdownTimeout = 15 * time.Second
 )
 
@@ -93,8 +92,7 @@ func (s *Server) StartedChecker() healthz.Checker {
 	}
 }
 
-// Start serves until the context ends, and then lets the requests end that are
-// there.
+// Start serves until the context ends, and then waits for the requests in flight.
 func (s *Server) Start(ctx context.Context) error {
 	address := net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
 	listening, err := new(net.ListenConfig).Listen(ctx, "tcp", address)

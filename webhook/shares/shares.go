@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shares divides what there is a fixed amount of, such as memory, among
-// clients that do not trust each other.
+// Package shares divides a fixed amount, for example of memory, among clients that do
+// not trust each other.
 //
-// A client may hold as much as is still free. So one alone gets half, two get a
-// third each, and k of them leave one part in k+1 for whoever comes next: a client
-// never finds everything taken, however much others want, and nobody has to know
-// beforehand how many clients there are.
+// A client may hold as much as is still free. So one client alone gets half, two get a
+// third each, and k clients leave one part in k+1 for the next. A client never finds
+// everything taken, however much others want, and the number of clients need not be
+// known.
 //
-// What a client has is divided in the same way among its parts, if it names them:
-// the half that a client has alone.
+// A client may name parts, for example namespaces. Its parts share half of the total by
+// the same rule.
 package shares
 
 import (
@@ -17,23 +17,23 @@ import (
 	"sync"
 )
 
-// Holder is who holds something.
+// Holder is a client, or a part of a client, that holds an amount.
 type Holder struct {
-	// Client is who shares with other clients.
+	// Client shares with other clients.
 	Client string
-	// Part is for whom the client acts, empty if it does so for itself.
+	// Part is the part of the client, empty for the client itself.
 	Part string
 }
 
-// Shares are what is divided. The zero value has nothing to give; use New. It may be
-// used by several goroutines at once.
+// Shares divide a total. The zero value has nothing to give; use New. Several goroutines
+// may use it at once.
 type Shares struct {
 	total int64
 
 	mu   sync.Mutex
 	free int64
-	// held is by client, and by holders that have a part. What is held by nobody has
-	// no entry.
+	// held has the amount of each client, and of each part of a client. A holder of
+	// nothing has no entry.
 	held map[Holder]int64
 	// waiting are in the order in which they came.
 	waiting []*waiter
@@ -51,7 +51,7 @@ func New(total int64) *Shares {
 	return &Shares{total: total, free: total, held: map[Holder]int64{}}
 }
 
-// Most is what a holder may have if there is no other: half of the total, or a
+// Most returns what a holder may have if there is no other: half of the total, or a
 // quarter for a part of a client. Nobody can acquire more at once.
 func (s *Shares) Most(h Holder) int64 {
 	if h.Part != "" {
@@ -118,8 +118,8 @@ func (s *Shares) fits(h Holder, amount int64) bool {
 	return h.Part == "" || s.held[h]+amount <= s.total/2-client-amount
 }
 
-// waits reports whether the holder is waiting for something else already, behind
-// which it has to stay.
+// waits reports whether the holder waits for another amount already. Its requests are
+// served in the order in which they came.
 func (s *Shares) waits(h Holder) bool {
 	for _, w := range s.waiting {
 		if w.holder == h {
@@ -143,7 +143,8 @@ func (s *Shares) take(h Holder, amount int64) {
 	}
 }
 
-// serve lets those go on that may, the first of each holder before the others.
+// serve grants what now fits, in the order in which the waiters came. A waiter does not
+// pass another one of the same holder.
 func (s *Shares) serve() {
 	if len(s.waiting) == 0 {
 		return

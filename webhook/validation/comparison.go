@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// comparison is what the effect of one request is found out from.
+// comparison compares what namespaces serve before and after one request.
 type comparison struct {
 	before, after client.Object
 	// minimum is the least strength in bits, 0 for none.
@@ -30,12 +30,12 @@ type comparison struct {
 	cluster    []v1alpha1.ClusterCryptoProfile     // of the names
 	sets       map[string]*corev1.ConfigMap        // by namespace
 
-	// What was found so far: most namespaces are alike.
+	// Results so far, which are used again because most namespaces are alike.
 	rendered map[string]*rendered
 	judged   map[likeness]judged
 }
 
-// likeness is what a judgement depends on.
+// likeness is all that a judgement depends on.
 type likeness struct {
 	served        downgrade.Excerpt
 	before, after *rendered
@@ -44,17 +44,19 @@ type likeness struct {
 // judged is what a request makes weaker in a namespace.
 type judged struct {
 	withheld, allowed []downgrade.Change
-	// kept is withheld as well, and no reason to refuse the request.
-	kept []downgrade.Change
+	// tolerated are changes that the operator withholds, and that are no reason to
+	// refuse the request.
+	tolerated []downgrade.Change
 }
 
-// rendered is what the names stand for in a namespace, before or after the request.
+// rendered are the profiles of the names in a namespace, before or after the request.
 type rendered struct {
 	parts      []render.Part
 	candidates []downgrade.Candidate
 }
 
-// newComparison is one of which nothing is read yet. One of the objects may be nil.
+// newComparison returns a comparison that nothing is read for yet. One of the objects
+// may be nil.
 func newComparison(before, after client.Object, minimum int) *comparison {
 	c := &comparison{
 		before: before, after: after, minimum: minimum,
@@ -114,8 +116,8 @@ func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 }
 
 // compare begins with what the namespace will serve once the operator has caught up
-// with the objects as they are before the request. What is withheld already, and is
-// not changed, is not the request's doing.
+// with the objects as they are before the request. A profile that is withheld already
+// and that the request does not change is no effect of the request.
 func (c *comparison) compare(in likeness) (judged, error) {
 	state, err := in.served.Read()
 	if err != nil {
@@ -131,7 +133,7 @@ func (c *comparison) compare(in likeness) (judged, error) {
 		switch {
 		case b >= 0 && reflect.DeepEqual(in.before.parts[b], in.after.parts[a]):
 		case c.isOfCatalogue(change.Source) && !its: // the namespace serves something of another object
-			found.kept = append(found.kept, change)
+			found.tolerated = append(found.tolerated, change)
 		default:
 			found.withheld = append(found.withheld, change)
 		}
@@ -145,17 +147,17 @@ func isOf(part render.Part, source downgrade.Source) bool {
 }
 
 // isOfCatalogue reports whether a profile that gets weaker is the object of the
-// request, and one of the operator's catalogue. What a namespace serves from other
-// objects must not keep the catalogue from all others: it comes, and the operator
-// withholds it there.
+// request and a profile of the operator's catalogue. A namespace that serves a stronger
+// profile from another object must not keep the catalogue out of all other namespaces.
+// So the request is admitted, and the operator withholds the profile in that namespace.
 func (c *comparison) isOfCatalogue(source downgrade.Source) bool {
 	p, is := c.after.(*v1alpha1.ClusterCryptoProfile)
 	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
 }
 
-// effective is what the names stand for in a namespace, with the object in the place
-// of the stored one, or without it where it is nil. It is found once for all
-// namespaces in which only the same ClusterCryptoProfiles count.
+// effective returns the profiles of the names in a namespace, with the object in the
+// place of the stored one, or without it where it is nil. Namespaces in which only the
+// same ClusterCryptoProfiles count share one result.
 func (c *comparison) effective(when string, object client.Object, ns *corev1.Namespace) *rendered {
 	own, cluster := c.counting(object, ns)
 	key := ""
@@ -178,8 +180,8 @@ func (c *comparison) effective(when string, object client.Object, ns *corev1.Nam
 	return found
 }
 
-// counting are the profiles that count in a namespace. A CryptoProfile does not where
-// a ClusterCryptoProfile has its name.
+// counting returns the profiles that count in a namespace. A CryptoProfile does not
+// count where a ClusterCryptoProfile has its name.
 func (c *comparison) counting(object client.Object, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
 	subject := c.subject()
 	_, isCluster := subject.(*v1alpha1.ClusterCryptoProfile)

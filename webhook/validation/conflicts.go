@@ -22,15 +22,15 @@ import (
 // for each.
 const maxConflicts = 5
 
-// conflicts finds profiles that are valid and will not count. What it reads grows
-// with the profiles of the same name, and not with what else there is.
+// conflicts finds profiles that are valid and will not count. It reads the profiles of
+// the same name and no others.
 type conflicts struct {
 	// reader reads from a cache with the index profileNameIndex.
 	reader client.Reader
 }
 
-// ofNamespaced asks the renderer whose the name of the object is in its namespace,
-// and whether there is room. before is what the object was, nil for a new one.
+// ofNamespaced asks the renderer which object the name belongs to in the namespace, and
+// whether the set has room. before is the object before the request, nil for a new one.
 func (c *conflicts) ofNamespaced(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	namespace := &corev1.Namespace{}
 	if err := c.reader.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); err != nil {
@@ -52,8 +52,8 @@ func (c *conflicts) ofNamespaced(ctx context.Context, before, object *v1alpha1.C
 	return c.room(ctx, before, object)
 }
 
-// named lists the profiles of one name, those of a namespace or of all. They are the
-// cache's own.
+// named lists the profiles of one name, in one namespace or in all. The caller must not
+// change them, because they are the objects of the cache.
 func (c *conflicts) named(ctx context.Context, name, namespace string) ([]v1alpha1.CryptoProfile, []v1alpha1.ClusterCryptoProfile, error) {
 	var namespaced v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList
@@ -67,9 +67,9 @@ func (c *conflicts) named(ctx context.Context, name, namespace string) ([]v1alph
 	return namespaced.Items, cluster.Items, nil
 }
 
-// room compares the size of what the namespace serves, and of the change, with that
-// of a set. Which profiles are left out, the condition Accepted tells: to find that
-// out takes all of them.
+// room warns if the namespace's set would be too large with the change. It does not find
+// which profiles are left out, which would take all of them; the condition Accepted of
+// each profile says so.
 func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	set := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: object.Namespace, Name: v1alpha1.ProfilesConfigMap}
@@ -95,7 +95,7 @@ func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoPro
 		"ClusterCryptoProfiles and older CryptoProfiles count first, and the condition Accepted tells which are left out", size, render.MaxSetSize)}, nil
 }
 
-// first leaves of many sentences the first, and says how many there are more.
+// first returns the first sentences, and how many more there are.
 func first(found []string) []string {
 	if more := len(found) - maxConflicts; more > 0 {
 		return append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object tells", more))
@@ -152,8 +152,8 @@ func (c *conflicts) ofCluster(ctx context.Context, _, object *v1alpha1.ClusterCr
 	return first(found), nil
 }
 
-// asCreated gives an object that is not stored yet the time at which it will
-// have been created: age decides who has a name.
+// asCreated sets the creation time of an object that is not stored yet to now, because
+// the oldest object has a name.
 func asCreated[T client.Object](object T) T {
 	if created := object.GetCreationTimestamp(); created.IsZero() {
 		object.SetCreationTimestamp(metav1.NewTime(time.Now()))

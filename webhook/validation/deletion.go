@@ -11,10 +11,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// inUse warns of the deletion of a profile that brokers serve, by what the
-// operator wrote into its status last: to count pods would take as long as there
-// are pods. where is the namespace of a CryptoProfile, empty for a
-// ClusterCryptoProfile.
+// inUse warns of the deletion of a profile that brokers serve. It reads the numbers in
+// the status, because the time to count pods would grow with their number. where is the
+// namespace of a CryptoProfile, empty for a ClusterCryptoProfile.
 func inUse(where string, status *v1alpha1.ProfileStatus) []string {
 	pods := status.UpdatedPods + status.UnverifiedPods // of the namespaces that accept it
 	if accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted); accepted != nil && slices.Contains(servedReasons, accepted.Reason) {
@@ -33,6 +32,6 @@ func inUse(where string, status *v1alpha1.ProfileStatus) []string {
 	return []string{fmt.Sprintf("%s the profile %q%s: calls with it fail once it is deleted, unless another object defines a profile of this name", who, status.ProfileName, where)}
 }
 
-// servedReasons are those of the condition Accepted with which all pods that a
-// status counts are served a profile of the name, this one or the one before.
+// servedReasons are reasons of the condition Accepted. With each of them, all pods that
+// the status counts are served a profile of this name, current or former.
 var servedReasons = []string{v1alpha1.ReasonValid, v1alpha1.ReasonDowngradeWithheld, v1alpha1.ReasonNotWritten}

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// maxChanges is how many different changes a response tells of.
+// maxChanges is how many different changes a response lists.
 const maxChanges = 5
 
 // placed is a change and the namespaces in which it happens.
@@ -20,9 +20,9 @@ type placed struct {
 	namespaces []string
 }
 
-// effect is what a request makes weaker: what is withheld and not admitted, what is
-// allowed, and what is admitted and withheld by the operator.
-type effect struct{ withheld, allowed, kept []placed }
+// effect is what a request makes weaker: changes that refuse the request, changes that
+// are allowed, and changes that are admitted and that the operator withholds.
+type effect struct{ withheld, allowed, tolerated []placed }
 
 // where names the namespaces of a change, the first of many.
 func (p placed) where() string {
@@ -32,7 +32,7 @@ func (p placed) where() string {
 	return fmt.Sprintf("of namespace %q", p.namespaces[0])
 }
 
-// was is what a change is weaker than.
+// was returns what a change is weaker than, for a sentence.
 func (p placed) was() string {
 	switch {
 	case p.Unknown:
@@ -43,9 +43,9 @@ func (p placed) was() string {
 	return "than what is served"
 }
 
-// refusal says what would become weaker and how that is allowed. subject is the
-// object of the request; created tells that it is not there yet, so that nobody
-// can annotate it before.
+// refusal returns the sentences about what would become weaker and how to allow it.
+// subject is the object of the request. created is true if the object does not exist
+// yet, so that nobody can annotate it first.
 func (e effect) refusal(subject downgrade.Source, created bool) string {
 	var sentences []string
 	bySource := map[downgrade.Source][]downgrade.Change{}
@@ -79,8 +79,8 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 	return strings.Join(sentences, " ")
 }
 
-// warnings say what becomes weaker, as was allowed, and where the profile is admitted
-// and not served.
+// warnings returns sentences about what becomes weaker, as was allowed, and about
+// namespaces that do not serve the admitted profile.
 func (e effect) warnings() []string {
 	var warnings []string
 	for i, c := range e.allowed {
@@ -92,9 +92,9 @@ func (e effect) warnings() []string {
 			warnings = append(warnings, fmt.Sprintf("the profile %q %s becomes weaker, as was allowed: %s", c.Profile, c.where(), sentence))
 		}
 	}
-	for i, c := range e.kept {
+	for i, c := range e.tolerated {
 		if i == maxChanges {
-			return append(warnings, fmt.Sprintf("and in %d more ways; the condition DowngradeWithheld says how to allow them", len(e.kept)-i))
+			return append(warnings, fmt.Sprintf("and in %d more ways; the condition DowngradeWithheld says how to allow them", len(e.tolerated)-i))
 		}
 		warnings = append(warnings, fmt.Sprintf("the profile %q %s is withheld, since it is weaker %s: %s", c.Profile, c.where(), c.was(), strings.Join(c.Sentences(), " ")))
 	}

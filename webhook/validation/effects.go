@@ -15,9 +15,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
-// effects finds out what a request changes in what namespaces serve. The work grows
-// with the names that the request concerns and the namespaces that it is for, not
-// with what else those serve.
+// effects finds what a request changes in the sets of namespaces. The work grows with
+// the names and the namespaces that the request concerns, not with the other profiles
+// of these namespaces.
 type effects struct {
 	// reader reads from a cache with the index profileNameIndex.
 	reader client.Reader
@@ -35,7 +35,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		return effect{}, err
 	}
 	found := map[string]*placed{}
-	var withheld, allowed, kept []string
+	var withheld, allowed, tolerated []string
 	for i := range w.namespaces {
 		if err := ctx.Err(); err != nil {
 			return effect{}, fmt.Errorf("%d of %d namespaces compared: %w", i, len(w.namespaces), err)
@@ -59,7 +59,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		}
 		add(judged.withheld, &withheld)
 		add(judged.allowed, &allowed)
-		add(judged.kept, &kept)
+		add(judged.tolerated, &tolerated)
 	}
 	all := func(digests []string) (changes []placed) {
 		for _, digest := range digests {
@@ -67,11 +67,11 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		}
 		return changes
 	}
-	return effect{withheld: all(withheld), allowed: all(allowed), kept: all(kept)}, nil
+	return effect{withheld: all(withheld), allowed: all(allowed), tolerated: all(tolerated)}, nil
 }
 
-// read lists what concerns the request: of a CryptoProfile its namespace, of a
-// ClusterCryptoProfile all namespaces; and profiles of the names at hand.
+// read reads what the comparison needs: the namespace of a CryptoProfile, or all
+// namespaces for a ClusterCryptoProfile, with their sets; and the profiles of the names.
 func (e *effects) read(ctx context.Context, w *comparison) error {
 	for _, name := range w.names {
 		if err := e.readProfiles(ctx, w, name); err != nil {
@@ -123,7 +123,7 @@ func (e *effects) readNamespace(ctx context.Context, w *comparison, name string)
 	if err := e.reader.Get(ctx, client.ObjectKey{Name: name}, &namespace); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	namespace.Name = name // made so recently, perhaps, that the cache does not have it
+	namespace.Name = name // the cache may not have a new namespace yet
 	w.namespaces = []corev1.Namespace{namespace}
 	switch err := e.reader.Get(ctx, client.ObjectKey{Namespace: name, Name: v1alpha1.ProfilesConfigMap}, &set); {
 	case err == nil:

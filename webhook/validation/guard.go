@@ -25,14 +25,14 @@ import (
 //
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-// guard refuses requests that would make a profile weaker in some namespace, see
-// package downgrade, unless the annotation cryptobroker.io/allow-weaker allows
-// exactly that and the author of the request has the verb weaken on the object.
-// The same verb is needed to write the annotation at all: what it allows may
-// happen later, by a change that nobody asks the guard about.
+// guard refuses requests that would make a profile weaker in some namespace (see
+// package downgrade), unless the annotation cryptobroker.io/allow-weaker allows
+// exactly that change and the author of the request has the verb weaken on the object.
+// Every write of the annotation needs the same verb, because the change that it allows
+// may happen later, without a request to the guard.
 //
-// The guard sees profiles through a cache. The reconciler compares again before
-// it writes, and withholds what came through.
+// The guard reads profiles from a cache, which may be outdated. The reconciler compares
+// again before it writes, and withholds what the guard missed.
 type guard struct {
 	effects *effects
 	// review asks the API server.
@@ -52,7 +52,8 @@ type guarded[T client.Object] struct {
 	kind string
 	// make returns a new object to decode into.
 	make func() T
-	// spec is that of a profile; selector is nil for a CryptoProfile.
+	// spec returns the spec of a profile. selector returns the namespace selector,
+	// nil for a CryptoProfile.
 	spec     func(T) *v1alpha1.ProfileSpec
 	selector func(T) any
 }
@@ -72,7 +73,7 @@ var (
 	}
 )
 
-// guardedBy lets the guard look at what the validator admits.
+// guardedBy asks the guard about requests that the validator admits.
 func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarded[T], next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
@@ -93,7 +94,7 @@ func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarde
 				return admission.Errored(http.StatusBadRequest, err)
 			}
 		}
-		// What is being deleted does not count any more.
+		// An object that is being deleted does not count any more.
 		if has[0] && !before.GetDeletionTimestamp().IsZero() || has[1] && !after.GetDeletionTimestamp().IsZero() {
 			return response
 		}
@@ -103,8 +104,8 @@ func guardedBy[T client.Object](g *guard, decoder admission.Decoder, kind guarde
 	})
 }
 
-// look decides about an object before and after a request; has tells which of
-// them there is.
+// look decides about an object before and after a request. has reports which of the two
+// exist.
 func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], author authenticationv1.UserInfo, before, after T, has [2]bool) admission.Response {
 	changed := !has[0] || !has[1] ||
 		!equality.Semantic.DeepEqual(kind.spec(before), kind.spec(after)) || !equality.Semantic.DeepEqual(kind.selector(before), kind.selector(after))
@@ -145,7 +146,7 @@ func allowed(object client.Object) string {
 	return object.GetAnnotations()[v1alpha1.AllowWeakerAnnotation]
 }
 
-// sourceOf names an object, by the first of these that there is.
+// sourceOf names the first of these objects that is not nil.
 func sourceOf(kind string, objects ...client.Object) downgrade.Source {
 	for _, object := range objects {
 		if object != nil {
@@ -163,7 +164,7 @@ func objectOr(object client.Object, has bool) client.Object {
 	return object
 }
 
-// short says that a profile is below the minimum strength, or nothing.
+// short returns a sentence if a profile is below the minimum strength, else nothing.
 func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) string {
 	if g.effects.minimum == 0 {
 		return ""
@@ -185,8 +186,8 @@ func (g *guard) short(source downgrade.Source, spec *v1alpha1.ProfileSpec) strin
 	return fmt.Sprintf("spec.api: %s %s.", j.Short[0].Sentence(), strings.Join(parts, "; "))
 }
 
-// mayWeaken asks whether the author has the verb weaken on the object, and says
-// what is missing, or nothing.
+// mayWeaken asks whether the author has the verb weaken on the object. It returns a
+// sentence about the missing right, or nothing.
 func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo, source downgrade.Source) (string, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: author.Username, UID: author.UID, Groups: author.Groups, Extra: map[string]authorizationv1.ExtraValue{},

@@ -11,12 +11,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// profileNameIndex finds profiles in the cache by the name that applications use, so
-// that a request costs what is about its name and not what there is.
+// profileNameIndex is the index of profiles by the name that applications use. With it,
+// the cost of a request grows with the profiles of one name and not with all profiles.
 const profileNameIndex = "profileName"
 
-// Index has the cache keep the index that the handlers look profiles up by, for both
-// kinds. It has to be called before the cache starts.
+// Index adds the index that the handlers need to the cache, for both kinds. It has to be
+// called before the cache starts.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, kind := range []client.Object{&v1alpha1.CryptoProfile{}, &v1alpha1.ClusterCryptoProfile{}} {
 		if err := indexer.IndexField(ctx, kind, profileNameIndex, profileName); err != nil {
@@ -26,7 +26,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-// profileName is the one value that a profile has in the index.
+// profileName returns the one value that a profile has in the index.
 func profileName(object client.Object) []string {
 	switch p := object.(type) {
 	case *v1alpha1.CryptoProfile:

@@ -18,21 +18,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// profileValidator refuses profiles that a broker would not serve, by the
-// broker's own compiler, with all problems in one message and the path of the
-// field in each. A profile that is valid and will not count nevertheless, for
-// its name belongs to another object, is admitted with a warning: the other may
-// be about to go, and the condition Accepted says the same for as long as it is
-// true.
+// profileValidator refuses profiles that a broker would not serve. It asks the broker's
+// own compiler, and lists all problems in one message with the path of each field. It
+// admits with a warning a valid profile whose name belongs to another object: somebody
+// may delete the other object next, and the condition Accepted says the same as long as
+// it is true.
 //
-// Objects are not looked at when they are being deleted, nor when their spec
-// stays as it is: whoever removes a finalizer or sets a label need not repair what
-// an older operator admitted. A deletion is admitted, with a warning where pods use
-// the profile.
+// It does not validate objects that are being deleted or whose spec does not change:
+// whoever removes a finalizer or sets a label need not repair what an older operator
+// admitted. It admits a deletion, with a warning where pods use the profile.
 type profileValidator[T client.Object] struct {
 	kind string
-	// spec returns what is compared to find out whether there is anything to
-	// validate.
+	// spec returns the spec; an update with an equal spec is not validated.
 	spec func(T) any
 	// validate returns all problems of the object itself.
 	validate func(T) field.ErrorList
@@ -40,9 +37,9 @@ type profileValidator[T client.Object] struct {
 	// succeed.
 	useless func(T) []string
 	// conflicts returns a sentence for each way in which the object or another
-	// will not count. It gets the object before and after; a new one was nil.
+	// will not count. before is nil for a new object.
 	conflicts func(ctx context.Context, before, after T) ([]string, error)
-	// status is that of the object.
+	// status returns the status of the object.
 	status func(T) *v1alpha1.ProfileStatus
 }
 
@@ -109,7 +106,7 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 // maxFields is how many fields of a profile one refusal names.
 const maxFields = 10
 
-// firstProblems leaves of many problems the first, and says how many there are more.
+// firstProblems returns the first problems, and how many more there are.
 func firstProblems(found field.ErrorList) field.ErrorList {
 	more := len(found) - maxFields
 	if more <= 0 {
@@ -127,8 +124,8 @@ func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after 
 	return v.judge(ctx, before, after)
 }
 
-// ValidateDelete implements admission.Validator. What is to go may go, with a
-// warning where pods use it.
+// ValidateDelete implements admission.Validator. It admits every deletion, with a warning
+// where pods use the profile.
 func (v *profileValidator[T]) ValidateDelete(_ context.Context, object T) (admission.Warnings, error) {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return nil, nil
