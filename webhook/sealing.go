@@ -30,14 +30,14 @@ func (p *podInjector) seal(ctx context.Context, namespace *corev1.Namespace, pro
 	}
 	ring, err := p.keys.Ring(ctx)
 	if err != nil {
-		return injection.Seal{}, fmt.Errorf("the pod's broker has to be told which signatures of profiles to trust, and the keys could not be read: %w", err)
+		return injection.Seal{}, fmt.Errorf("the keys, whose signatures of profiles the pod's broker has to trust, could not be read: %w", err)
 	}
 	system, err := read[corev1.Namespace](ctx, p.source, client.ObjectKey{Name: contract.SystemNamespace})
 	if err == nil && system == nil {
 		err = errors.New("it does not exist")
 	}
 	if err != nil {
-		return injection.Seal{}, fmt.Errorf("namespace %q, whose UID tells this cluster's profiles from another's, could not be read: %w", contract.SystemNamespace, err)
+		return injection.Seal{}, fmt.Errorf("namespace %q, whose UID is part of what profiles of this cluster are signed for, could not be read: %w", contract.SystemNamespace, err)
 	}
 	seal := injection.Seal{Keys: []ed25519.PublicKey{ring.Current()}, Audience: signing.Audience(system.UID, namespace)}
 	// A signature of a retired key counts for the revision, although the broker

@@ -96,7 +96,7 @@ type Certificates struct {
 	mu sync.RWMutex
 	// leaf is the serving certificate; nil until the first authority is trusted.
 	leaf *tls.Certificate
-	// problem says why the certificates are not in order; nil when they are.
+	// problem is the error of the last pass, nil if there was none.
 	problem error
 }
 

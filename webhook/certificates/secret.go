@@ -20,7 +20,7 @@ const (
 	retiredEntry            = "retired-cas.crt"
 )
 
-// retiredUntilAnnotation says, in RFC 3339, when the authorities in
+// retiredUntilAnnotation is the time, in RFC 3339, at which the authorities in
 // retiredEntry leave the bundles.
 const retiredUntilAnnotation = "cryptobroker.io/retired-until"
 

@@ -88,7 +88,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		// authority of the serving certificate.
 		problem = distrust(configurations, c.leafAuthority)
 	}
-	c.tell(problem, signing.certificate)
+	c.report(problem, signing.certificate)
 	return c.earliest(state), errors.Join(failures...)
 }
 
@@ -223,8 +223,8 @@ func (c *Certificates) fail(err error) {
 	}
 }
 
-// tell reports the result of a pass to Ready, the log and the metrics.
-func (c *Certificates) tell(problem error, authority *x509.Certificate) {
+// report gives the result of a pass to Ready, the log and the metrics.
+func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	c.mu.Lock()
 	before := c.problem
 	c.problem = problem

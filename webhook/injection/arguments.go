@@ -9,7 +9,7 @@ import (
 )
 
 // maxArgument is the longest argument that Linux starts a process with, in bytes:
-// MAX_ARG_STRLEN less the NUL that ends it. Names of containers, and what each of
+// MAX_ARG_STRLEN without the NUL at its end. Names of containers, and what each of
 // them may use, are one argument of the broker.
 const maxArgument = 128<<10 - 1
 

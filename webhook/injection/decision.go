@@ -24,10 +24,10 @@ func (r *Refusal) Error() string { return strings.Join(r.Problems, "; ") }
 type Decision struct {
 	// Inject is true if it gets one.
 	Inject bool
-	// Reason says why not, in a few words: "declined", "not asked", "mirror pod"
+	// Reason is why it gets none, in a few words: "declined", "not asked", "mirror pod"
 	// or "Windows pod".
 	Reason string
-	// Warning is for whoever creates the pod, if it asked and gets none.
+	// Warning is for the creator of a pod that asked and gets none.
 	Warning string
 }
 

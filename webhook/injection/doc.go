@@ -24,7 +24,7 @@
 //     restarted anyway.
 //   - A volume in memory for sockets. The broker mounts it whole; every other
 //     container mounts only the directory with its own name, read-only, at
-//     /tmp/open-crypto-broker. So the socket tells which container calls.
+//     /tmp/open-crypto-broker. So the broker knows by the socket which container calls.
 //   - A volume with the namespace's profiles, for the broker only.
 //   - A supplemental group that owns the sockets, so that a container with any
 //     user ID can connect.

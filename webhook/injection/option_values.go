@@ -23,7 +23,7 @@ const (
 	maxItems = 100
 
 	// maxSocketPath is the longest path of a socket, in bytes: sun_path of
-	// unix(7) less the NUL that ends it.
+	// unix(7) without the NUL at its end.
 	maxSocketPath = 107
 
 	// maxSocketDir is the longest directory of a socket, in bytes.
@@ -66,7 +66,7 @@ func oneOf(allowed ...string) values {
 }
 
 // listOf are lists of at most [maxItems] items, separated by commas. what names the
-// items, in the plural, and rule is what a sentence says of them besides.
+// items in the plural, and rule ends the sentence with what else an item needs.
 func listOf(what, rule string, item values) values {
 	return values{
 		expected: fmt.Sprintf("%s separated by commas, at most %d and each of them once%s", what, maxItems, rule),
@@ -115,8 +115,7 @@ var profileNames = listOf("names of profiles",
 		cel: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^%s+$') && !value.matches('[;$]')", profile.MaxNameLength, celPrintable),
 	})
 
-// containerNames are lists of names. Whether the pod has these containers is no
-// question of the value.
+// containerNames are lists of any names. noSuchContainer compares them with the pod.
 var containerNames = listOf("names of containers", "", values{
 	fits: func(text string) bool { return text != "" },
 	cel:  "value != ''",

@@ -102,7 +102,7 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 		after.SupplementalGroups[len(before.SupplementalGroups):])
 }
 
-// maxRemoved is how many elements are taken out of a list one by one. The API server
+// maxRemoved is how many elements are removed from a list one by one. The API server
 // takes time for each that grows with the length of the list.
 const maxRemoved = 16
 

@@ -31,16 +31,16 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 	if at >= 0 {
 		found = pod.Spec.InitContainers[at]
 	}
-	told := callersOf(&found)
-	receivers := r.receivers(pod, setOf(told))
+	formerCallers := callersOf(&found)
+	receivers := r.receivers(pod, setOf(formerCallers))
 	r.putSockets(pod, at, setOf(receivers), &problems)
 	r.callers = slices.Concat(receivers, r.options.awaited)
 	r.options.checkArguments(r.callers, &problems)
 	if err := problems.refusal(); err != nil {
 		return nil, err
 	}
-	if sameNames(told, r.callers) {
-		r.callers = told // another webhook may have moved containers
+	if sameNames(formerCallers, r.callers) {
+		r.callers = formerCallers // another webhook may have moved containers
 	}
 	if r.formerPort = int32(contract.StatusPort(found.Args)); r.formerPort == r.template.StatusPort {
 		r.statusPort = !pod.Spec.HostNetwork
@@ -67,14 +67,14 @@ func (r *rendering) put(pod *corev1.Pod) (warnings []string, err error) {
 // receivers returns the containers that get a socket, in the order of the pod: those
 // that the annotation names; else those that have a socket or that are callers of the
 // broker in the pod; else all.
-func (r *rendering) receivers(pod *corev1.Pod, told map[string]bool) []string {
+func (r *rendering) receivers(pod *corev1.Pod, formerCallers map[string]bool) []string {
 	var all, before []string
 	each(pod, func(_ string, container *corev1.Container) {
 		if isBroker(*container) {
 			return
 		}
 		all = append(all, container.Name)
-		if slices.ContainsFunc(container.VolumeMounts, isSocket) || told[container.Name] {
+		if slices.ContainsFunc(container.VolumeMounts, isSocket) || formerCallers[container.Name] {
 			before = append(before, container.Name)
 		}
 	})

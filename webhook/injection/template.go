@@ -56,7 +56,7 @@ type Template struct {
 	// it differs between namespaces and changes while the broker stays the same.
 	Seal Seal
 
-	// Version is the operator's, for the stamp.
+	// Version is the version of the operator, for the stamp.
 	Version string
 
 	// NamespaceUserIDs leaves user and group ID of the broker to the

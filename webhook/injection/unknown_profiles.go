@@ -24,7 +24,7 @@ func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 	if len(file) == 0 || o.profiles == nil && len(o.by) == 0 {
 		return nil
 	}
-	document, _ := profile.Parse(profile.FileName, file) // what is wrong with it is for the broker to tell
+	document, _ := profile.Parse(profile.FileName, file) // the broker reports what is wrong with it
 	if document == nil {
 		return nil
 	}

@@ -92,13 +92,13 @@ func (c *conflicts) room(ctx context.Context, before, object *v1alpha1.CryptoPro
 		return nil, nil
 	}
 	return []string{fmt.Sprintf("the profile is valid and may not be served: with it the profiles of the namespace take %d bytes, and a set has at most %d; "+
-		"ClusterCryptoProfiles and older CryptoProfiles count first, and the condition Accepted tells which are left out", size, render.MaxSetSize)}, nil
+		"ClusterCryptoProfiles and older CryptoProfiles count first, and the condition Accepted of each profile says whether it is left out", size, render.MaxSetSize)}, nil
 }
 
 // first returns the first sentences, and how many more there are.
 func first(found []string) []string {
 	if more := len(found) - maxConflicts; more > 0 {
-		return append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object tells", more))
+		return append(found[:maxConflicts], fmt.Sprintf("and %d more conflicts of this kind; the condition Accepted of each object says which", more))
 	}
 	return found
 }

@@ -71,10 +71,10 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 		}
 		if created && source == subject {
 			key, digests, _ := strings.Cut(downgrade.Annotation(bySource[source]...), "=")
-			sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by creating it with the annotation %s: %s", downgrade.Verb, source, key, digests))
+			sentences = append(sentences, fmt.Sprintf("If that is intended, somebody with the verb %q on %s allows exactly this change by creating it with the annotation %s: %s", downgrade.Verb, source, key, digests))
 			continue
 		}
-		sentences = append(sentences, fmt.Sprintf("If that is meant, somebody with the verb %q on %s allows exactly this by the following command, after which it can be done: %s", downgrade.Verb, source, downgrade.Command(bySource[source]...)))
+		sentences = append(sentences, fmt.Sprintf("If that is intended, somebody with the verb %q on %s allows exactly this change by the following command; repeat the request then: %s", downgrade.Verb, source, downgrade.Command(bySource[source]...)))
 	}
 	return strings.Join(sentences, " ")
 }

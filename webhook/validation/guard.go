@@ -211,6 +211,6 @@ func (g *guard) mayWeaken(ctx context.Context, author authenticationv1.UserInfo,
 		where = fmt.Sprintf(" in namespace %q", source.Namespace)
 	}
 	return fmt.Sprintf("metadata.annotations[%s] is for authors with the verb %q on %s %q%s, found %q without it: "+
-		"leave the annotation out, or have a ClusterRole with that verb bound; no role has it by itself but cluster-admin",
+		"remove the annotation, or bind a ClusterRole with that verb to the author; without that, only cluster-admin has it",
 		v1alpha1.AllowWeakerAnnotation, downgrade.Verb, source.Resource(), source.Name, where, author.Username), nil
 }

@@ -97,8 +97,8 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 	warnings := v.useless(object)
 	conflicts, err := v.conflicts(ctx, before, object)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Conflicts with other profiles could not be looked for")
-		return append(warnings, "whether the profile conflicts with another could not be found out; its condition Accepted will tell"), nil
+		log.FromContext(ctx).Error(err, "The webhook could not check whether a profile conflicts with others")
+		return append(warnings, "the webhook could not check whether the profile conflicts with another one; the condition Accepted will say so"), nil
 	}
 	return append(warnings, conflicts...), nil
 }

@@ -306,7 +306,7 @@ func TestManyConflictsAreCounted(t *testing.T) {
 	}
 	_, cluster := validatorsWith(t, apiServerWith(t, objects...))
 	response := cluster.Handle(t.Context(), change(t, nil, fixture.ClusterProfileNamed("Taken")))
-	if len(response.Warnings) != maxConflicts+1 || response.Warnings[maxConflicts] != "and 3 more conflicts of this kind; the condition Accepted of each object tells" {
+	if len(response.Warnings) != maxConflicts+1 || response.Warnings[maxConflicts] != "and 3 more conflicts of this kind; the condition Accepted of each object says which" {
 		t.Errorf("warned %q", response.Warnings)
 	}
 }
@@ -322,7 +322,7 @@ func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T
 		"CryptoProfile":        namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("p"))),
 		"ClusterCryptoProfile": cluster.Handle(t.Context(), change(t, nil, fixture.ClusterProfileNamed("p"))),
 	} {
-		want := []string{"whether the profile conflicts with another could not be found out; its condition Accepted will tell"}
+		want := []string{"the webhook could not check whether the profile conflicts with another one; the condition Accepted will say so"}
 		if !response.Allowed || !slices.Equal(response.Warnings, want) {
 			t.Errorf("%s: answered %v with the warnings %q, expected allowed with %q", kind, response.Result, response.Warnings, want)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits bounds what an answer of admission tells: how many problems and
+// Package limits bounds the text of an answer of admission: how many problems and
 // warnings, how long each sentence is, and how much it quotes of what a request has.
 package limits
 
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what an answer tells. Whoever makes a pod chooses how much is wrong
-// with it, and the answer goes to the client, the log and the audit log.
+// Limits of the text of an answer. The author of a pod chooses how much is wrong with it,
+// and the answer goes to the client, the log and the audit log.
 const (
 	// MaxProblems is how many problems an answer lists.
 	MaxProblems = 10
@@ -54,7 +54,7 @@ func Fitting(texts []string, room int) []string {
 	return texts
 }
 
-// Cut returns at most size bytes of a text, with … in the place of the rest.
+// Cut returns at most size bytes of a text. A longer text ends with … instead of its rest.
 func Cut(text string, size int) string {
 	if len(text) <= size {
 		return text
@@ -67,7 +67,7 @@ func Cut(text string, size int) string {
 	return text[:end] + ellipsis
 }
 
-// Quoted is a value out of a pod, which a sentence has in quotes.
+// Quoted is a value from a pod that a sentence has in quotes.
 type Quoted string
 
 // String quotes the value, or what it begins with.
@@ -82,7 +82,7 @@ func (q Quoted) String() string {
 	return fmt.Sprintf("%q… (%d bytes)", string(q[:end]), len(q))
 }
 
-// Names are a list of names in a sentence.
+// Names is a list of names in a sentence.
 type Names []string
 
 // String lists the first names, and says how many more there are.
