@@ -61,7 +61,7 @@ type Caller struct {
 	Share
 	processors *work.Processors
 	messages   *semaphore.Weighted
-	gate       gate
+	gate       *gate
 	// Turns has the calls that wait for a worker.
 	Turns work.Caller
 

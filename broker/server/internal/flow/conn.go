@@ -76,22 +76,28 @@ func (c *Conn) Write(b []byte) (int, error) {
 // awaitReader waits while the client does not read what is written, so that it begins no
 // more calls whose replies would have to wait.
 func (c *Conn) awaitReader() {
-	if since := c.writing.Load(); since != 0 && time.Now().UnixNano()-since > int64(stallTime) {
+	if c.stalled(time.Now(), stallTime) {
 		c.write.Lock()
 		c.write.Unlock() //nolint:staticcheck // to wait is all
 	}
 }
 
+// stalled reports whether a write has taken longer than patience.
+func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
+	since := c.writing.Load()
+	return since != 0 && now.UnixNano()-since > int64(patience)
+}
+
 // takeTurn takes one of the caller's turns to read, waiting or not.
 func (c *Conn) takeTurn(wait bool) bool {
-	gate := &c.Caller.gate
+	gate := c.Caller.gate
 	if wait {
-		if gate.enter() {
+		if gate.enter(c) {
 			c.reading.Store(true)
 		}
 		return true
 	}
-	if gate.tryEnter() {
+	if gate.tryEnter(c) {
 		c.reading.Store(true)
 		return true
 	}
@@ -101,7 +107,7 @@ func (c *Conn) takeTurn(wait bool) bool {
 // endTurn gives the turn to the next connection.
 func (c *Conn) endTurn() {
 	if c.reading.CompareAndSwap(true, false) {
-		c.Caller.gate.leave(c.Caller)
+		c.Caller.endTurn(c)
 	}
 }
 
@@ -150,7 +156,7 @@ func (c *Conn) idleSince() (idle bool, since time.Time) {
 // overdue reports whether the client has had longer than patience to send the rest of a
 // request, to read a reply, or to read anything at all.
 func (c *Conn) overdue(now time.Time, patience time.Duration) bool {
-	if since := c.writing.Load(); since != 0 && now.UnixNano()-since > int64(patience) {
+	if c.stalled(now, patience) {
 		return true
 	}
 	c.mu.Lock()

@@ -4,6 +4,8 @@ package flow
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,54 +18,95 @@ import (
 // connection sent begin before the next one is read, and a caller with many busy
 // connections leaves a processor to others.
 type gate struct {
-	turns   *semaphore.Weighted
+	turns *semaphore.Weighted
+	// size is how many turns there are.
+	size    int
 	waiting atomic.Int32
-	// moved counts turns that ended, and pauses.
-	moved atomic.Uint64
+
+	mu sync.Mutex
+	// taken are the turns that somebody has.
+	taken []takenTurn
 }
 
-// A connection waits for as long as turns end. Where none did in gateLooks looks, it goes
-// on without a turn: what keeps the others may be their clients. Looks are counted, since
-// on a busy machine the process may get no processor for as long.
+type takenTurn struct {
+	// conn is the connection that is read, nil where the turn is a stream's.
+	conn  *Conn
+	since time.Time
+}
+
+// gateTime is how long a write to a connection may take before its turn does not count:
+// gRPC does not go on with a connection while too much waits to be written to it.
+// longestTurn is a bound for what nobody has thought of.
 const (
-	gateTime  = 20 * time.Millisecond
-	gateLooks = 4
+	gateTime    = 20 * time.Millisecond
+	longestTurn = time.Second
 )
 
-func newGate(n int) gate { return gate{turns: semaphore.NewWeighted(int64(n))} }
+func newGate(n int) *gate { return &gate{turns: semaphore.NewWeighted(int64(n)), size: n} }
 
-// tryEnter enters if nobody waits.
-func (g *gate) tryEnter() bool { return g.turns.TryAcquire(1) }
+// tryEnter takes a turn to read a connection, which is nil for a stream, if nobody waits.
+func (g *gate) tryEnter(conn *Conn) bool {
+	if !g.turns.TryAcquire(1) {
+		return false
+	}
+	g.take(conn)
+	return true
+}
 
-// enter waits for its turn, in the order in which connections came, for as long as turns
-// end. It reports false, and there is nothing to leave, where none did for gateTime.
-func (g *gate) enter() bool {
+// enter waits for a turn, in the order in which connections came. It reports false, and
+// there is nothing to leave, where all turns are stuck.
+func (g *gate) enter(conn *Conn) bool {
+	if g.stuck() {
+		return false
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	moved, same := g.moved.Load(), 0
-	var look *time.Timer
-	look = time.AfterFunc(time.Hour, func() {
-		same++
-		if now := g.moved.Load(); now != moved {
-			moved, same = now, 0
-		}
-		if same == gateLooks {
+	var watch *time.Timer
+	watch = time.AfterFunc(time.Hour, func() {
+		if g.stuck() {
 			cancel()
 			return
 		}
-		look.Reset(gateTime / gateLooks)
+		watch.Reset(gateTime)
 	})
-	look.Reset(gateTime / gateLooks) // now that its function may read look
-	defer look.Stop()
+	watch.Reset(gateTime) // now that its function may read watch
+	defer watch.Stop()
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
-	return g.turns.Acquire(ctx, 1) == nil
+	if g.turns.Acquire(ctx, 1) != nil {
+		return false
+	}
+	g.take(conn)
+	return true
 }
 
-// release gives a turn to the next connection.
-func (g *gate) release() {
-	g.moved.Add(1)
+func (g *gate) take(conn *Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.taken = append(g.taken, takenTurn{conn, time.Now()})
+}
+
+// release gives a turn to the next one.
+func (g *gate) release(conn *Conn) {
+	g.mu.Lock()
+	i := slices.IndexFunc(g.taken, func(t takenTurn) bool { return t.conn == conn })
+	g.taken = slices.Delete(g.taken, i, i+1)
+	g.mu.Unlock()
 	g.turns.Release(1)
+}
+
+// stuck reports whether all turns are taken and none of them may end soon, for its client
+// does not read.
+func (g *gate) stuck() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	for _, t := range g.taken {
+		if now.Sub(t.since) < longestTurn && (t.conn == nil || !t.conn.stalled(now, gateTime)) {
+			return false
+		}
+	}
+	return len(g.taken) == g.size
 }
 
 // A caller is not read for pauseTime once it began pauseCalls calls while more of its
@@ -82,22 +125,23 @@ const (
 // Yield takes a turn of the caller and does nothing in it. A stream with many small
 // messages yields now and then, so that such streams leave a processor to others, too.
 func (c *Caller) Yield() {
-	if c.gate.enter() {
+	if c.gate.enter(nil) {
 		<-time.After(pauseTime)
-		c.gate.release()
+		c.gate.release(nil)
 	}
 }
 
-// leave ends a turn, after a pause where the caller has to wait.
-func (g *gate) leave(c *Caller) {
+// endTurn ends a turn to read a connection, which is nil for a stream, after a pause where
+// the caller has to wait.
+func (c *Caller) endTurn(conn *Conn) {
 	switch {
 	case c.throttled():
 		<-time.After(throttledPause)
-	case c.begun.Load() >= pauseCalls && (g.waiting.Load() > 0 || c.busy()):
+	case c.begun.Load() >= pauseCalls && (c.gate.waiting.Load() > 0 || c.busy()):
 		c.begun.Store(0)
 		c.pause()
 	}
-	g.release()
+	c.gate.release(conn)
 }
 
 // pause waits for pauseTime, and then until the caller has less than half of its calls, or
@@ -110,7 +154,6 @@ func (c *Caller) pause() {
 			c.arriving.Store(0) // these never take a slot
 			return
 		}
-		c.gate.moved.Add(1)
 		<-time.After(pauseTime)
 		if now := c.present(); now != calls {
 			calls, same = now, 0
@@ -155,14 +198,14 @@ func (t *Turn) Begin() {
 	if t.taken {
 		return
 	}
-	gate := &t.caller.gate
-	t.taken, t.held = true, gate.tryEnter() || gate.enter()
+	gate := t.caller.gate
+	t.taken, t.held = true, gate.tryEnter(nil) || gate.enter(nil)
 }
 
 // End ends the turn. A stream ends its turn before it waits for its client.
 func (t *Turn) End() {
 	if t.held {
-		t.caller.gate.leave(t.caller)
+		t.caller.endTurn(nil)
 	}
 	t.taken, t.held = false, false
 }

@@ -20,31 +20,48 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-func TestConnectionsWaitInTheirOrderForAsLongAsTurnsEnd(t *testing.T) {
+func TestConnectionsWaitInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const connections = 50
 		g := newGate(1)
-		if !g.tryEnter() {
+		if !g.tryEnter(nil) {
 			t.Fatal("the first connection did not get a turn")
 		}
 		var order []int // each in its turn
 		for n := range connections {
 			go func() {
-				if !g.enter() {
-					t.Errorf("connection %d went on without a turn, although turns ended", n)
+				if !g.enter(nil) {
+					t.Errorf("connection %d went on without a turn", n)
 					return
 				}
 				order = append(order, n)
 				<-time.After(gateTime / 2)
-				g.release()
+				g.release(nil)
 			}()
 			synctest.Wait()
 		}
-		g.release()
+		g.release(nil)
 		<-time.After(connections * gateTime)
 		synctest.Wait()
 		if len(order) != connections || !slices.IsSorted(order) {
 			t.Errorf("turns were taken in the order %v, want that of %d connections", order, connections)
+		}
+	})
+}
+
+func TestATurnKeepsOthersForASecondAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1)
+		g.tryEnter(nil)
+		began := time.Now()
+		if g.enter(nil) {
+			t.Error("there is a turn, although the only one did not end")
+		}
+		if took := time.Since(began); took < longestTurn || took > longestTurn+gateTime {
+			t.Errorf("it went on after %s, want %s", took, longestTurn)
+		}
+		if g.enter(nil) || time.Since(began) > longestTurn+gateTime {
+			t.Error("the next one has to wait, too")
 		}
 	})
 }
@@ -54,14 +71,14 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 	leaving := func(calls, arriving int64) (*Caller, chan struct{}) {
 		c := callerOfTest(1, 10, 1<<20)
 		c.gate = newGate(1)
-		c.gate.tryEnter()
+		c.gate.tryEnter(nil)
 		c.begun.Store(pauseCalls)
 		c.calls.Store(calls)
 		c.arriving.Store(arriving)
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			c.gate.leave(c)
+			c.endTurn(nil)
 		}()
 		return c, left
 	}
@@ -78,7 +95,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 				for range 2 { // each time one ends it waits anew
 					<-time.After(maxPauses * pauseTime * 3 / 4)
 					synctest.Wait()
-					if c.gate.tryEnter() {
+					if c.gate.tryEnter(nil) {
 						t.Fatal("another connection is read")
 					}
 					if test.calls > 0 {
@@ -105,7 +122,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 			if took, want := time.Since(began), (maxPauses+1)*pauseTime; took != want {
 				t.Errorf("the turn ended after %s, want %s", took, want)
 			}
-			if !c.gate.tryEnter() {
+			if !c.gate.tryEnter(nil) {
 				t.Error("no other connection is read")
 			}
 		})
