@@ -232,7 +232,7 @@ func TestARequestForACertificateThatIsRefusedLearnsWhy(t *testing.T) {
 			`SignCertificate with profile "By reference": caPrivateKey is not empty, expected none: the profile lists the keys that may sign in KeyIds, and the broker has them`},
 
 		"no request":                 {request("Default", "", good.key, good.certificate), codes.InvalidArgument, prefix + "csr is empty, expected a certificate request in PEM"},
-		"no key":                     {request("Default", good.csr, "", good.certificate), codes.InvalidArgument, prefix + "caPrivateKey is empty, expected the issuer's private key in PEM, since the profile lists none in KeyIds"},
+		"no key":                     {request("Default", good.csr, "", good.certificate), codes.InvalidArgument, prefix + "caPrivateKey is empty, expected the issuer's private key in PEM, because the profile lists no keys in KeyIds"},
 		"no certificate":             {request("Default", good.csr, good.key, ""), codes.InvalidArgument, prefix + "caCert is empty, expected the issuer's certificate in PEM"},
 		"key and certificate mixed":  {request("Default", good.csr, good.certificate, good.key), codes.InvalidArgument, prefix + `caCert has a PEM block "PRIVATE KEY", expected "CERTIFICATE"`},
 		"a certificate as the key":   {request("Default", good.csr, good.certificate, good.certificate), codes.InvalidArgument, prefix + `caPrivateKey has a PEM block "CERTIFICATE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},

@@ -135,13 +135,13 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 	}{
 		"no key":                      {encryption("P", message{}, nonce, ""), codes.InvalidArgument, "EncryptData: keySource is empty, expected keyId or rawKey"},
 		"no key source":               {message{}.text(dataProfile, "P"), codes.InvalidArgument, "EncryptData: keySource is empty, expected keyId or rawKey"},
-		"an empty id":                 {encryption("P", byID(""), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 0 bytes"},
-		"an id above the limit":       {encryption("P", byID(strings.Repeat("k", 65)), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 65 bytes"},
-		"an id with a line break":     {encryption("P", byID("a\nb"), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is no id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 3 bytes"},
+		"an empty id":                 {encryption("P", byID(""), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 0 bytes"},
+		"an id above the limit":       {encryption("P", byID(strings.Repeat("k", 65)), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 65 bytes"},
+		"an id with a line break":     {encryption("P", byID("a\nb"), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 3 bytes"},
 		"an id that is a path":        {encryption("Any", byID("../small"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "../small"`},
 		"an unknown id":               {encryption("Any", byID("none"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "none"`},
 		"an id that is not listed":    {encryption("Listed", byID("other"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "Listed": the profile does not list the key "other" in KeyIds`},
-		"an id without any list":      {encryption("P", byID("small"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "P": the profile lists no key of the broker, so that a request brings its own; for the key "small", add it to API.EncryptData.KeyIds`},
+		"an id without any list":      {encryption("P", byID("small"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "P": the profile lists no keys of the broker, so requests bring their own; to use the key "small", add it to API.EncryptData.KeyIds`},
 		"a key where all are listed":  {encryption("Any", raw(gcmKey), nonce, ""), codes.InvalidArgument, `EncryptData with profile "Any": keySource.rawKey is not empty, expected keyId: the profile lists the keys to use in KeyIds, and the broker has them`},
 		"the sign for every key":      {encryption("Any", byID("*"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "*"`},
 		"a listed id without a key":   {encryption("Listed", byID("gone"), nonce, ""), codes.NotFound, `EncryptData with profile "Listed": there is no key "gone"`},
@@ -234,7 +234,7 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"no nonce":                    {decryption("P", raw(gcmKey), "", gcmCiphertext, gcmTag), codes.InvalidArgument, `DecryptData with profile "P": decryptMetadata.nonce has 0 bytes, expected 12`},
 		"too large a ciphertext":      {decryption("P", raw(gcmKey), gcmNonce, strings.Repeat("c", 1<<20+1), gcmTag), codes.InvalidArgument, "DecryptData: ciphertext has 1048577 bytes, expected at most 1048576"},
 		"an id that is not listed":    {decryption("Listed", byID("other"), gcmNonce, gcmCiphertext, gcmTag), codes.PermissionDenied, `DecryptData with profile "Listed": the profile does not list the key "other" in KeyIds`},
-		"an id without any list":      {decryption("P", byID("small"), gcmNonce, gcmCiphertext, gcmTag), codes.PermissionDenied, `DecryptData with profile "P": the profile lists no key of the broker, so that a request brings its own; for the key "small", add it to API.EncryptData.KeyIds`},
+		"an id without any list":      {decryption("P", byID("small"), gcmNonce, gcmCiphertext, gcmTag), codes.PermissionDenied, `DecryptData with profile "P": the profile lists no keys of the broker, so requests bring their own; to use the key "small", add it to API.EncryptData.KeyIds`},
 		"a profile without it":        {decryption("Hash", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag), codes.FailedPrecondition, `DecryptData with profile "Hash": the profile does not offer this operation`},
 		"a message that is cut short": {decryption("P", raw(gcmKey), gcmNonce, gcmCiphertext, gcmTag)[:30], codes.InvalidArgument, ""},
 	} {
@@ -255,7 +255,7 @@ func TestADecryptionThatIsRefusedLearnsWhy(t *testing.T) {
 func TestWithoutKeysARequestThatNamesOneIsRefused(t *testing.T) {
 	conn := connect(t, start(t, cipherProfiles).socket(""))
 	refuses(t, conn, methodEncrypt, encryption("Any", byID("small"), strings.Repeat("n", 12), ""), codes.FailedPrecondition,
-		`EncryptData with profile "Any": the key "small" cannot be found, since this broker was given no keys; start it with --keys-dir`)
+		`EncryptData with profile "Any": the key "small" cannot be found, because this broker was given no keys; start it with --keys-dir`)
 }
 
 func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
@@ -307,7 +307,7 @@ func TestAFaultOfTheProviderIsNoFaultOfTheRequest(t *testing.T) {
 		want string
 	}{
 		"it cannot be reached": {fmt.Errorf("dial the key manager: %w", keys.ErrUnavailable), codes.Unavailable, `EncryptData with profile "Any": the keys cannot be reached; the broker's log says why`},
-		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "Any": failed for a reason inside the broker, whose log has it`},
+		"it fails":             {fmt.Errorf("secret detail"), codes.Internal, `EncryptData with profile "Any": failed because of an error inside the broker; the broker's log has it`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			conn := connect(t, startWith(t, cipherProfiles, nil, server.WithKeys(failing{test.err})).socket(""))

@@ -12,12 +12,12 @@
 // Each caller has a fixed share of connections, calls, streams and memory for messages, see
 // package flow and docs/limits.md. The broker reads the messages of gRPC's streams by
 // itself. It refuses a message that is too long by its length, with INVALID_ARGUMENT: gRPC
-// would answer RESOURCE_EXHAUSTED, which clients take as a reason to try again. What is
-// beyond a share is refused with RESOURCE_EXHAUSTED. Fields have limits of their own, and
-// the error names the field.
+// would answer RESOURCE_EXHAUSTED, which clients take as a reason to try again. The broker
+// refuses calls beyond the share of their caller with RESOURCE_EXHAUSTED. Fields have
+// limits of their own, and the error names the field.
 //
 // A request is not logged, and no policy is parsed for it: one atomic load and one look into
-// a map find its profile. A quick call takes no lock that all callers share, but those of
-// its connection and of its caller. A call that takes its time goes to the workers, whose
-// lock is one for all callers; the call takes it twice, see package work.
+// a map find its profile. A quick call takes the locks of its connection and of its caller,
+// and no lock that all callers share. A slow call goes to the workers, which have one lock
+// for all callers. The call takes that lock twice, see package work.
 package server

@@ -216,7 +216,7 @@ func TestTheTimeoutOfACallEndsItsWaitForAKey(t *testing.T) {
 		"by a worker":    message{}.number(theID, 1).number(theTimeout, 20).bytes(theSign, gated()),
 	} {
 		e.send(message{}.bytes(requestCalls, call))
-		if a := e.take(1)[1]; a.code() != codes.DeadlineExceeded || !strings.HasSuffix(a.values[theText], `the key "ed" was not there within the time that the call has`) {
+		if a := e.take(1)[1]; a.code() != codes.DeadlineExceeded || !strings.HasSuffix(a.values[theText], `the key "ed" was not found before the deadline of the call`) {
 			t.Errorf("%s: %v", sentence, a)
 		}
 	}

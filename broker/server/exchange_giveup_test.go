@@ -44,7 +44,7 @@ func TestACallThatWasGivenUpEndsAndTheOthersGoOn(t *testing.T) {
 	e.send(message{}.bytes(requestGivenUp, packed).number(requestGivenUp, 50).number(requestGivenUp, 999))
 	// The first waits for its key and ends at once, which lets the next ones have their turn.
 	got := e.take(1)
-	if a, ok := got[0]; !ok || a.code() != codes.Canceled || a.values[theText] != `SignData with profile "Ed": the caller gave the call up before the key "ed" was there` {
+	if a, ok := got[0]; !ok || a.code() != codes.Canceled || a.values[theText] != `SignData with profile "Ed": the call was canceled before it found the key "ed"` {
 		t.Errorf("while it waits for its key: %v", got)
 	}
 	close(g.open)

@@ -66,7 +66,7 @@ func TestACallerUsesTheProfilesThatItMayAndNoOthers(t *testing.T) {
 	expectAll(t, hashBy(t, side, "Plain", nil), codes.OK, "")
 	expectAll(t, hashBy(t, side, "Side's", nil), codes.OK, "")
 
-	const sentence = `the container "app" may not use it, but only those that --caller-profiles lists for it`
+	const sentence = `the container "app" may use only the profiles that --caller-profiles lists for it`
 	refuses(t, app, methodEncryptV1, encryption("P", raw(gcmKey), gcmNonce, gcmPlaintext), codes.PermissionDenied, `EncryptData with profile "P": `+sentence)
 	ask(t, side, methodEncryptV1, encryption("P", raw(gcmKey), gcmNonce, gcmPlaintext))
 	for _, name := range []string{"P", "Random", "a profile that nobody serves"} {
@@ -124,7 +124,7 @@ func TestAProfileThatNamesContainersRefusesCallersThatCanCallForEachOther(t *tes
 	b := startOn(t, identityProfiles, options)
 	side, app := connect(t, b.socket("side")), connect(t, b.socket("app"))
 	for method, err := range hashBy(t, side, "Side's", nil) {
-		const want = `the profile does not allow a container that is not known, since those of this broker share their processes and can call for each other (see --shared-identity), user `
+		const want = `the profile does not allow an unknown container, because the containers of this broker share their processes and can call for each other (see --shared-identity), user `
 		if got := status.Convert(err); got.Code() != codes.PermissionDenied || !strings.HasPrefix(got.Message(), saidOf(method, `HashData with profile "Side's": `+want)) {
 			t.Errorf("%s: got %v", method, err)
 		}
@@ -132,7 +132,7 @@ func TestAProfileThatNamesContainersRefusesCallersThatCanCallForEachOther(t *tes
 	expectAll(t, hashBy(t, side, "Plain", nil), codes.OK, "")
 	// A socket, shared or not, lists what all callers of a pod may use.
 	refuses(t, app, methodEncryptV1, encryption("P", raw(gcmKey), gcmNonce, gcmPlaintext), codes.PermissionDenied,
-		`EncryptData with profile "P": the container "app" may not use it, but only those that --caller-profiles lists for it`)
+		`EncryptData with profile "P": the container "app" may use only the profiles that --caller-profiles lists for it`)
 	lines, _ := listed(t, side, nil)
 	if text := strings.Join(lines, "\n"); strings.Contains(text, "Side's") || !strings.Contains(text, "Plain") {
 		t.Errorf("the list has the profile that names containers:\n%s", text)

@@ -41,9 +41,9 @@ func TestTheKeyThatOneProfileListsIsNoOtherProfiles(t *testing.T) {
 	conn := connect(t, startWithKeys(t, profiles, map[string]string{"orders.bin": strings.Repeat("o", 32), "ca.key": keyPEM(ecKey)}).socket(""))
 	sealed := message{}.text(cipherNonce, strings.Repeat("n", 12)).text(cipherTag, strings.Repeat("t", 16))
 	refuses(t, conn, methodDecryptV1, message{}.text(dataProfile, "FIPS-140-3-256bit").bytes(dataKey, byID("orders")).text(dataText, "text").bytes(dataCipherMetadata, sealed),
-		codes.PermissionDenied, `DecryptData with profile "FIPS-140-3-256bit": the profile lists no key of the broker, so that a request brings its own; for the key "orders", add it to API.EncryptData.KeyIds`)
+		codes.PermissionDenied, `DecryptData with profile "FIPS-140-3-256bit": the profile lists no keys of the broker, so requests bring their own; to use the key "orders", add it to API.EncryptData.KeyIds`)
 	refuses(t, conn, methodSignV1, signing("Issuing", one(byID("ca")), "the part of a certificate that is signed"),
-		codes.PermissionDenied, `SignData with profile "Issuing": the profile lists no key of the broker, so that a request brings its own; for the key "ca", add it to API.SignData.KeyIds`)
+		codes.PermissionDenied, `SignData with profile "Issuing": the profile lists no keys of the broker, so requests bring their own; to use the key "ca", add it to API.SignData.KeyIds`)
 }
 
 // authorityOf is a certificate of a certificate authority.
@@ -71,7 +71,7 @@ func TestTheKeyOfACertificateAuthoritySignsNoData(t *testing.T) {
 		for _, name := range []string{"Every", "Listed"} {
 			for _, id := range []string{"ca", "copy"} {
 				refuses(t, conn, g.sign, signing(name, one(byID(id)), "text"), codes.FailedPrecondition,
-					fmt.Sprintf(`SignData with profile %q: the key %q is that of a certificate authority, by CA:TRUE or keyCertSign in a certificate beside the broker's keys, expected a key that signs no certificates`, name, id))
+					fmt.Sprintf(`SignData with profile %q: the key %q belongs to a certificate authority (CA:TRUE or keyCertSign in a certificate beside the broker's keys), expected a key that signs no certificates`, name, id))
 			}
 		}
 		if got := ask(t, conn, g.sign, signing("Every", one(byID("leaf")), "text")); len(got[1]) != 64 {

@@ -70,7 +70,7 @@ func TestALargeCallWaitsForMemoryUntilItsDeadline(t *testing.T) {
 			b := startWith(t, cipherProfiles, nil, server.WithMemory(oneAtATime))
 			hold(t, connect(t, b.socket("")))
 			conn := connect(t, b.socket(""))
-			const want = "EncryptData: the other messages of the clients of this socket filled its 3145728 bytes of memory for as long as the call had"
+			const want = "EncryptData: no memory for the message before the deadline of the call: other messages use the 3145728 bytes of the clients of this socket"
 			for deadline := time.Now().Add(waitLimit); ; {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				var reply []byte

@@ -27,9 +27,9 @@ func registerReflection(others rpc.Guard, development bool) {
 	reflectionv1alpha.RegisterServerReflectionServer(others, reflection.NewServer(options))
 }
 
-// withoutDevelopment returns all descriptions but those of the development
-// service. It is in files of its own, except for the methods of CryptoGrpc that
-// the first releases had.
+// withoutDevelopment returns all descriptors except the ones of the development service.
+// They are in files of their own, except for the methods that the first releases had in
+// CryptoGrpc.
 func withoutDevelopment() *protoregistry.Files {
 	hidden := map[string]bool{
 		v0.File_cryptobroker_v0_development_proto.Path(): true,
@@ -51,8 +51,8 @@ func withoutDevelopment() *protoregistry.Files {
 	return shown
 }
 
-// cut returns a file without what it imports from hidden files, and without the
-// methods that take or return messages of them.
+// cut returns a file without its imports of hidden files, and without the methods that
+// take messages of hidden files.
 func cut(file protoreflect.FileDescriptor, hidden map[string]bool) protoreflect.FileDescriptor {
 	text := protodesc.ToFileDescriptorProto(file)
 	var imports []string

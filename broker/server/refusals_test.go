@@ -100,7 +100,7 @@ func TestMetricsHaveOneNameForAnOperation(t *testing.T) {
 func TestAContainerCannotBeToldWhereAllShareOneSocket(t *testing.T) {
 	conn := connect(t, start(t, refusingProfiles).socket(""))
 	refuses(t, conn, methodHashData, message{}.text(requestProfile, "Others"), codes.PermissionDenied,
-		fmt.Sprintf(`HashData with profile "Others": the profile does not allow a container that is not known, since this broker has one socket for all (see --callers), user %d, group %d`, uid, gid))
+		fmt.Sprintf(`HashData with profile "Others": the profile does not allow an unknown container, because this broker has one socket for all callers (see --callers), user %d, group %d`, uid, gid))
 }
 
 func TestAFormatThatDoesNotExistIsRefused(t *testing.T) {

@@ -30,7 +30,7 @@ func TestARequestHasSoManyFieldsAndNoMore(t *testing.T) {
 	hash := message{}.text(requestProfile, "P").text(requestInput, "abc")
 	ask(t, conn, methodHashData, manyFields(hash, most-2))
 	ask(t, conn, methodHealth, manyFields(nil, most))
-	const want = "%s: the request is not a %s: it has more than 256 fields, expected fewer"
+	const want = "%s: the request is not a %s: it has more than 256 fields"
 	refuses(t, conn, methodHashData, manyFields(hash, most-1), codes.InvalidArgument, fmt.Sprintf(want, "HashData", "CryptoBroker.HashDataRequest"))
 	refuses(t, conn, methodHashDataV1, manyFields(hash, most-1), codes.InvalidArgument, fmt.Sprintf(want, "HashData", "cryptobroker.v1.HashDataRequest"))
 	refuses(t, conn, methodHealth, manyFields(nil, most+1), codes.InvalidArgument, fmt.Sprintf(want, "Check", "grpc.health.v1.HealthCheckRequest"))

@@ -34,15 +34,15 @@ func TestACallToAProfileOfTheFileThatWasRefusedLearnsWhy(t *testing.T) {
 	}{
 		"an invalid profile": {
 			methodHashDataV1, hash("Broken"), codes.FailedPrecondition,
-			`HashData with profile "Broken": the profile is in the file but was refused when that was loaded: line 5, API.HashData.HashAlg unknown value "md5", expected one of "sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128" or "shake-256"`,
+			`HashData with profile "Broken": the profile is in the file, but the broker refused it when it loaded the file: line 5, API.HashData.HashAlg unknown value "md5", expected one of "sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "sha3-512", "shake-128" or "shake-256"`,
 		},
 		"a profile with nothing that FIPS 140-3 approves": {
 			methodSignData, message{}.text(signProfile, "Later").bytes(signKey, one(byID("k"))).text(signInput, "text"), codes.FailedPrecondition,
-			`SignData with profile "Later": the profile is in the file but was refused when that was loaded: line 7, API has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (SignData: SignAlg has ml-dsa-65, which the validated module does not have; VerifyData: SignAlg has ml-dsa-65, which the validated module does not have)`,
+			`SignData with profile "Later": the profile is in the file, but the broker refused it when it loaded the file: line 7, API has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (SignData: SignAlg has ml-dsa-65, which the validated module does not have; VerifyData: SignAlg has ml-dsa-65, which the validated module does not have)`,
 		},
 		"a profile that is not for everybody": {
 			methodHashDataV1, hash("For some"), codes.FailedPrecondition,
-			`HashData with profile "For some": the profile is in the file but was refused when that was loaded; the broker's log says why`,
+			`HashData with profile "For some": the profile is in the file, but the broker refused it when it loaded the file; the broker's log says why`,
 		},
 		"a profile that the file does not have": {
 			methodHashDataV1, hash("Unknown"), codes.InvalidArgument, `HashData with profile "Unknown": no profile of this name is served`,

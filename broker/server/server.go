@@ -43,7 +43,8 @@ type Server struct {
 	endStreams context.CancelFunc
 	callers    []*flow.Caller // once Serve was called
 
-	// maxStreams is for each connection, memory in bytes and maxConnections for all.
+	// maxStreams is the limit of each connection. memory, in bytes, and maxConnections are
+	// the limits of all callers together.
 	maxStreams     uint32
 	memory         int64
 	maxConnections int
@@ -53,17 +54,17 @@ type Server struct {
 const (
 	// handshakeTime is how long a connection may take to begin.
 	handshakeTime = 5 * time.Second
-	// minPingInterval is how often clients may ask whether the broker is still
-	// there. gRPC's own, five minutes, ends connections of clients that are set
-	// to less.
+	// minPingInterval is the shortest time between two keepalive pings of a client.
+	// gRPC closes the connection of a client that pings more often. Its default of five
+	// minutes is too long for clients that are configured to ping more often.
 	minPingInterval = 5 * time.Second
 )
 
 // DefaultMaxStreams is how many requests and streams a connection may have at one
-// time where nothing else was said.
+// time without [WithMaxStreams].
 const DefaultMaxStreams = 100
 
-// Option changes what a server has.
+// Option configures a server.
 type Option func(*Server)
 
 // WithKeys gives the keys that requests name by id. Without it, such requests
@@ -73,61 +74,59 @@ func WithKeys(provider keys.Provider) Option {
 }
 
 // WithMaxStreams changes how many requests and streams a connection may have at
-// one time; a client that has more of them waits. Without it, that is
-// DefaultMaxStreams.
+// one time. A client that has more of them waits. The default is [DefaultMaxStreams].
 func WithMaxStreams(n uint32) Option {
 	return func(s *Server) { s.maxStreams = max(1, n) }
 }
 
 // WithOneProcessorForQuickCalls makes the process use one processor while calls are
-// quick and come one at a time, and as many as Go does otherwise: see docs/limits.md. It
-// changes GOMAXPROCS of the whole process while there are calls.
+// quick and come one at a time. Otherwise the process uses Go's default number. The
+// option changes GOMAXPROCS of the whole process; see docs/limits.md.
 func WithOneProcessorForQuickCalls() Option {
 	return func(s *Server) { s.service.Workers.Adapt() }
 }
 
-// UseProcessors makes the process use all processors for a second, where
-// WithOneProcessorForQuickCalls lets it choose. It is for work that does not come by
-// calls.
+// UseProcessors makes the process use all processors for a second, even with
+// [WithOneProcessorForQuickCalls]. It is for work that no call has asked for.
 func (s *Server) UseProcessors() { s.service.Workers.Processors.UseAll() }
 
-// defaultMemory is what WithMemory changes.
+// defaultMemory is the limit in bytes without WithMemory.
 const defaultMemory = 128 << 20
 
 // WithMemory bounds the bytes that the messages of all callers take while they
-// are served, and thereby how many calls, streams and connections there may be:
-// see docs/limits.md. Without it, that is 128 MiB. It should be no less than 4 MiB
-// for each caller.
+// are served, and so the number of calls, streams and connections; see
+// docs/limits.md. The default is 128 MiB. It should be at least 4 MiB for each caller.
 func WithMemory(bytes int64) Option {
 	return func(s *Server) { s.memory = max(1, bytes) }
 }
 
-// WithMaxConnections bounds the connections of all callers together, below what
-// their memory allows: each takes a file descriptor.
+// WithMaxConnections bounds the connections of all callers together, because each
+// connection takes a file descriptor. The memory may allow fewer connections. The
+// default is no limit besides the memory.
 func WithMaxConnections(n int) Option {
 	return func(s *Server) { s.maxConnections = max(1, n) }
 }
 
 // WithIdleTime changes how long a stream waits for a client that has to send the
-// next part of an input, or to read its replies. Without it, that is a minute.
+// next part of an input, or to read its replies. The default is one minute.
 func WithIdleTime(d time.Duration) Option {
 	return func(s *Server) { s.service.IdleTime = d }
 }
 
-// WithTracer makes spans of the calls that the tracer samples. Without it, or with
-// nil, there are none.
+// WithTracer makes spans of the calls that the tracer samples. Without a tracer, or with
+// nil, there are no spans.
 func WithTracer(tracer *tracing.Tracer) Option {
 	return func(s *Server) { s.service.Tracer = tracer }
 }
 
-// WithDevelopmentService offers Benchmark and FakeEndpoint, which cost the broker
-// time and have no place where others depend on it. Without it, calls of them
-// are answered with UNIMPLEMENTED.
+// WithDevelopmentService offers Benchmark and FakeEndpoint. They take much processor
+// time, so they are not for production. Without the option, the broker answers calls
+// of them with UNIMPLEMENTED.
 func WithDevelopmentService() Option {
 	return func(s *Server) { s.service.OfferDevelopment() }
 }
 
-// New makes a server. Nothing listens yet.
+// New returns a server that does not listen yet; see [Server.Serve].
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	streams, endStreams := context.WithCancel(context.Background())
 	s := &Server{
@@ -164,17 +163,17 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 	return s
 }
 
-// Use serves a set of profiles from now on. Requests under way finish with the
-// set they began with.
+// Use serves a set of profiles from now on. Requests that have begun finish with the
+// set that they began with.
 func (s *Server) Use(set *profile.Set) {
 	s.service.Use(set)
 	s.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 }
 
-// Serving reports whether there ever was a set of profiles to serve.
+// Serving reports whether Use has been called.
 func (s *Server) Serving() bool { return s.service.IsServing() }
 
-// Serve accepts connections on all sockets until Shutdown, which is no error.
+// Serve accepts connections on all sockets until Shutdown. It then returns nil.
 func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var group errgroup.Group
 	watching, done := context.WithCancel(context.Background())
@@ -202,9 +201,9 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	return group.Wait()
 }
 
-// Shutdown tells clients that the broker goes, accepts no more requests and
-// waits for those under way until ctx ends. Then it breaks them off, and
-// returns the context's error.
+// Shutdown tells clients that the broker ends, accepts no more requests and waits for
+// the requests that have begun. When ctx ends, Shutdown cancels those that are left and
+// returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.endStreams()

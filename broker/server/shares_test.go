@@ -60,7 +60,7 @@ func TestCallsBeyondTheShareOfACallerAreRefusedAndAnotherCallerIsServed(t *testi
 	b := startWith(t, sha256Profile, []string{"a", "b"}, server.WithMemory(smallMemory))
 	conn := connect(t, b.socket("a"))
 	stop := takeCalls(t, b, conn, smallCalls)
-	const want = `%s: the container "a" may have 16 calls at one time and has them, try again later`
+	const want = `%s: the container "a" may have at most 16 calls at one time, try again later`
 	refuses(t, conn, methodHashData, request(nil), codes.ResourceExhausted, fmt.Sprintf(want, "HashData"))
 	refuses(t, connect(t, b.socket("a")), methodHealth, nil, codes.ResourceExhausted, fmt.Sprintf(want, "Check"))
 	_, err := hashStream(t, conn, startOf(message{}.text(requestProfile, "P")))
@@ -88,7 +88,7 @@ func TestStreamsBeyondTheShareOfACallerAreRefusedAndItsCallsAreServed(t *testing
 	}
 	for method, name := range map[string]string{methodExchange: "Exchange", methodWatch: "Watch", methodReflection: "ServerReflectionInfo"} {
 		_, err := receive(t, openStream(t, conn, method))
-		want := name + `: the container "a" may have 4 streams at one time and has them, try again later`
+		want := name + `: the container "a" may have at most 4 streams at one time, try again later`
 		if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != want {
 			t.Errorf("got %s %q, want %q", got.Code(), got.Message(), want)
 		}

@@ -217,7 +217,7 @@ func TestASecondBrokerIsRefusedAndTheFirstGoesOn(t *testing.T) {
 	at := newPlace(t, "sha-256")
 	start(t, at.args()...).listening()
 	code, _, stderr := run(t, environment(), at.args("--log-level", "error")...)
-	want := "broker: lock the socket directory " + at.sockets + ": another broker runs in it: stop that one or choose another socket directory\n"
+	want := "broker: lock the socket directory " + at.sockets + ": another broker uses the directory: stop that broker or choose another socket directory\n"
 	if code != 1 || stderr != want {
 		t.Errorf("the second: %d %q, want %q", code, stderr, want)
 	}

@@ -66,12 +66,12 @@ func (u *keyUse) keysChanged() {
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
 		if policy := p.Certificate(); policy != nil {
-			u.warnOf(directory, name, profile.OpSignCertificate, policy.Keys(), "there is no certificate beside it, expected that of the issuer", func(key *keys.Key) bool {
+			u.warnOf(directory, name, profile.OpSignCertificate, policy.Keys(), "there is no certificate beside it, expected the issuer's certificate", func(key *keys.Key) bool {
 				return len(key.Certificates()) == 0
 			})
 		}
 		if policy := p.Signature(); policy != nil {
-			u.warnOf(directory, name, profile.OpSignData, policy.Keys(), "it is that of a certificate authority, which signs no data", (*keys.Key).OfAuthority)
+			u.warnOf(directory, name, profile.OpSignData, policy.Keys(), "it belongs to a certificate authority, expected a key that signs no certificates", (*keys.Key).OfAuthority)
 		}
 	}
 }

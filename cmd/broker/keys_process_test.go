@@ -138,13 +138,13 @@ func TestABrokerWithKeysWarnsOfWhatItsProfilesCannotDoWithThem(t *testing.T) {
 		t.Errorf("logged %v", unlisted)
 	}
 	const listed = "a profile lists a key that it cannot use"
-	if got := broker.logged(listed, 1); got["profile"] != "Issuing" || got["operation"] != "SignCertificate" || got["key"] != "ca" || got["problem"] != "there is no certificate beside it, expected that of the issuer" {
+	if got := broker.logged(listed, 1); got["profile"] != "Issuing" || got["operation"] != "SignCertificate" || got["key"] != "ca" || got["problem"] != "there is no certificate beside it, expected the issuer's certificate" {
 		t.Errorf("logged %v", got)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), certificate, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := broker.logged(listed, 2); got["profile"] != "Signing" || got["operation"] != "SignData" || got["key"] != "ca" || got["problem"] != "it is that of a certificate authority, which signs no data" {
+	if got := broker.logged(listed, 2); got["profile"] != "Signing" || got["operation"] != "SignData" || got["key"] != "ca" || got["problem"] != "it belongs to a certificate authority, expected a key that signs no certificates" {
 		t.Errorf("logged %v", got)
 	}
 }

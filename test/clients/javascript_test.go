@@ -138,7 +138,7 @@ func TestTheReleasedJavaScriptClientIsServed(t *testing.T) {
 		"operation": {9, `EncryptData with profile "Default": the profile does not offer this operation`},
 		"key":       {3, `EncryptData with profile "FIPS-140-3-256bit": keySource is a key of 128 bits, expected one of 256 bits`},
 		"keyId":     {5, `EncryptData with profile "Orders": there is no key "nobody"`},
-		"unlisted":  {7, `EncryptData with profile "FIPS-140-3-256bit": the profile lists no key of the broker, so that a request brings its own; for the key "orders", add it to API.EncryptData.KeyIds`},
+		"unlisted":  {7, `EncryptData with profile "FIPS-140-3-256bit": the profile lists no keys of the broker, so requests bring their own; to use the key "orders", add it to API.EncryptData.KeyIds`},
 		"tag":       {3, `DecryptData with profile "FIPS-140-3-256bit": ciphertext does not authenticate with this key, nonce, aad and tag`},
 		"csr":       {3, `SignCertificate with profile "Default": csr has a PEM block "CERTIFICATE", expected "CERTIFICATE REQUEST"`},
 	}

@@ -39,7 +39,7 @@ func failed(f string, a ...any) verdict { return verdict{failed: fmt.Sprintf(f, 
 type refusal struct{ reason, saying string }
 
 // sayingUnserved is of calls to a profile that the broker refused to load.
-const sayingUnserved = "the profile is in the file but was refused when that was loaded"
+const sayingUnserved = "the profile is in the file, but the broker refused it when it loaded the file"
 
 // code is the one that the refusal has to have. Clients repeat neither.
 func (r refusal) code() codes.Code {

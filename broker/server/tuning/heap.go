@@ -11,16 +11,19 @@ import (
 // maxReserve is the most that EaseCollector reserves, in bytes.
 const maxReserve = 12 << 20
 
-// reserve is never written to, so that no page of it is ever resident.
+// reserve is never written to, so no page of it becomes resident.
 var reserve []byte //nolint:unused // it only has to be there
 
-// EaseCollector has Go collect garbage less often. Go starts to collect when there
-// is as much garbage as there is that is in use, which is next to nothing in a
-// broker: under load it would collect a hundred times a second, which took a third
-// of all processor time. So there is something in use that takes no memory, 12 MiB
-// or less where the memory limit of the process is low; 0 is for no limit. In
-// contrast to a high GOGC, this adds the same number of bytes to what is resident
-// under load, however much is in use. Whoever sets GOGC decides without it.
+// EaseCollector makes Go collect garbage less often. limit is the memory limit of the
+// process in bytes, 0 for no limit.
+//
+// Go starts a collection when the garbage is as large as the live heap. The live heap of
+// a broker is so small that Go would collect a hundred times a second under load, which
+// took a third of all processor time. So EaseCollector allocates 12 MiB, or an eighth of
+// limit if that is less, and never touches them: they count as live heap, but take no
+// resident memory. A high GOGC would multiply the live heap instead, whatever its size.
+//
+// EaseCollector does nothing if the environment sets GOGC.
 func EaseCollector(limit int64) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -29,13 +32,13 @@ func EaseCollector(limit int64) {
 	if limit > 0 {
 		size = min(size, limit/8)
 	}
-	// To collect now would only add half a MiB to what is resident while nobody
-	// calls. So the first collection comes when there are 16 MiB, and goes back to
-	// the usual way.
+	// A collection now would only add half a MiB of resident memory to an idle broker.
+	// So the first collection comes at a heap of 16 MiB. It collects the sentinel, and
+	// the cleanup sets the usual percentage.
 	debug.SetGCPercent(400)
 	reserve = make([]byte, size)
 	runtime.AddCleanup(&sentinel{}, func(percent int) { debug.SetGCPercent(percent) }, 100)
 }
 
-// sentinel is collected by the first collection.
+// sentinel is an object that the first collection frees.
 type sentinel struct{ _ *sentinel }

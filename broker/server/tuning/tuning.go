@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tuning has what makes a server of gRPC fast for the broker. It changes
-// nothing that a client can tell, so that another server can have it, too: the one
-// that benchmarks compare the broker with.
+// Package tuning has the settings that make a gRPC server fast for the broker's calls.
+// They change nothing that a client can observe. The server that benchmarks compare the
+// broker with has the same settings.
 package tuning
 
 import "google.golang.org/grpc"
 
 // Sizes in bytes.
 const (
-	// StreamWindow is what clients may send, of each request, before it is read. It
-	// is the least that gRPC allows.
+	// StreamWindow is how many bytes of each request a client may send before the broker
+	// reads it. It is the least that gRPC allows.
 	StreamWindow = 64 << 10
-	// connectionWindow is what a client may send before it waits for the broker to
-	// take it from the socket. Fixed windows spare the pings by which gRPC estimates
-	// better ones.
+	// connectionWindow is how many bytes a client may send on a connection before it
+	// waits for the broker to read them. With fixed windows, gRPC sends no pings to
+	// estimate the best size.
 	connectionWindow = 1 << 20
 )
 
-// workers is how many goroutines serve requests and stay. They keep their grown
-// stacks, while one that is made for a request has to grow its own each time.
+// workers is how many goroutines serve one request after the other. They keep their
+// grown stacks. A new goroutine for each request would have to grow its stack each time.
 const workers = 32
 
-// ServerOptions returns the options.
+// ServerOptions returns the options for [grpc.NewServer].
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.StaticStreamWindowSize(StreamWindow),

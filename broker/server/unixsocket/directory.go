@@ -12,11 +12,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
-// socketDirectory is what a directory of sockets, or of such directories, is for.
+// socketDirectory is how errors name a directory with sockets, or with directories of
+// sockets.
 var socketDirectory = ownedir.Kind{Name: "socket directory", Content: "sockets"}
 
-// own gives a directory that was opened to the group of the options where it belongs
-// to the broker's own user, and closes it where that fails.
+// own gives an opened directory to the group of the options, if the directory belongs to
+// the broker's own user. If it fails, it closes the directory. err is the error of opening
+// the directory, which own returns.
 func (o *Options) own(dir *ownedir.Dir, err error) (*ownedir.Dir, error) {
 	if err != nil || !dir.Own {
 		return dir, err
@@ -30,13 +32,14 @@ func (o *Options) own(dir *ownedir.Dir, err error) (*ownedir.Dir, error) {
 	return dir, nil
 }
 
-// grant gives a file of the broker to its group, or to nobody else.
+// grant gives a file to the group of the options and sets the mode shared. Without a group
+// it sets the mode alone.
 func (o *Options) grant(path string, alone, shared uint32, chown func(group int) error, chmod func(mode uint32) error) error {
 	mode := alone
 	if o.Group >= 0 {
 		mode = shared
 		if err := chown(o.Group); errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("give %s to the group %d: the broker's user must be a member of it: %w", path, o.Group, err)
+			return fmt.Errorf("give %s to the group %d: the broker's user must be a member of the group: %w", path, o.Group, err)
 		} else if err != nil {
 			return fmt.Errorf("give %s to the group %d: %w", path, o.Group, err)
 		}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unixsocket makes the Unix sockets of a broker, and says who calls through them.
+// Package unixsocket makes the Unix sockets of a broker, and identifies who calls through
+// them.
 //
 // A broker has one socket for all callers, or one for each container, in a directory of
 // its own. Another broker cannot use the directory at the same time, and the sockets are

@@ -10,17 +10,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Identity is what a socket says about those who call through it.
+// Identity is what a socket says about its caller.
 type Identity struct {
-	// Name names the container that calls. It is empty where one socket is for all callers.
+	// Name is the name of the container that calls. It is empty where one socket is for all
+	// callers.
 	Name string
-	// Shared reports whether others can call through this socket.
+	// Shared is whether other callers can call through this socket as well.
 	Shared bool
 	// allowed are the profiles that the caller may use, nil for all.
 	allowed map[string]struct{}
 }
 
-// identity of a caller, made once for each socket.
+// identity returns the identity of a caller. Listen makes it once for each socket.
 func (o *Options) identity(caller string) Identity {
 	made := Identity{Name: caller, Shared: o.Shared}
 	if names, listed := o.Profiles[caller]; listed {
@@ -32,8 +33,8 @@ func (o *Options) identity(caller string) Identity {
 	return made
 }
 
-// MayUse reports whether the caller may use a profile at all. The profile itself may say
-// more.
+// MayUse reports whether the options of the broker let the caller use a profile. The
+// profile itself may restrict its callers further.
 func (i *Identity) MayUse(name string) bool {
 	if i.allowed == nil {
 		return true
@@ -42,20 +43,20 @@ func (i *Identity) MayUse(name string) bool {
 	return listed
 }
 
-// validateProfiles checks the option Profiles.
+// validateProfiles reports what is wrong with Options.Profiles.
 func (o *Options) validateProfiles() error {
 	for _, caller := range slices.Sorted(maps.Keys(o.Profiles)) {
 		if !slices.Contains(o.Callers, caller) {
-			return fmt.Errorf("profiles of the caller %q: expected one of the callers, which are %q", caller, o.Callers)
+			return fmt.Errorf("profiles of the caller %q: expected one of the broker's callers %q", caller, o.Callers)
 		}
 		names := o.Profiles[caller]
 		if len(names) == 0 {
-			return fmt.Errorf("profiles of the caller %q: found none, expected at least one; leave the caller out to allow it all", caller)
+			return fmt.Errorf("profiles of the caller %q: found none, expected at least one; leave the caller out to allow all profiles", caller)
 		}
 		for i, name := range names {
 			switch {
 			case name == "" || len(name) > profile.MaxNameLength:
-				return fmt.Errorf("profiles of the caller %q: a name has %d bytes, expected 1 to %d", caller, len(name), profile.MaxNameLength)
+				return fmt.Errorf("profiles of the caller %q: found a name of %d bytes, expected 1 to %d", caller, len(name), profile.MaxNameLength)
 			case slices.Contains(names[:i], name):
 				return fmt.Errorf("profiles of the caller %q: %q is named twice", caller, name)
 			}

@@ -30,7 +30,7 @@ type Listener struct {
 // Path returns the path of the socket.
 func (l *Listener) Path() string { return l.path }
 
-// Identity returns what the socket says about those who call through it.
+// Identity returns what the socket says about its caller.
 func (l *Listener) Identity() Identity { return l.who }
 
 // bind makes the socket in a directory.
@@ -45,7 +45,7 @@ func (o *Options) bind(dir *ownedir.Dir, caller string) (*Listener, error) {
 		return nil, fmt.Errorf("make the socket %s: %w", path, err)
 	}
 	socket := made.(*net.UnixListener)
-	socket.SetUnlinkOnClose(false) // it would remove another broker's socket just as well
+	socket.SetUnlinkOnClose(false) // Go would remove the file even if another broker made it
 	l := &Listener{UnixListener: socket, path: path, who: o.identity(caller)}
 	if l.made, err = socketFile(dir, path); err != nil {
 		return nil, errors.Join(err, socket.Close())
@@ -61,8 +61,9 @@ func (o *Options) bind(dir *ownedir.Dir, caller string) (*Listener, error) {
 	return l, nil
 }
 
-// socketFile returns the file of the socket that was made at a path. The system makes
-// sockets by paths alone, so that the path may have led elsewhere meanwhile.
+// socketFile returns the file of the socket that was made at a path. It fails if the file
+// is not in the opened directory: the system makes sockets by paths alone, and somebody may
+// have replaced the directory meanwhile.
 func socketFile(dir *ownedir.Dir, path string) (os.FileInfo, error) {
 	made, err := os.Lstat(path)
 	if err != nil {
@@ -89,19 +90,19 @@ func removeStale(dir *ownedir.Dir, path string) error {
 		return fmt.Errorf("look for a socket of an earlier broker: %w", err)
 	}
 	if found.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		return fmt.Errorf("%s exists and is no socket: remove it or choose another socket directory", path)
+		return fmt.Errorf("%s exists and is not a socket: remove it or choose another socket directory", path)
 	}
 	dialer := net.Dialer{Timeout: time.Second}
 	conn, err := dialer.DialContext(context.Background(), "unix", path)
 	switch {
 	case err == nil:
-		_ = conn.Close() // it only had to succeed
+		_ = conn.Close() // nothing was sent, so nothing can be lost
 		return fmt.Errorf("another process listens on %s: stop it or choose another socket directory", path)
 	case errors.Is(err, syscall.ECONNREFUSED):
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
-		return fmt.Errorf("cannot tell whether another process listens on %s: %w", path, err)
+		return fmt.Errorf("check whether another process listens on %s: %w", path, err)
 	}
 	if err := unix.Unlinkat(dir.FD(), contract.SocketFile, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the socket of an earlier broker: %w", err)

@@ -12,20 +12,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/ownedir"
 )
 
-// LockName is the file name of the lock in the socket directory. It is the name of
-// no caller.
+// LockName is the file name of the lock in the socket directory. No caller can have this
+// name.
 const LockName = ".lock"
 
-// lock takes the directory for this process until the file is closed, or the
-// process ends in whatever way. What is locked is a file that the broker's user
-// alone may open: whoever may open the directory could lock that one, and so keep
-// every broker from it. The file stays when the broker ends; if it were removed, two
-// later brokers could lock two files of its name.
+// lock locks the directory for this process until the file is closed, or the process ends
+// in whatever way. It locks a file in the directory that only the broker's user may open.
+// The directory itself may be open to other users, who could lock it and so stop every
+// broker. The file stays when the broker ends: if it were removed, two later brokers could
+// lock two files of the same name.
 func lock(dir *ownedir.Dir) (*os.File, error) {
 	failed := func(err error) error { return fmt.Errorf("lock the socket directory %s: %w", dir.Path, err) }
 	fd, err := unix.Openat(dir.FD(), LockName, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, failed(fmt.Errorf("open its file %s, expected a regular file of the broker's user that can be made: %w", LockName, err))
+		return nil, failed(fmt.Errorf("open or make its file %s, a regular file of the broker's user: %w", LockName, err))
 	}
 	file := os.NewFile(uintptr(fd), LockName)
 	var found unix.Stat_t
@@ -33,14 +33,14 @@ func lock(dir *ownedir.Dir) (*os.File, error) {
 	case err != nil:
 		return nil, errors.Join(failed(err), file.Close())
 	case found.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, errors.Join(failed(fmt.Errorf("its file %s is no regular file: remove it or choose another socket directory", LockName)), file.Close())
+		return nil, errors.Join(failed(fmt.Errorf("its file %s is not a regular file: remove it or choose another socket directory", LockName)), file.Close())
 	case int(found.Uid) != os.Geteuid():
 		return nil, errors.Join(failed(fmt.Errorf("its file %s belongs to the user %d, expected the broker's own user %d: remove it or choose another socket directory",
 			LockName, found.Uid, os.Geteuid())), file.Close())
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errors.New("another broker runs in it: stop that one or choose another socket directory")
+			err = errors.New("another broker uses the directory: stop that broker or choose another socket directory")
 		}
 		return nil, errors.Join(failed(err), file.Close())
 	}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// private gives the socket its mode before it has a name, so that there is no
-// moment in which more than the broker's user could connect (Linux; elsewhere
-// the directory protects it).
+// private gives the socket its mode before the socket has a name. So there is no moment in
+// which another user than the broker's could connect. It does nothing on systems other than
+// Linux, where the directory protects the socket.
 func private(_, _ string, raw syscall.RawConn) error {
 	if runtime.GOOS != "linux" {
 		return nil

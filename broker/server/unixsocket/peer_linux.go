@@ -11,9 +11,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// PeerOf asks the kernel who connected (SO_PEERCRED, unix(7)): the effective
-// ids of the process at the time of its connect, as the broker's user namespace
-// sees them.
+// PeerOf returns the user and the group that connected, from the kernel (SO_PEERCRED,
+// unix(7)). They are the effective ids of the process when it connected, as the broker's
+// user namespace sees them.
 func PeerOf(conn *net.UnixConn) (profile.Caller, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -10,6 +10,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// PeerOf leaves the peer unknown, so that profiles that restrict users or
-// groups refuse everybody: only Linux has SO_PEERCRED.
+// PeerOf returns an unknown caller, because only Linux has SO_PEERCRED. Profiles that
+// restrict users or groups then refuse everybody.
 func PeerOf(*net.UnixConn) (profile.Caller, error) { return profile.Caller{}, nil }

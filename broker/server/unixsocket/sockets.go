@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// maxSocketPath is the longest path in bytes that a socket can have: sun_path of
-// unix(7) less the NUL that ends it.
+// maxSocketPath is the longest path in bytes that a socket can have: the size of sun_path
+// (unix(7)) without the NUL at its end.
 const maxSocketPath = 107
 
 // Options says which sockets to make.
@@ -25,18 +25,18 @@ type Options struct {
 	// Callers names the callers, each a DNS label. Each has a directory below Dir
 	// with a socket of its own. Without any, there is one socket in Dir itself.
 	Callers []string
-	// Profiles are the names of those that a caller may use. A caller that is not
-	// in here may use all.
+	// Profiles has, for each caller, the names of the profiles that the caller may use. A
+	// caller that is not in the map may use all profiles.
 	Profiles map[string][]string
-	// Shared says that callers see the processes of each other, and so can call through
-	// the sockets of each other. Profiles that name containers then allow none.
+	// Shared is whether the callers see each other's processes, and so can call through
+	// each other's sockets. Profiles that name containers then allow no caller.
 	Shared bool
-	// Group is the id of the group that may connect; negative for only the
-	// broker's own user.
+	// Group is the id of the group that may connect. If it is negative, only the broker's
+	// own user may connect.
 	Group int
 }
 
-// Validate checks the options without touching anything.
+// Validate reports what is wrong with the options. It does not touch the file system.
 func (o *Options) Validate() error {
 	if !filepath.IsAbs(o.Dir) {
 		return fmt.Errorf("socket directory %q: expected an absolute path", o.Dir)
@@ -62,7 +62,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// location is the directory of one socket, and whose it is.
+// location is the directory of one socket, and the caller that the socket is for.
 type location struct{ path, caller string }
 
 func (o *Options) locations() []location {
@@ -76,17 +76,17 @@ func (o *Options) locations() []location {
 	return locations
 }
 
-// Sockets are the sockets a broker listens on. It holds them alone: a second
-// broker in the same directory is refused.
+// Sockets are the sockets that a broker listens on. A second broker cannot use the same
+// directory.
 type Sockets struct {
 	lock      *os.File
 	listeners []*Listener
 }
 
-// Listen makes the directories and the sockets in them. A directory that is
-// there is kept, whatever happens: it may be mounted into the container of its
-// caller, which would go on seeing the old one. A socket that a broker left
-// behind when it was killed is replaced; one that somebody listens on is not.
+// Listen makes the directories and the sockets in them. It never replaces an existing
+// directory: the directory may be mounted into the container of its caller, which would
+// still see the old one. Listen replaces a socket that a killed broker has left behind. It
+// fails if another process listens on a socket.
 func Listen(o Options) (*Sockets, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Sockets) listen(o Options) (err error) {
 	return nil
 }
 
-// add makes the socket at a location in the directory of all.
+// add makes the socket at a location. dir is the directory of all sockets.
 func (s *Sockets) add(o *Options, dir *ownedir.Dir, at location) (err error) {
 	if at.caller != "" {
 		if dir, err = o.own(socketDirectory.Open(dir.FD(), at.caller, at.path)); err != nil {
@@ -131,7 +131,7 @@ func (s *Sockets) add(o *Options, dir *ownedir.Dir, at location) (err error) {
 	return nil
 }
 
-// Listeners returns the sockets, each once.
+// Listeners returns the sockets, one for each caller.
 func (s *Sockets) Listeners() []*Listener { return s.listeners }
 
 // Paths returns the paths of the sockets.
@@ -143,8 +143,8 @@ func (s *Sockets) Paths() []string {
 	return paths
 }
 
-// Close stops listening and removes the sockets, those alone that are still the
-// ones it made.
+// Close stops listening and removes the files of the sockets. It leaves a file that
+// somebody has replaced since.
 func (s *Sockets) Close() error {
 	var errs []error
 	for _, l := range s.listeners {

@@ -174,7 +174,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 		},
 		"another broker": {
 			func(t *testing.T, dir string) { listen(t, options(dir, "app")) }, []string{"side"},
-			"lock the socket directory %s: another broker runs in it: stop that one or choose another socket directory",
+			"lock the socket directory %s: another broker uses the directory: stop that broker or choose another socket directory",
 		},
 		"a file of the socket's name": {
 			func(t *testing.T, dir string) {
@@ -182,7 +182,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, nil,
-			"%s/crypto-broker-server.sock exists and is no socket: remove it or choose another socket directory",
+			"%s/crypto-broker-server.sock exists and is not a socket: remove it or choose another socket directory",
 		},
 		"a link of the socket's name": {
 			func(t *testing.T, dir string) {
@@ -190,7 +190,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, nil,
-			"%s/crypto-broker-server.sock exists and is no socket: remove it or choose another socket directory",
+			"%s/crypto-broker-server.sock exists and is not a socket: remove it or choose another socket directory",
 		},
 		"a file of a caller's name": {
 			func(t *testing.T, dir string) {
@@ -228,7 +228,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, nil,
-			"lock the socket directory %s: open its file .lock, expected a regular file of the broker's user that can be made: too many levels of symbolic links",
+			"lock the socket directory %s: open or make its file .lock, a regular file of the broker's user: too many levels of symbolic links",
 		},
 		"a pipe in the place of the lock": {
 			func(t *testing.T, dir string) {
@@ -236,7 +236,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, nil,
-			"lock the socket directory %s: its file .lock is no regular file: remove it or choose another socket directory",
+			"lock the socket directory %s: its file .lock is not a regular file: remove it or choose another socket directory",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

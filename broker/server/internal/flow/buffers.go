@@ -7,19 +7,20 @@ import (
 	"sync"
 )
 
-// Buffers is the memory for what gRPC receives, and for requests and replies. Put
-// overwrites a buffer, since any message may have secrets in it.
+// Buffers is the pool of the buffers for received frames, requests and replies. Put
+// overwrites a buffer, because any message may contain secrets.
 //
-// Its small sizes are close to each other, because clients decide how large their frames
-// are: a frame takes little more memory than it has bytes.
+// Clients decide how large their frames are. The small sizes of buffers are close to each
+// other, so that a frame takes little more memory than it has bytes.
 var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, largeBuffer)
 
-// Sizes in bytes of buffers that are used again.
+// Sizes in bytes of buffers that the pool keeps.
 const (
-	// smallBuffer is for a single small message. gRPC keeps none of half the size.
+	// smallBuffer is for a single small message. gRPC does not ask a pool for buffers of
+	// half this size.
 	smallBuffer = 2 << 10
-	// SharedBuffer is for the small replies of Exchange that go together, and for the
-	// largest frame.
+	// SharedBuffer is for small replies of Exchange that share a buffer, and for the largest
+	// frame.
 	SharedBuffer = 16 << 10
 	// largeBuffer is for a message with the largest input.
 	largeBuffer = MaxInputSize + 80<<10
@@ -34,8 +35,8 @@ func newBufferPool(sizes ...int) *bufferPool {
 	return &bufferPool{sizes, make([]sync.Pool, len(sizes))}
 }
 
-// of is the pool of the buffers for size bytes, nil where none is used again: they
-// would be too large or more than twice as large.
+// of returns the pool of the buffers for size bytes, and their size. pool is nil where no
+// pool fits: size is too large, or the buffers would be more than twice as large.
 func (p *bufferPool) of(size int) (pool *sync.Pool, whole int) {
 	i, _ := slices.BinarySearch(p.sizes, size)
 	if i == len(p.sizes) || i > 0 && p.sizes[i] > 2*size {

@@ -16,33 +16,35 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-// What the limits of a caller are made of, in bytes.
+// Sizes in bytes from which the limits of a caller are computed.
 const (
-	// memoryPerCall is what a call counts for: callWindow, its headers, and what gRPC
-	// and Go keep of it. Calls of clients that break HTTP/2 can take three times as
-	// much, and shares leave room for that. A connection counts for as much.
+	// memoryPerCall is the memory that is planned for a call: callWindow, its headers, and
+	// what gRPC and Go allocate for it. Calls of clients that break HTTP/2 can take three
+	// times as much, and shares leave room for that. The same is planned for a connection.
 	memoryPerCall = 32 << 10
-	// SmallMessage is the size up to which a message is part of that.
+	// SmallMessage is the size of the largest message that needs no memory beside
+	// memoryPerCall.
 	SmallMessage = 8 << 10
-	// minMemory is what the messages of a caller may always take together: a
-	// request of the largest size, and its reply.
+	// minMemory is how much the messages of a caller may always take together: it is enough
+	// for a request of the largest size and its reply.
 	minMemory = 4 << 20
 )
 
-// callsPerStream is how many calls a caller may have for each stream that it may
-// have open: a stream takes more, see package stream.
+// callsPerStream is the number of calls of a share for each stream of it. A stream takes
+// more memory than a call, see package stream.
 const callsPerStream = 4
 
-// Share is what one caller may have at one time.
+// Share is how many connections, calls and streams, and how much memory, one caller may
+// have at one time.
 type Share struct {
 	connections, calls, streams int64
 	// memory is for messages of more than SmallMessage, in bytes.
 	memory int64
 }
 
-// ShareOf returns what one of so many callers may have of memory in bytes and of
-// connections. Shares are equal and fixed, so that no caller ever waits for what another
-// one has.
+// ShareOf returns the share of one caller, if this many callers share the memory in bytes
+// and the connections. Shares are equal and fixed, so no caller waits because of another
+// caller.
 func ShareOf(memory int64, connections, callers int) Share {
 	each := func(n int64) int64 { return max(1, n/int64(callers)) }
 	calls := each(memory / memoryPerCall)
@@ -54,9 +56,9 @@ func ShareOf(memory int64, connections, callers int) Share {
 	}
 }
 
-// Caller is the clients of one socket together, with what they hold of their share.
+// Caller is all clients of one socket together. It counts what they use of their share.
 type Caller struct {
-	// name names the container. It is empty where one socket is for all callers.
+	// name is the name of the container. It is empty where one socket is for all callers.
 	name string
 	Share
 	processors *work.Processors
@@ -66,15 +68,16 @@ type Caller struct {
 	Turns work.Caller
 
 	calls, streams atomic.Int64
-	// arriving is how many calls have come that have no slot yet. Calls of methods that the
-	// broker does not know never take one.
+	// arriving is how many calls have come that have no slot yet. Calls of unknown methods
+	// never take a slot.
 	arriving atomic.Int64
-	// allowance is how many bytes may come beside calls and messages, see allowanceBytes.
+	// allowance is how many bytes clients may send outside of calls and messages, see
+	// allowanceBytes.
 	allowance atomic.Int64
 	// begun is how many calls have begun since the last pause of the gate.
 	begun atomic.Int32
-	// misuses counts calls of noteMisuse since misusesSince. throttledAt is when they were
-	// too many. Both times are in nanoseconds since 1970, 0 for never.
+	// misuses counts calls of noteMisuse since misusesSince. throttledAt is when misuses
+	// last reached its limit. Both times are in nanoseconds since 1970, 0 for never.
 	misuses                   atomic.Int32
 	misusesSince, throttledAt atomic.Int64
 
@@ -82,7 +85,7 @@ type Caller struct {
 	conns map[*Conn]struct{}
 }
 
-// NewCaller makes a caller with a share. used are the processors of the process.
+// NewCaller returns a caller with a share. used are the processors of the process.
 func NewCaller(name string, share Share, used *work.Processors) *Caller {
 	c := &Caller{
 		name: name, Share: share,
@@ -95,9 +98,9 @@ func NewCaller(name string, share Share, used *work.Processors) *Caller {
 	return c
 }
 
-// admit makes room for a connection. Where the caller has as many as it may, the
-// one that has had no call for longest gives way: a client connects again once it
-// needs to. Where all have calls, admit reports false.
+// admit adds a connection. If the caller already has as many connections as it may have,
+// admit closes the one that has had no call for the longest time: its client connects again
+// when it needs to. admit reports false, and adds nothing, if all connections have calls.
 func (c *Caller) admit(conn *Conn) bool {
 	c.mu.Lock()
 	var idle *Conn
@@ -119,19 +122,19 @@ func (c *Caller) admit(conn *Conn) bool {
 	c.conns[conn] = struct{}{}
 	c.mu.Unlock()
 	if idle != nil {
-		_ = idle.Close() // its client may have done so
+		_ = idle.Close() // the client may have closed it already
 	}
 	return true
 }
 
-// forget is called when a connection is closed.
+// forget removes a connection that is closed.
 func (c *Caller) forget(conn *Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, conn)
 }
 
-// overdue returns the connections whose clients have had longer than patience to send
+// overdue returns the connections whose clients have taken longer than patience to send
 // the rest of a request, or to read.
 func (c *Caller) overdue(now time.Time, patience time.Duration) []*Conn {
 	c.mu.Lock()
@@ -146,7 +149,8 @@ func (c *Caller) overdue(now time.Time, patience time.Duration) []*Conn {
 }
 
 // EnterStream counts a stream until [Caller.LeaveStream]. It returns RESOURCE_EXHAUSTED
-// for a stream too many.
+// if the caller already has as many streams as it may have. what names the stream in the
+// error.
 func (c *Caller) EnterStream(what fmt.Stringer) error {
 	if !take(&c.streams, c.Share.streams) {
 		return c.tooMany(what, c.Share.streams, "streams")
@@ -163,14 +167,15 @@ func (c *Caller) TryMemory(bytes int64) bool { return c.messages.TryAcquire(byte
 // ReleaseMemory gives back memory of messages, in bytes.
 func (c *Caller) ReleaseMemory(bytes int64) { c.messages.Release(bytes) }
 
-// NoRoom returns RESOURCE_EXHAUSTED for a reply of size bytes that finds no memory.
+// NoRoom returns RESOURCE_EXHAUSTED for a reply of size bytes for which there is no memory.
 func (c *Caller) NoRoom(what fmt.Stringer, size int) error {
-	return status.Errorf(codes.ResourceExhausted, "%s: the messages of %s have filled its %d bytes of memory, and the reply needs %d, try again later", what, c.label(), c.memory, size)
+	return status.Errorf(codes.ResourceExhausted, "%s: no memory for the reply of %d bytes: other messages use the %d bytes of %s, try again later", what, size, c.memory, c.label())
 }
 
 // Calls returns how many calls the caller has now.
 func (c *Caller) Calls() int64 { return c.calls.Load() }
 
+// take adds one to count and reports true, or reports false if count is at most already.
 func take(count *atomic.Int64, most int64) bool {
 	if count.Add(1) > most {
 		count.Add(-1)
@@ -179,7 +184,7 @@ func take(count *atomic.Int64, most int64) bool {
 	return true
 }
 
-// label names the caller in refusals.
+// label returns the name of the caller for error messages.
 func (c *Caller) label() string {
 	if c.name == "" {
 		return "the clients of this socket"
@@ -187,7 +192,7 @@ func (c *Caller) label() string {
 	return fmt.Sprintf("the container %q", c.name)
 }
 
-// tooMany returns RESOURCE_EXHAUSTED for what is beyond a limit of the caller.
+// tooMany returns RESOURCE_EXHAUSTED for a call or a stream beyond a limit of the caller.
 func (c *Caller) tooMany(what fmt.Stringer, most int64, things string) error {
-	return status.Errorf(codes.ResourceExhausted, "%s: %s may have %d %s at one time and has them, try again later", what, c.label(), most, things)
+	return status.Errorf(codes.ResourceExhausted, "%s: %s may have at most %d %s at one time, try again later", what, c.label(), most, things)
 }

@@ -158,7 +158,7 @@ func TestCallsBeyondTheShareAreRefusedWithASentence(t *testing.T) {
 	conn := connOfTest(t, c)
 	first, second := enterOfTest(t, conn), enterOfTest(t, conn)
 	_, err := conn.Enter(named("M"))
-	const want = `M: the container "a" may have 2 calls at one time and has them, try again later`
+	const want = `M: the container "a" may have at most 2 calls at one time, try again later`
 	if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != want {
 		t.Errorf("got %s %q, want %q", got.Code(), got.Message(), want)
 	}
@@ -208,13 +208,13 @@ func TestAMessageDoesNotWaitForEver(t *testing.T) {
 	}{
 		"while others keep the memory": {
 			10 * time.Millisecond, context.WithCancel, codes.ResourceExhausted,
-			`M: the other messages of the container "a" have filled its 65536 bytes of memory for 10ms, try again later`,
+			`M: no memory for the message within 10ms: other messages use the 65536 bytes of the container "a", try again later`,
 		},
 		"beyond its deadline": {
 			limitTime, func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return context.WithTimeout(ctx, 10*time.Millisecond)
 			}, codes.DeadlineExceeded,
-			`M: the other messages of the container "a" filled its 65536 bytes of memory for as long as the call had`,
+			`M: no memory for the message before the deadline of the call: other messages use the 65536 bytes of the container "a"`,
 		},
 		"once its call is given up": {
 			limitTime, func(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -8,11 +8,12 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// EncodedMessage is a message of a stream as it is on the wire.
+// EncodedMessage is a message of a stream in its wire format.
 type EncodedMessage mem.BufferSlice
 
-// Codec is gRPC's codec for protobuf, but for replies that are encoded already: an
-// [EncodedMessage] or the reply in a [Slot]. Requests do not come this way, see [Incoming].
+// Codec is gRPC's codec for protobuf. It writes replies that are encoded already, an
+// [EncodedMessage] or the reply in a [Slot], as they are. Handlers read requests without
+// the codec, see [Incoming].
 type Codec struct{ encoding.CodecV2 }
 
 // NewCodec returns the codec of a server.

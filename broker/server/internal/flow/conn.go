@@ -12,41 +12,42 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// sendBuffer is what the system keeps of what was written to a connection and not
-// read by its client, in bytes: Linux doubles it, for what it needs beside them, and
-// counts it as the broker's memory.
+// sendBuffer is how many bytes the system buffers of what the broker has written to a
+// connection and its client has not read. Linux doubles the number for its own needs, and
+// counts the buffer as memory of the broker.
 const sendBuffer = 16 << 10
 
-// stallTime is how long the system may take with a write before the client counts
-// as one that does not read.
+// stallTime is how long a write may take before the broker assumes that the client does
+// not read.
 const stallTime = 10 * time.Millisecond
 
-// Conn is a connection that knows its caller, and which slots its client keeps busy.
+// Conn is a connection that knows its caller, and which slots wait for its client.
 type Conn struct {
 	*net.UnixConn
 	Caller *Caller
 	unixsocket.Identity
 	ready readiness
-	// reading says that the connection has one of the caller's turns to be read.
+	// reading is whether the connection has one of the caller's turns to be read.
 	reading atomic.Bool
 	// Jobs has the calls of the connection that wait for a worker.
 	Jobs work.Queue
 
-	// write is held while something is written, writing is when that began, in
-	// nanoseconds since 1970, and announced says that the first frame is out.
+	// write is locked while the broker writes. writing is when the write began, in
+	// nanoseconds since 1970, 0 for no write. announced is whether the first frame was
+	// written.
 	write     sync.Mutex
 	writing   atomic.Int64
 	announced bool
-	// wide says that the connection has the window of gRPC, see wideConnections.
+	// wide is whether the connection has gRPC's window, see wideConnections.
 	wide bool
 
 	mu   sync.Mutex
-	gone bool // it is closed
-	// calls is how many it has, and quiet since when it has none.
+	gone bool // whether the connection is closed for new calls
+	// calls is how many calls the connection has, and quiet since when it has none.
 	calls int
 	quiet time.Time
-	// first and last are the ends of the list of slots that wait for the client, the
-	// oldest first.
+	// first and last are the ends of the list of slots that wait for the client. The
+	// oldest slot is the first.
 	first, last *Slot
 }
 
@@ -54,8 +55,8 @@ func newConn(conn *net.UnixConn, from *Caller, who unixsocket.Identity) *Conn {
 	return &Conn{UnixConn: conn, Caller: from, Identity: who, quiet: time.Now(), Jobs: from.Turns.NewQueue()}
 }
 
-// MayUse reports whether the caller of the connection may use a profile at all. Without a
-// connection, which cannot happen, it may use none.
+// MayUse reports whether the options of the broker let the caller of the connection use a
+// profile. It reports false for a nil connection, so that a defect allows nothing.
 func (c *Conn) MayUse(name string) bool { return c != nil && c.Identity.MayUse(name) }
 
 // Write implements net.Conn.
@@ -73,12 +74,12 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return c.UnixConn.Write(b)
 }
 
-// awaitReader waits while the client does not read what is written, so that it begins no
-// more calls whose replies would have to wait.
+// awaitReader waits while the client does not read what the broker writes. So a client that
+// does not read cannot begin more calls.
 func (c *Conn) awaitReader() {
 	if c.stalled(time.Now(), stallTime) {
 		c.write.Lock()
-		c.write.Unlock() //nolint:staticcheck // to wait is all
+		c.write.Unlock() //nolint:staticcheck // the lock is only awaited
 	}
 }
 
@@ -88,7 +89,8 @@ func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	return since != 0 && now.UnixNano()-since > int64(patience)
 }
 
-// takeTurn takes one of the caller's turns to read, waiting or not.
+// takeTurn takes one of the caller's turns to read. With wait it waits for a turn, and
+// reports true even if it gave up waiting. Otherwise it reports whether a turn was free.
 func (c *Conn) takeTurn(wait bool) bool {
 	gate := c.Caller.gate
 	if wait {
@@ -111,7 +113,7 @@ func (c *Conn) endTurn() {
 	}
 }
 
-// Close implements net.Conn. The slots of replies that gRPC has not written end.
+// Close implements net.Conn. It ends the slots of replies that gRPC has not written.
 func (c *Conn) Close() error {
 	c.endTurn()
 	c.Caller.forget(c)
@@ -130,12 +132,13 @@ func (c *Conn) Close() error {
 	for _, p := range ended {
 		p.give()
 	}
-	err := c.UnixConn.Close() // which waits for a read under way
-	c.endTurn()               // of that read
+	err := c.UnixConn.Close() // waits for a read that has begun
+	c.endTurn()               // that read may have taken a turn
 	return err
 }
 
-// retire closes a connection for new calls if it has none; false where it has.
+// retire closes a connection for new calls, and reports true. It reports false, and does
+// nothing, if the connection has calls.
 func (c *Conn) retire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +156,7 @@ func (c *Conn) idleSince() (idle bool, since time.Time) {
 	return c.calls == 0, c.quiet
 }
 
-// overdue reports whether the client has had longer than patience to send the rest of a
+// overdue reports whether the client has taken longer than patience to send the rest of a
 // request, to read a reply, or to read anything at all.
 func (c *Conn) overdue(now time.Time, patience time.Duration) bool {
 	if c.stalled(now, patience) {
@@ -164,7 +167,8 @@ func (c *Conn) overdue(now time.Time, patience time.Duration) bool {
 	return c.first != nil && now.Sub(c.first.since) > patience
 }
 
-// link appends a slot to the list. The caller has the lock, as in all that follow.
+// link appends a slot to the list of slots that wait for the client. Whoever calls link,
+// linked, unlink or remove has locked c.mu.
 func (c *Conn) link(p *Slot, now time.Time) {
 	p.since, p.prev, p.next = now, c.last, nil
 	if c.last == nil {
@@ -175,8 +179,10 @@ func (c *Conn) link(p *Slot, now time.Time) {
 	c.last = p
 }
 
+// linked reports whether a slot is in the list.
 func (c *Conn) linked(p *Slot) bool { return p.prev != nil || c.first == p }
 
+// unlink removes a slot from the list if it is there.
 func (c *Conn) unlink(p *Slot) {
 	if !c.linked(p) {
 		return
@@ -194,7 +200,7 @@ func (c *Conn) unlink(p *Slot) {
 	p.prev, p.next = nil, nil
 }
 
-// remove is the end of a call.
+// remove ends the call of a slot.
 func (c *Conn) remove(p *Slot) {
 	c.unlink(p)
 	p.left = true

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// authInfo is what gRPC keeps for each connection: who calls.
+// authInfo is what gRPC stores with each connection: who calls, and the connection itself.
 type authInfo struct {
 	credentials.CommonAuthInfo
 	profile.Caller
@@ -26,8 +26,8 @@ type authInfo struct {
 // AuthType implements credentials.AuthInfo.
 func (authInfo) AuthType() string { return "unix" }
 
-// Credentials finds out who calls, once for each connection. It encrypts nothing: what
-// passes through the socket never leaves the machine.
+// Credentials finds out who calls, once for each connection. It does not encrypt, because
+// what passes through a Unix socket does not leave the machine.
 type Credentials struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -65,8 +65,8 @@ func (c Credentials) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName implements credentials.TransportCredentials.
 func (Credentials) OverrideServerName(string) error { return nil }
 
-// CallerOf returns who makes the call. Without an identity, which cannot happen on
-// a connection that Credentials let in, the caller is in no list.
+// CallerOf returns who makes the call. For a context that has no connection it returns a
+// caller that no list of callers allows.
 func CallerOf(ctx context.Context) profile.Caller {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(authInfo); ok {
@@ -76,7 +76,7 @@ func CallerOf(ctx context.Context) profile.Caller {
 	return profile.Caller{}
 }
 
-// ConnOf returns the connection of a call, or nil where there is none.
+// ConnOf returns the connection of a call, or nil if the context has no connection.
 func ConnOf(ctx context.Context) *Conn {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(authInfo); ok {
@@ -86,22 +86,23 @@ func ConnOf(ctx context.Context) *Conn {
 	return nil
 }
 
-// DescribeCaller names the caller of a call for the error of a policy that refuses it.
+// DescribeCaller returns a description of the caller for the error of a policy that refuses
+// the call.
 func DescribeCaller(ctx context.Context, policy *profile.CallerPolicy) string {
 	var parts []string
 	c, conn := CallerOf(ctx), ConnOf(ctx)
 	switch {
 	case conn != nil && conn.Shared && policy.NamesContainers():
-		parts = append(parts, "a container that is not known, since those of this broker share their processes and can call for each other (see --shared-identity)")
+		parts = append(parts, "an unknown container, because the containers of this broker share their processes and can call for each other (see --shared-identity)")
 	case c.Container != "":
 		parts = append(parts, fmt.Sprintf("container %q", c.Container))
 	case policy.NamesContainers():
-		parts = append(parts, "a container that is not known, since this broker has one socket for all (see --callers)")
+		parts = append(parts, "an unknown container, because this broker has one socket for all callers (see --callers)")
 	}
 	if c.Known {
 		parts = append(parts, fmt.Sprintf("user %d, group %d", c.UID, c.GID))
 	} else {
-		parts = append(parts, "a user that is not known")
+		parts = append(parts, "an unknown user")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -5,16 +5,15 @@
 // the limits.
 //
 //   - [Listener] accepts connections, and [Credentials] finds out who calls.
-//   - [Conn] is a connection: when it is read, and whether its client is too slow.
+//   - [Conn] is a connection. It decides when it is read, and whether its client is too slow.
 //   - [Slot] is what a call holds of the share, from its beginning until its reply is written.
-//   - [Incoming] reads messages, once there is memory for them.
+//   - [Incoming] reads messages as soon as there is memory for them.
 //   - [Turn] lets a stream serve messages when its caller may use a processor.
 //   - [Codec] writes replies that are encoded already.
 //
-// The package takes two locks: one of the connection and one of its caller. It has none
-// that all callers share.
+// Locks belong to one connection or to one caller. No lock is shared by all callers.
 //
-// gRPC promises neither that it reads connections by ReadOnReady, nor that streams have
-// ReadMessageHeader, nor that its first frame is SETTINGS. Tests fail where one of these
-// is not so any more, see decision 0030.
+// The package relies on three things that gRPC does not promise: it reads connections with
+// ReadOnReady, its streams have ReadMessageHeader, and its first frame is SETTINGS. Tests
+// fail if a version of gRPC changes one of these, see decision 0030.
 package flow

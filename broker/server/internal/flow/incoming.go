@@ -17,13 +17,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// wireStream is gRPC's stream of a call, which it hands to handlers as an interface
-// with less. By this one the broker learns of a message's length before the client
-// may send the whole message, and reads it into memory of its own.
+// wireStream is gRPC's stream of a call. The interface that gRPC documents for it does not
+// have these methods. With them the broker learns the length of a message before the client
+// may send the whole message, and reads the message into its own memory.
 type wireStream interface {
-	// ReadMessageHeader fills a buffer, having told the client to send that much.
+	// ReadMessageHeader allows the client to send as many bytes as the buffer has, and fills
+	// the buffer.
 	ReadMessageHeader(into []byte) error
-	// RecvCompress names what messages are compressed by.
+	// RecvCompress returns the name of the compression of messages, or the empty string.
 	RecvCompress() string
 }
 
@@ -36,21 +37,22 @@ type Incoming struct {
 	limit int
 	// MemoryWait is how long a message may wait for memory.
 	MemoryWait time.Duration
-	// head says whether a message is compressed, and how long it is.
+	// head is the prefix of a message: one byte says whether it is compressed, four bytes
+	// are its length.
 	head [5]byte
-	// awaitsMemory says that a message waits for memory, so that its client has to wait.
+	// awaitsMemory is whether a message waits for memory, and its client waits as well.
 	awaitsMemory atomic.Bool
 }
 
 // Open begins to read the messages of a call, of at most limit bytes each. It refuses
-// messages that are compressed.
+// compressed messages with UNIMPLEMENTED.
 func (in *Incoming) Open(ctx context.Context, p *Slot, what fmt.Stringer, limit int, idleTime time.Duration) error {
 	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(wireStream)
 	if !ok {
-		return status.Errorf(codes.Internal, "%s: this version of gRPC has no stream that the broker can read", what)
+		return status.Errorf(codes.Internal, "%s: the stream of this version of gRPC has no ReadMessageHeader, expected one that has", what)
 	}
-	// The broker closes connections of clients that keep the memory of others after half
-	// of this time.
+	// A client that holds memory and does not go on loses its connection after idleTime.
+	// Twice that time is enough for its memory to become free.
 	in.stream, in.Slot, in.What, in.limit, in.MemoryWait = stream, p, what, limit, 2*idleTime
 	if name := stream.RecvCompress(); name != "" && name != encoding.Identity {
 		return in.compressed()
@@ -59,11 +61,11 @@ func (in *Incoming) Open(ctx context.Context, p *Slot, what fmt.Stringer, limit 
 }
 
 func (in *Incoming) compressed() error {
-	return status.Errorf(codes.Unimplemented, "%s: its messages are compressed, expected messages that are not: this broker takes no others", in.What)
+	return status.Errorf(codes.Unimplemented, "%s: found compressed messages, expected uncompressed ones", in.What)
 }
 
-// Next returns the next message, or io.EOF where there is none. Its buffer goes back to
-// [Buffers], and its memory belongs to the slot: [Incoming.Done] does both.
+// Next returns the next message, or io.EOF if there is none. [Incoming.Done] gives back the
+// buffer of the message, which is from [Buffers], and its memory, which the slot holds.
 func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	if err := in.stream.ReadMessageHeader(in.head[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -78,7 +80,7 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	case int64(size) > int64(in.limit):
 		return nil, status.Errorf(codes.InvalidArgument, "%s: a message has %d bytes, expected at most %d", in.What, size, in.limit)
 	}
-	// While it waits for memory it is not the client that is slow.
+	// The time that the message waits for memory does not count as the client's.
 	in.Slot.clientDone()
 	in.awaitsMemory.Store(true)
 	err := in.Slot.TakeMemory(ctx, in.What, int(size), in.MemoryWait)
@@ -98,10 +100,10 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	return buffer, nil
 }
 
-// WaitsForMemory reports whether a message waits for memory, so that its client has to wait.
+// WaitsForMemory reports whether a message waits for memory, and its client waits as well.
 func (in *Incoming) WaitsForMemory() bool { return in.awaitsMemory.Load() }
 
-// Done gives a message and its memory back.
+// Done gives back the buffer of a message and its memory.
 func (in *Incoming) Done(wire *[]byte) {
 	Buffers.Put(wire)
 	in.Slot.ReleaseMemory()
@@ -112,7 +114,7 @@ func (in *Incoming) Only(ctx context.Context) (*[]byte, error) {
 	in.Slot.awaitClient(time.Now())
 	buffer, err := in.Next(ctx)
 	if errors.Is(err, io.EOF) {
-		return nil, status.Errorf(codes.InvalidArgument, "%s: there is no request, expected one message", in.What)
+		return nil, status.Errorf(codes.InvalidArgument, "%s: found no request, expected one message", in.What)
 	}
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func (in *Incoming) Only(ctx context.Context) (*[]byte, error) {
 	case errors.Is(err, io.EOF):
 		return buffer, nil
 	case err == nil:
-		err = status.Errorf(codes.InvalidArgument, "%s: there is more than one request, expected one message", in.What)
+		err = status.Errorf(codes.InvalidArgument, "%s: found more than one request, expected one message", in.What)
 	default:
 		err = in.broken(ctx, err)
 	}
@@ -132,7 +134,7 @@ func (in *Incoming) Only(ctx context.Context) (*[]byte, error) {
 	return nil, err
 }
 
-// broken returns the error of a message that did not come as a whole.
+// broken returns the error of a message that did not arrive completely.
 func (in *Incoming) broken(ctx context.Context, err error) error {
 	switch _, known := status.FromError(err); {
 	case ctx.Err() != nil:
@@ -141,7 +143,7 @@ func (in *Incoming) broken(ctx context.Context, err error) error {
 	case known:
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return status.Errorf(codes.InvalidArgument, "%s: a message ends before its length", in.What)
+		return status.Errorf(codes.InvalidArgument, "%s: a message is shorter than its length prefix says", in.What)
 	}
-	return status.Errorf(codes.Unavailable, "%s: the connection ended before a message did", in.What)
+	return status.Errorf(codes.Unavailable, "%s: the connection ended in the middle of a message", in.What)
 }

@@ -9,11 +9,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 )
 
-// Listener accepts the connections of one caller, as its share and a rate allow.
+// Listener accepts the connections of one caller. The share of the caller limits their
+// number, and acceptBurst and acceptTime limit their rate.
 type Listener struct {
 	*unixsocket.Listener
 	from *Caller
-	// next is when the next connection may be accepted, but for acceptBurst of them.
+	// next is when the listener may accept the next connection. Up to acceptBurst
+	// connections may come before that time.
 	next time.Time
 }
 
@@ -35,13 +37,13 @@ func (l *Listener) throttle(now time.Time) {
 		l.next = earliest
 	}
 	if early := l.next.Sub(now); early > 0 {
-		<-time.After(early) // acceptTime at most
+		<-time.After(early) // at most acceptTime
 	}
 	l.next = l.next.Add(acceptTime)
 }
 
-// Accept implements net.Listener; its connections know their caller. One beyond the
-// limit is closed, so that its client tries again later.
+// Accept implements net.Listener. Its connections are of type [*Conn]. It closes a
+// connection beyond the limit of the caller, so that its client tries again later.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()
@@ -53,6 +55,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err := conn.SetWriteBuffer(sendBuffer); err == nil && l.from.admit(made) {
 			return made, nil
 		}
-		_ = conn.Close() // its client gets the error
+		_ = conn.Close() // the client sees the end of the connection
 	}
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-// readiness reads from a connection into memory that is taken once there is
-// something to read, so that a connection that waits holds none.
+// readiness reads from a connection. It takes a buffer once there is something to read, so
+// an idle connection holds no buffer.
 type readiness struct {
 	raw syscall.RawConn
-	// try is readNow, made once so that no read has to allocate it.
+	// try is the method value readNow. It is made once, so that reads do not allocate it.
 	try func(uintptr) bool
 
-	// The rest is of the read that is under way.
+	// The other fields belong to the current read.
 	conn   *Conn
 	pool   mem.BufferPool
 	size   int
 	buffer *[]byte
 	n      int
 	err    error
-	// crowded says that others are being read, and admitted that it need not wait for
-	// them.
+	// crowded is whether other connections of the caller have all turns. admitted is
+	// whether the connection has waited for a turn already.
 	crowded, admitted bool
 }
 
-// open makes it read from the connection.
+// open makes r read from the connection.
 func (r *readiness) open(conn syscall.Conn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -42,7 +42,8 @@ func (r *readiness) open(conn syscall.Conn) error {
 	return nil
 }
 
-// readNow reads what there is, in a turn of the caller's; false is for nothing.
+// readNow reads what the client has sent, in a turn of the caller. It reports false if
+// there is nothing to read yet.
 func (r *readiness) readNow(fd uintptr) bool {
 	if !r.admitted && !r.conn.takeTurn(false) {
 		r.crowded = true
@@ -55,7 +56,8 @@ func (r *readiness) readNow(fd uintptr) bool {
 		into = into[:min(len(into), throttledRead)]
 	}
 	for {
-		// Not by x/sys/unix: the race detector knows what the net package uses.
+		// This is not unix.Read, because the race detector knows syscall.Read, which the
+		// net package uses.
 		r.n, r.err = syscall.Read(int(fd), into)
 		if !errors.Is(r.err, syscall.EINTR) {
 			break
@@ -74,11 +76,13 @@ func (r *readiness) readNow(fd uintptr) bool {
 	return !errors.Is(r.err, syscall.EAGAIN)
 }
 
-// ReadOnReady waits until there is something to read, takes a buffer of size bytes
-// from pool and reads into it. Whoever called puts it back. It returns io.EOF
-// without a buffer where the client has closed its side. gRPC reads by it where a
-// connection has it, by one call at a time, and else by Read with a buffer of the
-// connection's own. What it returned is done with when it is called again.
+// ReadOnReady waits until there is something to read, takes a buffer of size bytes from
+// pool and reads into it. Whoever called puts the buffer back. ReadOnReady returns io.EOF
+// without a buffer if the client has closed its side.
+//
+// gRPC reads with this method if a connection has it, and otherwise with Read and a
+// permanent buffer for each connection. It never calls the method twice at one time, and
+// it has used the bytes of one call when it makes the next.
 func (c *Conn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	c.endTurn()
 	c.awaitReader()

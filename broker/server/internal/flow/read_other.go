@@ -6,8 +6,9 @@ package flow
 
 import "syscall"
 
-// readiness is nothing here: gRPC reads with a buffer of each connection's own, as
-// it does on these systems anyway.
+// readiness does nothing on systems other than Linux. gRPC reads with a permanent buffer
+// for each connection there.
 type readiness struct{}
 
+// open does nothing.
 func (*readiness) open(syscall.Conn) error { return nil }

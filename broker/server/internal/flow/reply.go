@@ -10,13 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Encode writes a reply into the slot. It appends metadata, which has the field with the
-// metadata of the request as the reply has it. The slot keeps only the memory that the
-// reply needs.
+// Encode writes a reply into the slot. metadata is the encoded field with the metadata of
+// the request, which Encode appends. The slot keeps only the memory that the reply needs.
+// Encode returns RESOURCE_EXHAUSTED if there is no memory for the reply. what names the call
+// in errors.
 func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) error {
 	size := proto.Size(reply) + len(metadata)
 	if size > MaxMessageSize {
-		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients take no more than %d", what, size, MaxMessageSize)
+		return status.Errorf(codes.Internal, "%s: the reply has %d bytes, and clients accept at most %d", what, size, MaxMessageSize)
 	}
 	if !p.takeMore(size) {
 		return p.Caller().NoRoom(what, size)
@@ -25,9 +26,9 @@ func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) e
 	wire, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*buffer)[:0], reply)
 	if err != nil {
 		Buffers.Put(buffer)
-		return status.Errorf(codes.Internal, "%s: the reply cannot be written: %v", what, err)
+		return status.Errorf(codes.Internal, "%s: encode the reply: %v", what, err)
 	}
-	// To its client this is a field of the message, whatever the fields before it.
+	// The fields of a protobuf message may come in any order.
 	wire = append(wire, metadata...)
 	*buffer = wire
 	p.reply = buffer

@@ -2,19 +2,20 @@
 
 package flow
 
-// The largest messages in bytes, by method, and the largest parts of them.
+// Sizes in bytes of the largest messages, and of their largest parts.
 const (
-	// MaxMessageSize is for Exchange, whose messages may have many requests, and for
-	// all replies.
+	// MaxMessageSize is the size of the largest message of Exchange, which may have many
+	// requests, and of the largest reply of any method.
 	MaxMessageSize = 4 << 20
-	// MaxRequestSize is the limit of the wire contract. It is more than all fields of a
-	// request together may have.
+	// MaxRequestSize is the size of the largest request of an operation. The limits of all
+	// its fields together are less.
 	MaxRequestSize = 2 << 20
-	// MaxOtherSize is for methods that are no operation of a profile.
+	// MaxOtherSize is the size of the largest request of other methods.
 	MaxOtherSize = 64 << 10
-	// MaxInputSize is for the field of a request that has what an operation works on.
+	// MaxInputSize is the size of the largest input of an operation, such as the bytes to
+	// hash.
 	MaxInputSize = 1 << 20
-	// MaxHeaderSize bounds the headers of a request in bytes, each with 32 more (RFC
-	// 9113, section 6.5.2); gRPC's own limit is 16 MiB.
+	// MaxHeaderSize bounds the headers of a request in bytes. Each header counts with 32
+	// bytes more (RFC 9113, section 6.5.2). The default of gRPC is 16 MiB.
 	MaxHeaderSize = 8 << 10
 )

@@ -14,17 +14,17 @@ import (
 )
 
 // Slot is the part of its caller's share that a call holds: one of the calls, and memory
-// for its messages. The call holds it until gRPC has written the reply, so that a client
-// which does not read has no more calls than one that does.
+// for its messages. The call holds the slot until gRPC has written the reply. So a client
+// that does not read its replies cannot have more calls than its share.
 type Slot struct {
 	conn *Conn
-	// memory is in bytes.
+	// memory is how many bytes the slot holds.
 	memory int64
-	// reply is the buffer of the reply, once there is one.
+	// reply is the buffer of the reply, nil before there is a reply.
 	reply *[]byte
 
-	// The rest is guarded by the lock of the connection. A slot is in its list while
-	// the broker waits for the client: to send a request, or to read a reply.
+	// The mutex of the connection guards the fields below. A slot is in the connection's
+	// list while the broker waits for the client to send a request or to read a reply.
 	since      time.Time
 	prev, next *Slot
 	replied    bool
@@ -33,7 +33,8 @@ type Slot struct {
 
 var slots = sync.Pool{New: func() any { return new(Slot) }}
 
-// Enter takes a slot for a call of a connection. what names the call in errors.
+// Enter takes a slot for a call of a connection. what names the call in errors. Enter
+// returns RESOURCE_EXHAUSTED if the caller already has as many calls as it may have.
 func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
 	c.Caller.arrived()
 	c.Caller.credit(MaxHeaderSize)
@@ -56,23 +57,24 @@ func (c *Conn) Enter(what fmt.Stringer) (*Slot, error) {
 	return p, nil
 }
 
-// awaitClient begins the time that the client has to send.
+// awaitClient notes that the broker waits for the client from now on.
 func (p *Slot) awaitClient(now time.Time) {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	p.conn.link(p, now)
 }
 
-// clientDone ends the time that the client has to send.
+// clientDone notes that the broker does not wait for the client any more.
 func (p *Slot) clientDone() {
 	p.conn.mu.Lock()
 	defer p.conn.mu.Unlock()
 	p.conn.unlink(p)
 }
 
-// TakeMemory waits, at most for patience, for the memory of a message of so many bytes and
-// of what is made of it. It takes all of it at once, so that no call which holds memory
-// waits for more.
+// TakeMemory waits at most for patience until there is memory for a message of size bytes
+// and for its result. It takes all the memory at once, so no call that holds memory waits
+// for more. It returns RESOURCE_EXHAUSTED after patience, and DEADLINE_EXCEEDED after the
+// deadline of the call. what names the call in errors.
 func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, patience time.Duration) error {
 	if size <= SmallMessage {
 		return nil
@@ -85,9 +87,9 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 		if err := share.messages.Acquire(waiting, bytes); err != nil {
 			switch {
 			case ctx.Err() == nil:
-				return status.Errorf(codes.ResourceExhausted, "%s: the other messages of %s have filled its %d bytes of memory for %s, try again later", what, share.label(), share.memory, patience)
+				return status.Errorf(codes.ResourceExhausted, "%s: no memory for the message within %s: other messages use the %d bytes of %s, try again later", what, patience, share.memory, share.label())
 			case IsPast(ctx):
-				return status.Errorf(codes.DeadlineExceeded, "%s: the other messages of %s filled its %d bytes of memory for as long as the call had", what, share.label(), share.memory)
+				return status.Errorf(codes.DeadlineExceeded, "%s: no memory for the message before the deadline of the call: other messages use the %d bytes of %s", what, share.memory, share.label())
 			}
 			return status.FromContextError(ctx.Err()).Err()
 		}
@@ -96,15 +98,15 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 	return nil
 }
 
-// IsPast reports whether the deadline of a call is over. A client gives the call up then,
-// too, so that the context may only say that the call was canceled.
+// IsPast reports whether the deadline of a call has passed. The client cancels the call at
+// that time as well, so the error of the context may only be [context.Canceled].
 func IsPast(ctx context.Context) bool {
 	deadline, limited := ctx.Deadline()
 	return limited && !time.Now().Before(deadline)
 }
 
-// takeMore takes memory for a reply that is larger than what the slot has. It reports
-// whether there was enough.
+// takeMore takes the memory that the slot lacks for a reply of size bytes. It does not wait,
+// and reports whether there was enough.
 func (p *Slot) takeMore(size int) bool {
 	missing := int64(size) - p.memory
 	if size <= SmallMessage || missing <= 0 {
@@ -118,8 +120,8 @@ func (p *Slot) takeMore(size int) bool {
 	return true
 }
 
-// HandOverMemory returns the memory of the slot in bytes. From now on it belongs to whoever
-// called, who gives it back by [Caller.ReleaseMemory].
+// HandOverMemory returns the memory of the slot in bytes, and leaves the slot without
+// memory. Whoever called gives the memory back with [Caller.ReleaseMemory].
 func (p *Slot) HandOverMemory() int64 {
 	bytes := p.memory
 	p.memory = 0
@@ -129,7 +131,7 @@ func (p *Slot) HandOverMemory() int64 {
 // Caller returns the caller that the slot belongs to.
 func (p *Slot) Caller() *Caller { return p.conn.Caller }
 
-// ReleaseMemory gives the memory of the slot back.
+// ReleaseMemory gives back the memory of the slot.
 func (p *Slot) ReleaseMemory() {
 	if p.memory > 0 {
 		p.conn.Caller.messages.Release(p.memory)
@@ -137,8 +139,8 @@ func (p *Slot) ReleaseMemory() {
 	}
 }
 
-// leave gives back what the slot holds. It reports false where that was done already,
-// because the connection ended.
+// leave gives back what the slot holds. It reports false if the end of the connection has
+// given it back already.
 func (p *Slot) leave() bool {
 	c := p.conn
 	c.mu.Lock()
@@ -153,7 +155,7 @@ func (p *Slot) leave() bool {
 	return first
 }
 
-// End gives back what the slot holds. Nobody may use the slot after it.
+// End gives back what the slot holds. Nobody may use the slot afterwards.
 func (p *Slot) End() {
 	if p.leave() {
 		*p = Slot{}
@@ -161,15 +163,15 @@ func (p *Slot) End() {
 	}
 }
 
-// give gives back what the slot holds, once it is removed from its connection.
+// give gives back what the slot holds. The slot is removed from its connection already.
 func (p *Slot) give() {
 	p.ReleaseMemory()
 	p.conn.Caller.calls.Add(-1)
 }
 
-// wireMessage hands the reply to gRPC, and begins the time that the client has to read.
-// gRPC does not free all replies where a connection ends, so their slots end with the
-// connection.
+// wireMessage returns the reply for gRPC to write. From now on the broker waits for the
+// client to read it. gRPC does not free all replies when a connection ends, so the end of
+// the connection ends their slots.
 func (p *Slot) wireMessage() mem.BufferSlice {
 	slice := mem.BufferSlice{mem.NewBuffer(p.reply, p)}
 	p.conn.mu.Lock()
@@ -185,10 +187,10 @@ func (p *Slot) wireMessage() mem.BufferSlice {
 	return slice
 }
 
-// Get implements mem.BufferPool; nobody takes from it.
+// Get implements mem.BufferPool. gRPC does not call it for a slot.
 func (p *Slot) Get(size int) *[]byte { return Buffers.Get(size) }
 
-// Put implements mem.BufferPool: gRPC has written the reply.
+// Put implements mem.BufferPool. gRPC calls it when it has written the reply.
 func (p *Slot) Put(buffer *[]byte) {
 	Buffers.Put(buffer)
 	p.End()

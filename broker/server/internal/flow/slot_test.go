@@ -46,7 +46,7 @@ func TestAReplyThatNeedsMoreThanItsRequestGetsItOrIsRefused(t *testing.T) {
 		t.Error("there is room for half of the memory")
 	}
 	second := enterOfTest(t, conn)
-	const want = `M: the messages of the container "a" have filled its 65536 bytes of memory, and the reply needs 32772, try again later`
+	const want = `M: no memory for the reply of 32772 bytes: other messages use the 65536 bytes of the container "a", try again later`
 	if got := status.Convert(second.Encode(named("M"), reply, nil)); got.Code() != codes.ResourceExhausted || got.Message() != want {
 		t.Errorf("got %s %q, want %q", got.Code(), got.Message(), want)
 	}

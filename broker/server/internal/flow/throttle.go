@@ -4,11 +4,11 @@ package flow
 
 import "time"
 
-// A caller is throttled for throttleTime after throttleMisuses misuses within that time. A
-// misuse is a call that was refused for the limits of the caller, or was given up before its
-// request had come. While a caller is throttled, the broker reads throttledRead bytes of a
-// connection at a time, and then nothing for throttledPause: with so many bytes a client
-// can begin some thirty calls, and end them at once.
+// The broker throttles a caller for throttleTime after throttleMisuses misuses within
+// throttleTime. A misuse is a call that exceeds a limit of the caller, or that the client
+// cancels before its request has arrived. While a caller is throttled, the broker reads at
+// most throttledRead bytes of a connection at a time, and then nothing for throttledPause.
+// With that many bytes a client can begin and cancel some thirty calls.
 const (
 	throttleTime    = 100 * time.Millisecond
 	throttleMisuses = 16
@@ -16,21 +16,21 @@ const (
 	throttledPause  = time.Millisecond
 )
 
-// Bytes that are neither calls nor messages use up the allowance of the caller, since
-// frames of a few bytes cost more to read than to send. Without allowance, each
-// misuseBytes of them count as one misuse. Each call and each message adds twice its size
-// to the allowance, because it comes in frames, and because the client answers replies
-// with frames, too. A message is added once it has its memory, which is before most of it
-// comes. So the allowance has room for all messages that have memory.
+// All bytes that a client sends use up the allowance of its caller, because frames of a few
+// bytes cost more to read than to send. When the allowance is used up, each misuseBytes
+// count as one misuse. Each call and each message adds twice its size to the allowance,
+// because it comes in frames, and because the client answers replies with frames, too. A
+// message is added once it has its memory, before most of its bytes arrive. So the
+// allowance has room for all messages that have memory.
 const (
 	misuseBytes    = 32 << 10
 	allowanceBytes = 8 << 20
 )
 
-// maxAllowance returns the allowance at the beginning and at most, in bytes.
+// maxAllowance returns the largest allowance in bytes, which a new caller has.
 func (c *Caller) maxAllowance() int64 { return allowanceBytes + c.memory }
 
-// received takes bytes that came from clients off the allowance.
+// received subtracts bytes that clients have sent from the allowance.
 func (c *Caller) received(bytes int) {
 	if c.allowance.Add(-int64(bytes)) < 0 {
 		c.allowance.Add(misuseBytes)
@@ -38,7 +38,7 @@ func (c *Caller) received(bytes int) {
 	}
 }
 
-// credit adds to the allowance for a call or a message of so many bytes.
+// credit adds to the allowance for a call or a message of this many bytes.
 func (c *Caller) credit(bytes int) {
 	if most := c.maxAllowance(); c.allowance.Add(2*int64(bytes)) > most {
 		c.allowance.Store(most)
@@ -57,13 +57,14 @@ func (c *Caller) noteMisuse() {
 	}
 }
 
-// Misuses returns how many misuses were counted of late.
+// Misuses returns the count of misuses. The count starts again with the first misuse after
+// throttleTime.
 func (c *Caller) Misuses() int { return int(c.misuses.Load()) }
 
 // throttled reports whether the caller is throttled.
 func (c *Caller) throttled() bool { return c.throttledSince(time.Now().Add(-throttleTime)) }
 
-// throttledSince reports whether the caller was throttled, again or anew, after a time.
+// throttledSince reports whether the caller had too many misuses after t.
 func (c *Caller) throttledSince(t time.Time) bool {
 	at := c.throttledAt.Load()
 	return at != 0 && at > t.UnixNano()

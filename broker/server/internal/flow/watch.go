@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// WatchClients ends the connections of clients that take too long with what they have
-// begun, until ctx ends: it keeps others from what their caller may have.
+// WatchClients closes the connections of clients that take longer than idleTime to send the
+// rest of a request or to read a reply, until ctx ends. What they hold is then free for the
+// other clients of their caller. It also logs which callers are throttled.
 func WatchClients(ctx context.Context, logger *slog.Logger, callers []*Caller, idleTime time.Duration) {
 	tick := time.NewTicker(max(time.Millisecond, idleTime/4))
 	defer tick.Stop()
@@ -18,13 +19,13 @@ func WatchClients(ctx context.Context, logger *slog.Logger, callers []*Caller, i
 		case now := <-tick.C:
 			for _, c := range callers {
 				if c.throttledSince(now.Add(-idleTime / 4)) {
-					logger.Warn("connections are read slowly: their clients send more of what is refused, given up or of no use than they may",
+					logger.Warn("throttled a caller: its clients sent too many calls that were refused or canceled, or too many bytes outside of calls",
 						"container", c.name)
 				}
 				for _, conn := range c.overdue(now, idleTime) {
-					logger.Warn("a connection is closed: its client neither sends the rest of a request nor reads a reply",
+					logger.Warn("closed a connection: its client took too long to send the rest of a request or to read a reply",
 						"container", c.name, "time", idleTime.String())
-					_ = conn.Close() // it may be closed by now, which is as good
+					_ = conn.Close() // the client may have closed it already
 				}
 			}
 		case <-ctx.Done():

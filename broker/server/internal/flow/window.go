@@ -9,33 +9,34 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// callWindow is how many bytes of a call a client may send before the broker has
-// read its first message's length and has memory for it. gRPC has no option for less
-// than 64 KiB, so the first frame that it sends is changed: where a client may send
-// less than gRPC expects, gRPC has nothing to object.
+// callWindow is how many bytes of a call a client may send before the broker has read the
+// length of the first message and has memory for it. gRPC has no option for less than
+// 64 KiB, so the broker changes the first frame that gRPC sends. gRPC accepts that a client
+// sends less than gRPC has expected.
 //
-// It is more than a quarter of what gRPC expects, because that much has to be read
-// before gRPC lets the client send more.
+// callWindow is more than a quarter of what gRPC expects, because gRPC lets the client send
+// more only after it has read a quarter.
 const callWindow = 24 << 10
 
-// wideConnections is how many connections of a caller have the 64 KiB of gRPC instead,
-// which makes Exchange a fifth faster where many calls are on their way. Most callers
-// have no more of them.
+// wideConnections is how many connections of a caller have gRPC's window of 64 KiB instead
+// of callWindow. The larger window makes Exchange with many concurrent calls a fifth faster.
+// Most callers have no more connections than this.
 const wideConnections = 2
 
-// Of the frame SETTINGS (RFC 9113, sections 4.1 and 6.5.1), in bytes.
+// Sizes in bytes of the parts of a SETTINGS frame (RFC 9113, sections 4.1 and 6.5.1).
 const (
 	frameHeader = 9
 	settingSize = 6
 )
 
-// withCallWindow returns what a connection begins with, with SETTINGS_INITIAL_WINDOW_SIZE
-// of callWindow. A test fails where that is not the first frame any more.
+// withCallWindow returns the first bytes that the broker writes on a connection, with
+// SETTINGS_INITIAL_WINDOW_SIZE set to callWindow. A test fails if a version of gRPC does not
+// begin with the frame SETTINGS.
 func withCallWindow(wire []byte) []byte {
 	if len(wire) < frameHeader || http2.FrameType(wire[3]) != http2.FrameSettings {
 		return wire
 	}
-	wire = bytes.Clone(wire) // since it is gRPC's
+	wire = bytes.Clone(wire) // the buffer belongs to gRPC
 	size := int(wire[0])<<16 | int(wire[1])<<8 | int(wire[2])
 	settings := wire[frameHeader:min(len(wire), frameHeader+size)]
 	for ; len(settings) >= settingSize; settings = settings[settingSize:] {

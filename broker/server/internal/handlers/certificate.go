@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// certificateRequest is what the requests of all generations have.
+// certificateRequest has the fields that the requests of all generations have.
 type certificateRequest interface {
 	GetProfile() string
 	GetCsr() string
@@ -22,9 +22,9 @@ type certificateRequest interface {
 	GetCrlDistributionPoints() []string
 }
 
-// IssueCertificate serves SignCertificate for every generation: it returns the
-// DER of the certificate and names the algorithm of its signature. The times
-// are nil where the request has none.
+// IssueCertificate serves SignCertificate for every generation. It returns the certificate
+// in DER and the name of the algorithm of its signature. notBefore and notAfter are in
+// seconds since 1970, nil if the request does not have them.
 func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefore, notAfter *uint64) (der []byte, algorithm string, err error) {
 	if err := checkCertificateSizes(c, request); err != nil {
 		return nil, "", err
@@ -75,7 +75,7 @@ func checkCertificateSizes(c *Call, request certificateRequest) error {
 	return nil
 }
 
-// CertificatePEM is the text form of a certificate (RFC 7468).
+// CertificatePEM returns the text form of a certificate (RFC 7468).
 func CertificatePEM(der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// Encrypt serves EncryptData for every generation; it names the algorithm.
+// Encrypt serves EncryptData for every generation. It returns the name of the algorithm as
+// well.
 func (h *Handlers) Encrypt(c *Call, name string, source KeySource, nonce, plaintext, aad []byte) (sealed engine.Sealed, algorithm string, err error) {
 	defer source.Forget()
 	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), flow.MaxInputSize); err != nil {
@@ -59,7 +60,7 @@ func checkCipherMetadata(op profile.Operation, field string, nonce, aad, tag []b
 	return requests.CheckPartSize(op, field, ".tag", len(tag), requests.MaxTagSize)
 }
 
-// cipher finds the policy and the key of a request.
+// cipher returns the policy and the key of a request.
 func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.CipherPolicy, engine.Cipher, error) {
 	if err := source.check(c.Operation, requests.MaxAESKeySize); err != nil {
 		return nil, nil, err

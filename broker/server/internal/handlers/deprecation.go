@@ -11,15 +11,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// warningOf returns the warning of a deprecated profile as a field of metadata,
-// nil where the profile is not deprecated. All generations that have the warning
-// have the same fields in it.
+// warningOf returns the warning of a deprecated profile as an encoded field of metadata, or
+// nil if the profile is not deprecated. The warning has the same fields in all generations
+// that have it.
 func warningOf(p *profile.Compiled) []byte {
 	d := p.Deprecation()
 	if d == nil {
 		return nil
 	}
-	said := func(text string) *string {
+	orNil := func(text string) *string {
 		if text == "" {
 			return nil
 		}
@@ -27,13 +27,13 @@ func warningOf(p *profile.Compiled) []byte {
 	}
 	warning, err := proto.MarshalOptions{Deterministic: true}.Marshal(&v1.DeprecationWarning{
 		Profile:         p.Name(),
-		ReplacedBy:      said(d.ReplacedBy),
-		DeprecatedSince: said(d.DeprecatedSince),
-		RemoveAfter:     said(d.RemoveAfter),
-		Reason:          said(d.Reason),
+		ReplacedBy:      orNil(d.ReplacedBy),
+		DeprecatedSince: orNil(d.DeprecatedSince),
+		RemoveAfter:     orNil(d.RemoveAfter),
+		Reason:          orNil(d.Reason),
 	})
 	if err != nil {
-		panic("server: the warning of a valid profile cannot be written: " + err.Error())
+		panic("handlers: encode the deprecation warning of a valid profile: " + err.Error())
 	}
 	return protowire.AppendBytes(protowire.AppendTag(nil, requests.WarningField, protowire.BytesType), warning)
 }

@@ -14,20 +14,22 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// maxBenchmarkTime bounds a measurement and the wait for the one before it.
+// maxBenchmarkTime bounds a measurement together with the wait for the measurement before
+// it.
 const maxBenchmarkTime = 5 * time.Second
 
-// NothingDone is what FakeEndpoint says.
+// NothingDone is the text of the reply of FakeEndpoint.
 const NothingDone = "nothing was done"
 
-// OfferDevelopment makes the handlers measure, one measurement at a time.
+// OfferDevelopment lets the handlers serve Benchmark, with one measurement at a time.
 func (h *Handlers) OfferDevelopment() { h.development = make(chan struct{}, 1) }
 
-// OffersDevelopment reports whether the handlers measure.
+// OffersDevelopment reports whether OfferDevelopment was called.
 func (h *Handlers) OffersDevelopment() bool { return h.development != nil }
 
-// Benchmark measures the operations and returns the times as JSON. Several at
-// once would measure each other, so they wait for each other.
+// Benchmark measures the operations and returns the times as JSON, in nanoseconds.
+// Measurements that run at the same time would disturb each other, so they wait for each
+// other. A call takes at most maxBenchmarkTime.
 func (h *Handlers) Benchmark(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxBenchmarkTime)
 	defer cancel()
@@ -36,7 +38,7 @@ func (h *Handlers) Benchmark(ctx context.Context) (string, error) {
 	select {
 	case h.development <- struct{}{}:
 		func() {
-			defer func() { <-h.development }() // a defect holds up no later measurement
+			defer func() { <-h.development }() // after a panic as well, so that later measurements can run
 			measured, err = engine.Benchmark(ctx)
 		}()
 	case <-ctx.Done():
@@ -46,10 +48,10 @@ func (h *Handlers) Benchmark(ctx context.Context) (string, error) {
 	case errors.Is(err, context.Canceled):
 		return "", status.Error(codes.Canceled, "Benchmark: the call ended before the measurement did")
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", status.Errorf(codes.DeadlineExceeded, "Benchmark: the measurement did not end within %s or the time that the call has", maxBenchmarkTime)
+		return "", status.Errorf(codes.DeadlineExceeded, "Benchmark: the measurement did not end within %s or before the deadline of the call", maxBenchmarkTime)
 	case err != nil:
 		h.logger.ErrorContext(ctx, "a measurement failed", "error", err)
-		return "", status.Error(codes.Internal, "Benchmark: failed for a reason inside the broker, whose log has it")
+		return "", status.Error(codes.Internal, "Benchmark: failed because of an error inside the broker; the broker's log has it")
 	}
 	type result struct {
 		Name string `json:"name"`

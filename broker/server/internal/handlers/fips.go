@@ -6,7 +6,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// refusalsOf returns why operations of a profile are refused, nil where none is.
+// refusalsOf returns the reasons why FIPS 140-3 does not approve operations of a profile
+// that a broker refuses, by operation. It returns nil if no operation is refused.
 func refusalsOf(p *profile.Compiled) *[profile.OperationCount]string {
 	var refusals *[profile.OperationCount]string
 	for _, a := range p.Assessments() {

@@ -20,14 +20,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Handlers serves the operations, whatever the generation of a request.
+// Handlers serves the operations for all generations of the wire contract.
 type Handlers struct {
 	logger  *slog.Logger
 	Metrics *telemetry.Metrics
-	Tracer  *tracing.Tracer // nil where there is none
-	Keys    keys.Provider   // nil where there is none
-	// development admits one measurement at a time. It is nil where the development
-	// service is off.
+	Tracer  *tracing.Tracer // nil for no spans
+	Keys    keys.Provider   // nil for no keys by id
+	// development admits one measurement at a time. It is nil if the development service
+	// is off.
 	development chan struct{}
 
 	// Served is the set of profiles in use, nil before the first one.
@@ -39,27 +39,29 @@ func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
 	return &Handlers{logger: logger, Metrics: metrics}
 }
 
-// Call is one request, whatever its generation.
+// Call is one request of any generation of the wire contract.
 type Call struct {
 	Operation profile.Operation
 	Context   context.Context
-	// Deadline is when the call has to end, beside the deadline of Context. It is zero
-	// where there is none.
+	// Deadline is when the call has to end, in addition to the deadline of Context. It is
+	// zero for no deadline.
 	Deadline time.Time
 	// Counters is set once the profile is known. Warning is set if the profile is
 	// deprecated.
 	Counters *telemetry.Counters
 	Warning  []byte
 	// Metadata is the metadata of the request as [requests.Retag] returned it, and profile
-	// the profile that was found. Spans have both.
+	// is the profile of the call. Spans have both.
 	Metadata []byte
 	profile  *profile.Compiled
-	// PrivateKey is the key of the issuer, where a request for a certificate has one.
+	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
+	// request does not have it.
 	PrivateKey []byte
 }
 
-// Panicked keeps a defect from ending the broker. The log has the stack but not
-// the cause, unless Go itself wrote that: anything else might quote an input.
+// Panicked logs a panic of a request, and returns the error for the client. The log has the
+// stack, and the text of the panic only if it is an error of the Go runtime: any other text
+// could quote an input. what names the request.
 func (h *Handlers) Panicked(what string, cause any) error {
 	text := fmt.Sprintf("%T", cause)
 	if err, ok := cause.(runtime.Error); ok {

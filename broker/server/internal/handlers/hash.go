@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// Hash serves HashData for every generation: it appends the digest of the input to
-// dst and names the algorithm.
+// Hash serves HashData for every generation. It appends the digest of the input to dst, and
+// returns the name of the algorithm as well.
 func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest []byte, algorithm string, err error) {
 	if err := requests.CheckSize(c.Operation, "input", len(input), flow.MaxInputSize); err != nil {
 		return nil, "", err
@@ -27,7 +27,7 @@ func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest 
 	return engine.AppendDigest(dst, policy, input), policy.Algorithm().String(), nil
 }
 
-// HashPolicy finds what a profile says about HashData.
+// HashPolicy returns what the profile of a call says about HashData.
 func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error) {
 	p, err := h.profile(c, name)
 	if err != nil {
@@ -40,7 +40,7 @@ func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error)
 	return policy, nil
 }
 
-// profile finds the profile of a call and checks that the caller may use it.
+// profile returns the profile of a call, if the caller may use it for the operation.
 func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if err := requests.CheckProfileName(c.Operation, name); err != nil {
 		return nil, err
@@ -53,9 +53,10 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if ok {
 		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
 	}
-	// This comes first, so that a caller does not learn of profiles that it may not use.
+	// This check comes first, so that a caller does not learn which profiles exist that it
+	// may not use.
 	if conn := flow.ConnOf(c.Context); !conn.MayUse(name) {
-		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may not use it, but only those that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
 	}
 	if !ok {
 		return nil, notServed(c, serving, name)
@@ -75,21 +76,22 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	return p.Compiled, nil
 }
 
-// notServed returns why no profile of this name is served. Where the file has the profile,
-// the caller cannot mend it, so that the code is another one.
+// notServed returns the error for a profile that the broker does not serve. The code is
+// FAILED_PRECONDITION if the profile file has the profile, because the client cannot correct
+// that, and else INVALID_ARGUMENT.
 func notServed(c *Call, serving *ServedSet, name string) error {
 	refusal, inFile := serving.Set.Refused(name)
 	switch {
 	case !inFile:
 		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.suggestion(c, name))
 	case refusal.Problem == "":
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file but was refused when that was loaded; the broker's log says why")
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file, but the broker refused it when it loaded the file; the broker's log says why")
 	default:
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file but was refused when that was loaded: %s", refusal.Problem)
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file, but the broker refused it when it loaded the file: %s", refusal.Problem)
 	}
 }
 
-// Hexadecimal renders a digest in lower-case digits.
+// Hexadecimal returns a digest in lower-case hexadecimal digits.
 func Hexadecimal(digest []byte) string {
 	var buffer [2 * engine.MaxDigestSize]byte
 	return string(hex.AppendEncode(buffer[:0], digest))

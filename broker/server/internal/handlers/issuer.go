@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// issuer finds out who signs: key and certificate of the request, or those of the
-// broker.
+// issuer returns the issuer of a certificate. Its key and certificate are in the request,
+// or the broker has them.
 func (h *Handlers) issuer(c *Call, policy *profile.CertificatePolicy, request certificateRequest) (engine.Issuer, error) {
 	name := request.GetProfile()
 	var certificate *x509.Certificate
@@ -32,19 +32,18 @@ func (h *Handlers) issuer(c *Call, policy *profile.CertificatePolicy, request ce
 	case byReference:
 		return h.issuerOfBroker(c, name, policy, certificate)
 	case len(c.PrivateKey) == 0:
-		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caPrivateKey is empty, expected the issuer's private key in PEM, since the profile lists none in KeyIds")
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caPrivateKey is empty, expected the issuer's private key in PEM, because the profile lists no keys in KeyIds")
 	case certificate == nil:
 		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is empty, expected the issuer's certificate in PEM")
 	}
 	return issuerOfRequest(c, name, policy, c.PrivateKey, certificate)
 }
 
-// issuerOfRequest reads the private key that came with a request.
+// issuerOfRequest returns the issuer whose private key is in a request.
 //
-// It is parsed anew for each request and never kept: to remember it would save
-// about a tenth of the time that a certificate takes (BenchmarkCertificate), and
-// would leave the private keys of clients in memory for longer than they are
-// used. A key in the broker is parsed once.
+// It parses the key for each request. To keep the parsed key would save about a tenth of
+// the time that a certificate takes (BenchmarkCertificate), but the private keys of clients
+// would stay in memory for longer than they are used.
 func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, text []byte, certificate *x509.Certificate) (engine.Issuer, error) {
 	largest := policy.IssuerKeys().LargestGivenRSA()
 	if err := keys.CheckRSASize(certificate.PublicKey, largest); err != nil {
@@ -57,17 +56,17 @@ func issuerOfRequest(c *Call, name string, policy *profile.CertificatePolicy, te
 	return engine.Issuer{Key: key, Certificate: certificate}, nil
 }
 
-// issuerOfBroker finds the key that signs among those that the profile lists.
-// Requests have no field for its id, so they mean it by its certificate, or by
-// none where one key is listed.
+// issuerOfBroker returns the issuer whose key is one of the keys that the profile lists.
+// Requests have no field for the id of a key, so given, the certificate in the request,
+// selects the key. given may be nil if the profile lists one key.
 //
-// What counts is the certificate that the broker has beside the key. A caller who
-// has the public key can make others of it, with another name, another end or
+// The issuer's certificate is the one that the broker has beside the key. A caller who has
+// the public key can make other certificates for it: with another name, another end or
 // without name constraints.
 func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.CertificatePolicy, given *x509.Certificate) (engine.Issuer, error) {
 	ids := policy.KeyIDs()
 	if len(ids) > 1 && given == nil {
-		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is empty, expected the issuer's certificate in PEM, since the profile lists %d keys in KeyIds and the certificate tells which of them signs", len(ids))
+		return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is empty, expected the issuer's certificate in PEM, because the profile lists %d keys in KeyIds and the certificate selects one of them", len(ids))
 	}
 	if err := checkManager(c, name, policy.Keys()); err != nil {
 		return engine.Issuer{}, err
@@ -81,12 +80,12 @@ func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.Certific
 	if len(ids) == 1 {
 		issuer, err := find(ids[0])
 		if err == nil && given != nil && !given.Equal(issuer.Certificate) {
-			return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is another certificate than the one beside the key %q, expected the same or none", ids[0])
+			return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is not the certificate beside the key %q, expected that certificate or none", ids[0])
 		}
 		return issuer, err
 	}
-	// A key of the list that is not there yet, or not any more, is no reason not
-	// to sign with another one. One that cannot be asked for is: it might be it.
+	// A missing or unusable key does not stop the search, because another key of the list
+	// may match. Any other error does, because the key that failed may be the one.
 	for _, id := range ids {
 		issuer, err := find(id)
 		switch code := status.Code(err); {
@@ -98,10 +97,10 @@ func (h *Handlers) issuerOfBroker(c *Call, name string, policy *profile.Certific
 			return engine.Issuer{}, err
 		}
 	}
-	return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is none of the certificates beside the %d keys that the profile lists in KeyIds and the broker has", len(ids))
+	return engine.Issuer{}, requests.Refused(codes.InvalidArgument, c.Operation, name, "caCert is not one of the certificates beside the %d keys that the profile lists in KeyIds and the broker has", len(ids))
 }
 
-// issuerByID finds a key of the broker with the certificate beside it.
+// issuerByID returns a key of the broker with the certificate beside it.
 func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, id string) (engine.Issuer, error) {
 	key, err := h.key(c, name, policy, KeySource{ByID: true, ID: id})
 	switch {
@@ -110,7 +109,7 @@ func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, i
 	case key.Signer() == nil:
 		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, expected one that signs", id)
 	case len(key.Certificates()) == 0:
-		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no certificate, expected that of the issuer beside the key in the key directory", id)
+		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no certificate, expected the issuer's certificate beside the key in the key directory", id)
 	}
 	return engine.Issuer{KeyID: id, Key: key.Signer(), Certificate: key.Certificates()[0]}, nil
 }

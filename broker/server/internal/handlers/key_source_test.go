@@ -42,11 +42,11 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 	}{
 		"the deadline of the call": {
 			context: soon, says: context.Context.Err,
-			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not found before the deadline of the call`,
 		},
 		"the timeout of a call of a stream": {
 			context: never, timeout: time.Millisecond, says: context.Context.Err,
-			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not found before the deadline of the call`,
 		},
 		"a deadline at which the client gave up as well": {
 			context: func() (context.Context, context.CancelFunc) {
@@ -54,15 +54,15 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 				cancel()
 				return past{ctx}, cancel
 			}, says: context.Context.Err,
-			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not found before the deadline of the call`,
 		},
 		"a deadline that the manager takes for its own fault": {
 			context: soon, says: func(ctx context.Context) error { return fmt.Errorf("%w: %w", keys.ErrUnavailable, ctx.Err()) },
-			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not there within the time that the call has`,
+			code: codes.DeadlineExceeded, want: `SignData with profile "P": the key "k" was not found before the deadline of the call`,
 		},
 		"a client that gave up": {
 			context: never, giveUp: true, says: func(context.Context) error { return errors.New("interrupted") },
-			code: codes.Canceled, want: `SignData with profile "P": the caller gave the call up before the key "k" was there`,
+			code: codes.Canceled, want: `SignData with profile "P": the call was canceled before it found the key "k"`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

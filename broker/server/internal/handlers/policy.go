@@ -16,21 +16,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// maxPageSize is how many profiles a page has at most. Even if each has all
-// operations and texts as long as they may be, the page is below MaxMessageSize.
+// maxPageSize is how many profiles a page has at most. A page is smaller than
+// MaxMessageSize even if each profile has all operations, and texts of the greatest length.
 const maxPageSize = 200
 
-// ListProfilesMethod is the method whose replies are large and its requests are not, and
-// MaxPageMemory what such a reply takes in bytes while it is made, unless its profiles
-// have very long texts.
+// ListProfilesMethod is a method with small requests and large replies. MaxPageMemory is
+// how many bytes of memory such a reply takes while it is made, unless its profiles have
+// very long texts.
 const (
 	ListProfilesMethod requests.MethodName = "ListProfiles"
 	MaxPageMemory                          = 512 << 10
 )
 
-// ListProfiles describes the profiles that the caller may use. A page begins
-// behind the name that ended the one before, so a set that changes in between
-// neither repeats nor leaves out a profile that both sets have.
+// ListProfiles describes the profiles that the caller may use, in pages, by name. A page
+// begins after the last name of the page before. So a profile that exists all the time is
+// in exactly one page, even if the set of profiles changes between two pages.
 func (h *Handlers) ListProfiles(ctx context.Context, request *policyv1.ListProfilesRequest) (*policyv1.ListProfilesResponse, error) {
 	const name = ListProfilesMethod
 	size := int(request.GetPageSize())

@@ -7,25 +7,26 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// ServedSet is a set of profiles, with what requests need beside each of them.
+// ServedSet is a set of profiles, with what calls need of each profile.
 type ServedSet struct {
 	Set      *profile.Set
 	Profiles map[string]ServedProfile
 }
 
-// ServedProfile is a profile with what its calls need.
+// ServedProfile is a profile with what calls need beside it.
 type ServedProfile struct {
 	*profile.Compiled
 	Counters *telemetry.Counters
-	// warning is the warning of a deprecated profile as metadata has it, else nil.
+	// warning is the warning of a deprecated profile as an encoded field of metadata, nil
+	// if the profile is not deprecated.
 	warning []byte
-	// refusals say why operations are refused where FIPS 140-3 is required, nil
-	// where none is.
+	// refusals are the reasons why a broker that requires FIPS 140-3 refuses operations,
+	// nil if no operation is refused.
 	refusals *[profile.OperationCount]string
 }
 
-// Use serves a set of profiles from now on. Requests under way finish with the set they
-// began with.
+// Use serves a set of profiles from now on. Requests that have begun finish with the set
+// that they began with.
 func (h *Handlers) Use(set *profile.Set) {
 	counters := h.Metrics.Profiles(set)
 	next := &ServedSet{Set: set, Profiles: make(map[string]ServedProfile, set.Len())}
@@ -36,5 +37,5 @@ func (h *Handlers) Use(set *profile.Set) {
 	h.Served.Store(next)
 }
 
-// IsServing reports whether there ever was a set of profiles to serve.
+// IsServing reports whether Use has been called.
 func (h *Handlers) IsServing() bool { return h.Served.Load() != nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// maxComponentKeys is how many keys a signature has: a hybrid has two.
+// maxComponentKeys is how many keys a signature may have. A hybrid signature has two.
 const maxComponentKeys = 2
 
 // SignatureFormat is the format that a request asks for. Its zero value asks for none.
@@ -26,8 +26,8 @@ func RequestedFormat(format profile.SignatureFormat) SignatureFormat {
 	return SignatureFormat{format, true}
 }
 
-// or returns the format to use: the one that the request asks for, else the one of the
-// profile, else RAW.
+// or returns the format to use: the format of the request, else the format of the profile,
+// else RAW.
 func (f SignatureFormat) or(policy *profile.SignaturePolicy) profile.SignatureFormat {
 	if f.given {
 		return f.format
@@ -36,7 +36,7 @@ func (f SignatureFormat) or(policy *profile.SignaturePolicy) profile.SignatureFo
 	return format
 }
 
-// Sign serves SignData for every generation; it names the algorithm.
+// Sign serves SignData for every generation. It returns the name of the algorithm as well.
 func (h *Handlers) Sign(c *Call, name string, sources []KeySource, format SignatureFormat, input []byte) (signature []byte, algorithm string, err error) {
 	defer forgetAll(sources)
 	policy, err := h.signature(c, name, sources, input)
@@ -80,7 +80,7 @@ func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format Sign
 	return valid, nil
 }
 
-// signature checks a request and finds its policy.
+// signature checks a request and returns its policy.
 func (h *Handlers) signature(c *Call, name string, sources []KeySource, input []byte) (*profile.SignaturePolicy, error) {
 	if err := requests.CheckSize(c.Operation, "input", len(input), flow.MaxInputSize); err != nil {
 		return nil, err
@@ -113,13 +113,14 @@ func (h *Handlers) signingKey(c *Call, name string, policy *profile.SignaturePol
 		if err != nil {
 			return engine.SigningKey{}, err
 		}
-		// What it signs could be a certificate: the part of one that is signed is
-		// data like any other.
+		// The input could be the signed part of a certificate (RFC 5280, section 4.1.1.1).
+		// So the key of an authority would issue certificates without the checks of
+		// SignCertificate.
 		if key.OfAuthority() {
-			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q is that of a certificate authority, by CA:TRUE or keyCertSign in a certificate beside the broker's keys, expected a key that signs no certificates", source.ID)
+			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q belongs to a certificate authority (CA:TRUE or keyCertSign in a certificate beside the broker's keys), expected a key that signs no certificates", source.ID)
 		}
 		if key.Signer() == nil {
-			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key here, so that it only verifies", source.ID)
+			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, so it can only verify", source.ID)
 		}
 		return engine.SigningKey{Signer: key.Signer(), Certificates: key.Certificates()}, nil
 	}
@@ -151,7 +152,7 @@ func (h *Handlers) verifyingKey(c *Call, name string, policy *profile.SignatureP
 	return engine.VerifyingKey{Public: public, Certificates: chain}, nil
 }
 
-// pair finds a key pair by its id.
+// pair returns the key pair whose id the source has.
 func (h *Handlers) pair(c *Call, name string, policy *profile.KeyPolicy, source KeySource) (*keys.Key, error) {
 	key, err := h.key(c, name, policy, source)
 	if err != nil {

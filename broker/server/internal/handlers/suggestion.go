@@ -9,10 +9,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
-// suggestion returns the end of a refusal: the profile whose name differs from the name
-// that was found by case alone, or nothing. It suggests no profile that the caller may not
-// use, so that the caller does not learn of it. It only compares names, because a refused
-// call has to be cheap.
+// suggestion returns the end of a refusal. It suggests the profile whose name differs from
+// found only in upper and lower case, or is empty. It does not suggest a profile that the
+// caller may not use, so that the caller does not learn of it. It does not compare names
+// more thoroughly, because a refused call has to be cheap.
 func (s *ServedSet) suggestion(c *Call, found string) string {
 	near := ""
 	for name, p := range s.Profiles {

@@ -13,12 +13,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Trace makes a span of a call that has ended, if it is sampled. It needs a Tracer: its
-// callers check that there is one, so that calls cost nothing without it.
+// Trace makes a span of a call that has ended, if the call is sampled. Tracer must not be
+// nil: whoever calls Trace checks that, so that calls without a tracer cost nothing.
 func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Time) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			_ = h.Panicked("the span of "+c.Operation.String(), cause) // it is logged; the call has its reply already
+			_ = h.Panicked("the span of "+c.Operation.String(), cause) // the error is for the client, which has its reply already
 		}
 	}()
 	method, _ := grpc.Method(c.Context)
@@ -32,8 +32,8 @@ func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Ti
 	h.Tracer.Record(c.Context, &ended)
 }
 
-// algorithmOf names the algorithm as replies do, empty where the profile does not
-// offer the operation.
+// algorithmOf returns the name of the algorithm as in replies. It is empty if the profile
+// does not offer the operation.
 func algorithmOf(p *profile.Compiled, op profile.Operation) string {
 	for _, a := range p.Assessments() {
 		if a.Operation == op.String() {

@@ -10,9 +10,9 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
-// The numbers of the fields of a request for an encryption or a decryption, the
-// same in all generations, and of those in its key source and its cipher's
-// metadata. All of them are bytes to the wire.
+// The numbers of the fields in requests of EncryptData and DecryptData, in their key source
+// (fieldKey…) and in their cipher metadata (fieldGiven…). They are the same in all
+// generations. The wire type of all these fields is bytes.
 const (
 	fieldCipherProfile  = 1
 	fieldCipherKey      = 2
@@ -25,12 +25,12 @@ const (
 
 	fieldGivenNonce = 1
 	fieldGivenAAD   = 2
-	fieldGivenTag   = 3 // of decryptions only
+	fieldGivenTag   = 3 // only in DecryptData
 )
 
-// readCipher reads a request for an encryption or a decryption in the form that
-// clients send, by the rules of readHash. Fields of bytes are those on the wire and
-// no copies, but for keys, which are overwritten once they were used.
+// readCipher reads a request of EncryptData or DecryptData in the form that clients send. It
+// reports false in the same cases as readHash. Fields of bytes refer to the wire. Only keys
+// are copies, because the broker overwrites them after use.
 func readCipher(wire []byte, m proto.Message) bool {
 	switch m := m.(type) {
 	case *v0.EncryptDataRequest:
@@ -75,17 +75,17 @@ func readCipher(wire []byte, m proto.Message) bool {
 	return true
 }
 
-// cipherRequest is such a request, whatever its generation.
+// cipherRequest is a request of EncryptData or DecryptData of any generation.
 type cipherRequest struct {
 	profile               string
 	keyID, key            []byte // one of them is nil
 	text, nonce, aad, tag []byte
-	// given says that there is metadata of the cipher, which may be empty.
+	// given is whether the request has cipher metadata, which may be empty.
 	given bool
 }
 
-// cipherFields takes a request apart. lastGiven is the last field of its cipher's
-// metadata.
+// cipherFields returns the fields of a request. lastGiven is the number of the last field
+// that its cipher metadata may have. ok is false for a request that readCipher does not read.
 func cipherFields(wire []byte, lastGiven int) (r cipherRequest, ok bool) {
 	all, ok := bytesFields(wire, fieldCipherMetadata)
 	if !ok || !ascii(all[fieldCipherProfile]) || !plainMetadata(all[fieldCipherMetadata]) {
@@ -108,7 +108,8 @@ func cipherFields(wire []byte, lastGiven int) (r cipherRequest, ok bool) {
 	return r, true
 }
 
-// keySource is one allocation.
+// keySourceV0 returns the key source. A raw key and the messages around it are in one
+// allocation.
 func (r *cipherRequest) keySourceV0() *v0.KeySource {
 	if r.key == nil {
 		return &v0.KeySource{Source: &v0.KeySource_KeyId{KeyId: string(r.keyID)}}
@@ -123,7 +124,8 @@ func (r *cipherRequest) keySourceV0() *v0.KeySource {
 	return &made.source
 }
 
-// keySource does the same.
+// keySourceV1 returns the key source. A raw key and the messages around it are in one
+// allocation.
 func (r *cipherRequest) keySourceV1() *v1.KeySource {
 	if r.key == nil {
 		return &v1.KeySource{Source: &v1.KeySource_KeyId{KeyId: string(r.keyID)}}
@@ -138,9 +140,10 @@ func (r *cipherRequest) keySourceV1() *v1.KeySource {
 	return &made.source
 }
 
-// bytesFields takes a message apart that has nothing but fields of bytes, each at
-// most once, up to the field of number last. A field that is not there is nil, one
-// that is empty is not, and none has room to be appended to.
+// bytesFields returns the fields of a message by their numbers. ok is false if the message
+// has fields that are not bytes, have a number above last or are there twice. A missing
+// field is nil; an empty field is not. The capacity of a field is its length, so append
+// does not write to the wire.
 func bytesFields(wire []byte, last int) (fields [fieldCipherMetadata + 1][]byte, ok bool) {
 	for len(wire) > 0 {
 		number := int(wire[0] >> 3)

@@ -10,14 +10,14 @@ import (
 // Envelope is a request with the parts that its reply repeats.
 type Envelope struct {
 	Message proto.Message
-	// RequestField and ReplyField are the numbers of the metadata, 0 where there is
-	// none.
+	// RequestField and ReplyField are the numbers of the field metadata in the request and
+	// in the reply, 0 if the messages do not have the field.
 	RequestField, ReplyField protowire.Number
-	// Metadata is the metadata of the request as it was on the wire, with the
-	// tag that it has in the reply. Its array may be used again.
+	// Metadata is the metadata of the request as [Retag] returned it: the bytes of the wire,
+	// with the tag of the reply. Read writes into the same array again.
 	Metadata []byte
 	// PrivateKey is the key of the issuer in a request for a certificate, see
-	// TakePrivateKey.
+	// [TakePrivateKey].
 	PrivateKey []byte
 }
 
@@ -33,9 +33,9 @@ func (e *Envelope) Read(wire []byte) error {
 	return nil
 }
 
-// Retag appends a field of a message that was read without an error, with
-// another number. A field that is there twice is appended twice: the parts belong
-// to one message.
+// Retag appends the field with the number from to copied, with the number to. wire is a
+// message that was read without an error. If the field is there twice, Retag appends both:
+// protobuf merges them into one message.
 func Retag(copied, wire []byte, from, to protowire.Number) []byte {
 	for len(wire) > 0 {
 		number, kind, tag := protowire.ConsumeTag(wire)

@@ -10,24 +10,26 @@ import (
 )
 
 const (
-	// maxFields is how many fields a request may have, those of messages in it and
-	// those that are not known among them. Each takes memory whatever its size is, and
-	// no request needs more than some thirty.
+	// maxFields is how many fields a request may have. Fields of nested messages and unknown
+	// fields count as well. Even an empty field takes memory, and no request needs more than
+	// some thirty.
 	maxFields = 256
-	// maxNesting is how deep messages of a request may be in each other.
+	// maxNesting is how deep the messages of a request may be nested.
 	maxNesting = 16
 )
 
-// fieldsProblem returns why a request would take memory out of proportion to its size, or
-// nothing where it would not. It does not look for other errors: the library finds them.
+// fieldsProblem returns why a request would take much more memory than its size, or the
+// empty string. It does not look for other errors, which the protobuf library finds.
 func fieldsProblem(wire []byte, message protoreflect.MessageDescriptor) string {
 	left := maxFields
 	return countFields(wire, message, &left, maxNesting)
 }
 
+// countFields subtracts the fields of a message and of its nested messages from left. depth
+// is how deep messages may still be nested. It returns a problem as fieldsProblem does.
 func countFields(wire []byte, message protoreflect.MessageDescriptor, left *int, depth int) string {
 	if depth == 0 {
-		return fmt.Sprintf("it has messages in messages more than %d deep", maxNesting)
+		return fmt.Sprintf("its messages are nested more than %d deep", maxNesting)
 	}
 	for len(wire) > 0 {
 		number, kind, tag := protowire.ConsumeTag(wire)
@@ -39,7 +41,7 @@ func countFields(wire []byte, message protoreflect.MessageDescriptor, left *int,
 			return ""
 		}
 		if *left--; *left < 0 {
-			return fmt.Sprintf("it has more than %d fields, expected fewer", maxFields)
+			return fmt.Sprintf("it has more than %d fields", maxFields)
 		}
 		if field := message.Fields().ByNumber(number); field != nil && field.Message() != nil && kind == protowire.BytesType {
 			inner, _ := protowire.ConsumeBytes(wire[tag:])

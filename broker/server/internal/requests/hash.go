@@ -12,8 +12,8 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
-// The tags of the fields of a request for a digest, the same in all generations,
-// and those of metadata and trace context.
+// The tags of the fields in requests of HashData, in metadata and in trace contexts. They
+// are the same in all generations.
 const (
 	tagHashProfile  = 1<<3 | byte(protowire.BytesType)
 	tagHashInput    = 2<<3 | byte(protowire.BytesType)
@@ -28,9 +28,9 @@ const (
 	tagTraceCorrelation = 5<<3 | byte(protowire.BytesType)
 )
 
-// Unmarshal reads a request. Its fields of bytes may be those on the wire and no
-// copies. The metadata of a request that is read here is left out where it has been
-// found to be right: replies have it from the wire.
+// Unmarshal reads a request. Fields of bytes may refer to the wire. Unmarshal may leave out
+// metadata that [CheckMetadata] would accept, because replies copy the metadata from the
+// wire.
 func Unmarshal(wire []byte, m proto.Message) error {
 	if readCipher(wire, m) || readHash(wire, m) {
 		return nil
@@ -41,11 +41,12 @@ func Unmarshal(wire []byte, m proto.Message) error {
 	return proto.Unmarshal(wire, m)
 }
 
-// readHash reads a request for a digest in the form that all clients send. It
-// leaves the message as it is and returns false for any other message, and for
-// anything unusual, such as unknown fields, fields that are there twice, text that
-// is not ASCII, or metadata to be refused: the library and the checks after it
-// decide about those. Most calls of a broker are of this kind.
+// readHash reads a request of HashData in the form that all clients send. Most calls of a
+// broker have such requests.
+//
+// It reports false, and leaves the message as it is, for any other message and for anything
+// unusual: unknown fields, fields that are there twice, text that is not ASCII, and metadata
+// that CheckMetadata refuses. The protobuf library reads such requests.
 func readHash(wire []byte, m proto.Message) bool {
 	var profile, input, metadata []byte
 	var format uint64
@@ -92,8 +93,7 @@ func readHash(wire []byte, m proto.Message) bool {
 	return true
 }
 
-// plainMetadata reports whether CheckMetadata accepts metadata, and all its fields are
-// known.
+// plainMetadata reports whether CheckMetadata accepts metadata and all its fields are known.
 func plainMetadata(wire []byte) bool {
 	for len(wire) > 0 {
 		tag := wire[0]

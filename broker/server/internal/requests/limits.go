@@ -23,18 +23,19 @@ const (
 	MaxSignatureSize  = 64 << 10
 )
 
-// Metadata is the part of the metadata of all generations that is looked at.
+// Metadata has the fields of metadata that the broker reads, in all generations.
 type Metadata[T TraceContext] interface {
 	GetId() string
 	GetTraceContext() T
 }
 
-// TraceContext is the part of the trace context of all generations that is looked at.
+// TraceContext has the fields of a trace context that the broker reads, in all generations.
 type TraceContext interface {
 	GetCorrelationId() string
 }
 
-// CheckMetadata bounds the metadata that replies repeat.
+// CheckMetadata refuses metadata whose ids have more than 128 bytes, or bytes that are not
+// printable ASCII.
 func CheckMetadata[T TraceContext](op fmt.Stringer, m Metadata[T]) error {
 	if err := checkID(op, "metadata.id", m.GetId()); err != nil {
 		return err
@@ -73,8 +74,9 @@ func CheckSize(op profile.Operation, field string, size, largest int) error {
 	return nil
 }
 
-// CheckPartSize does the same for a field inside another one. Their names are only
-// put together for an error.
+// CheckPartSize refuses a request with a field of more than largest bytes inside another
+// field. It joins the names field and part only for an error, so a valid request does not
+// allocate.
 func CheckPartSize(op profile.Operation, field, part string, size, largest int) error {
 	if size > largest {
 		return CheckSize(op, field+part, size, largest)
@@ -82,18 +84,18 @@ func CheckPartSize(op profile.Operation, field, part string, size, largest int) 
 	return nil
 }
 
-// Invalid refuses a request for one of its fields. The sentence never quotes
-// the field's value.
+// Invalid returns INVALID_ARGUMENT for a field of a request. The text must not quote the
+// value of the field.
 func Invalid(op fmt.Stringer, field, format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, "%s: %s "+format, append([]any{op, field}, args...)...)
 }
 
-// Refused refuses a request for what a profile says.
+// Refused returns an error of a request with the profile name.
 func Refused(code codes.Code, op profile.Operation, name, format string, args ...any) error {
 	return status.Errorf(code, "%s with profile %q: "+format, append([]any{op, name}, args...)...)
 }
 
-// MethodName is the name of a method that is no operation of a profile.
+// MethodName is the name of a method that is not an operation of a profile.
 type MethodName string
 
 // String implements fmt.Stringer.

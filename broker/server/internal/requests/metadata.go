@@ -13,13 +13,13 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxMetadataSize is how large the metadata of a request may be in bytes, with
-// its tag and its length, and with fields that nobody here knows. The reply has it
-// as well, and would not fit into a message any more: gRPC then answers
-// RESOURCE_EXHAUSTED, which clients take as a reason to try again.
+// maxMetadataSize is the largest size in bytes of the metadata of a request, with its tag,
+// its length and unknown fields. The reply repeats the metadata and has to fit into a
+// message. Without the limit, gRPC would answer RESOURCE_EXHAUSTED, which clients take as a
+// reason to try again.
 const maxMetadataSize = 1 << 20
 
-// CheckMetadataSize bounds metadata as [Retag] returned it.
+// CheckMetadataSize refuses metadata of more than 1 MiB. metadata is as [Retag] returned it.
 func CheckMetadataSize(op fmt.Stringer, metadata []byte) error {
 	if len(metadata) > maxMetadataSize {
 		return Invalid(op, "metadata", "has %d bytes, expected at most %d", len(metadata), maxMetadataSize)
@@ -27,33 +27,33 @@ func CheckMetadataSize(op fmt.Stringer, metadata []byte) error {
 	return nil
 }
 
-// Identify gives a reply the metadata of its request, which is as [Retag] returned it,
-// and a warning, where there is one.
+// Identify gives a reply the metadata of its request, and the warning if it is not nil.
+// metadata is as [Retag] returned it, and number is its field in the reply.
 func Identify(reply proto.Message, number protowire.Number, metadata, warning []byte) {
 	if warning != nil {
 		metadata = WithWarning(metadata, number, warning)
 	}
 	if metadata != nil {
-		// Unknown fields are written as they are, and to the client this is its
+		// The library writes unknown fields as they are. The client reads this one as its
 		// metadata.
 		reply.ProtoReflect().SetUnknown(protoreflect.RawFields(metadata))
 	}
 }
 
-// Unreadable refuses bytes that are not the message they are sent as. The library
-// begins its errors in one of two ways by chance, so that nobody relies on them;
-// a sentence of the broker's is the same each time.
+// Unreadable returns INVALID_ARGUMENT for bytes that are not the message m. The protobuf
+// library randomly changes the beginning of its errors, so that nobody relies on them.
+// Unreadable removes that beginning, so that the broker's error is always the same.
 func Unreadable(op fmt.Stringer, m proto.Message, err error) error {
 	problem := strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
 	return status.Errorf(codes.InvalidArgument, "%s: the request is not a %s: %s", op, m.ProtoReflect().Descriptor().FullName(), problem)
 }
 
-// maxReused is the size in bytes of the largest metadata whose memory is kept for
-// the next request.
+// maxReused is the largest size in bytes of metadata whose memory the next request uses
+// again.
 const maxReused = 1 << 10
 
-// Reusable returns the memory of metadata for the next request, or nil where it is too
-// large to be kept.
+// Reusable returns the memory of metadata for the next request, or nil if it is larger than
+// 1 KiB.
 func Reusable(metadata []byte) []byte {
 	if cap(metadata) > maxReused {
 		return nil
@@ -67,7 +67,8 @@ type Message[T any] interface {
 	proto.Message
 }
 
-// MetadataField returns the number of the field metadata of a message, which has to have it.
+// MetadataField returns the number of the field metadata of a message. It panics if the
+// message does not have the field.
 func MetadataField(m proto.Message) protowire.Number {
 	descriptor := m.ProtoReflect().Descriptor()
 	field := descriptor.Fields().ByName("metadata")

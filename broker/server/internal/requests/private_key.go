@@ -16,9 +16,10 @@ import (
 // generations.
 const fieldCAPrivateKey protowire.Number = 3
 
-// TakePrivateKey takes the issuer's private key out of a request for a certificate, and
-// returns the rest. The library would make a string of it, which cannot be overwritten.
-// Whoever calls it overwrites the key once it was used.
+// TakePrivateKey removes the issuer's private key from a request for a certificate, and
+// returns a copy of the key and the rest of the request. The protobuf library would make a
+// string of the key, which nobody can overwrite. Whoever calls TakePrivateKey overwrites the
+// key after use.
 func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 	switch m.(type) {
 	case *v0.SignRequest, *v0.SignCertificateRequest, *v1.SignCertificateRequest:
@@ -28,7 +29,7 @@ func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 	for at := 0; at < len(wire); {
 		number, kind, size := protowire.ConsumeField(wire[at:])
 		if size < 0 {
-			return key, wire // which the library will say
+			return key, wire // the library finds the same error
 		}
 		if number != fieldCAPrivateKey || kind != protowire.BytesType {
 			at += size
@@ -36,7 +37,7 @@ func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
 		}
 		_, _, tag := protowire.ConsumeTag(wire[at:])
 		value, _ := protowire.ConsumeBytes(wire[at+tag:])
-		clear(key) // of a field that is there twice the last counts
+		clear(key) // if a field is there twice, the last one counts
 		key = bytes.Clone(value)
 		kept := at + copy(wire[at:], wire[at+size:])
 		clear(wire[kept:])

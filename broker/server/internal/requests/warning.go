@@ -7,19 +7,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// WarningField is the number of the deprecation warning in metadata, the same
-// in all generations that have one.
+// WarningField is the number of the deprecation warning in metadata. It is the same in all
+// generations that have the warning.
 const WarningField protowire.Number = 2
 
-// HasWarning reports whether the metadata of a reply has a place for the warning:
-// the metadata of the first clients, which expect a text there, has none.
+// HasWarning reports whether the metadata of a reply can have the warning. The metadata of
+// the first generation has a text in its place.
 func HasWarning(reply proto.Message) bool {
 	field := reply.ProtoReflect().Descriptor().Fields().ByName("metadata").Message().Fields().ByNumber(WarningField)
 	return field != nil && field.Message() != nil
 }
 
-// WithWarning puts the warning into metadata, which is as [Retag] returned it, in
-// the place of what the client sent there. The rest stays as it was.
+// WithWarning returns metadata with the warning. The warning replaces a warning that the
+// client has sent; all other fields stay as they are. metadata is as [Retag] returned it,
+// and number is its field in the reply.
 func WithWarning(metadata []byte, number protowire.Number, warning []byte) []byte {
 	var content []byte
 	for len(metadata) > 0 {

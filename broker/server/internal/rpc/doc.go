@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rpc runs the methods of gRPC services: it takes a slot for a call, reads its
-// messages, counts it, keeps a defect to the one call, and writes its reply.
+// Package rpc runs the methods of gRPC services. It takes a slot for a call, reads its
+// messages, counts the call, and writes its reply. A panic fails the one call and nothing
+// else.
 //
 // [Unary] is for operations of profiles, [PlainUnary] for other methods. [Guard] gives
 // services that are written for gRPC alone the same limits.

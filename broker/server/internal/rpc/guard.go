@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// Guard registers services whose handlers are written for gRPC alone, so that their
-// calls have the limits that all calls have.
+// Guard registers services whose handlers are written for gRPC alone. Their calls then have
+// the same limits as all other calls.
 type Guard struct {
 	*Service
 	server *grpc.Server
@@ -32,7 +32,7 @@ func (g Guard) RegisterService(service *grpc.ServiceDesc, implementation any) {
 // GetServiceInfo implements reflection.ServiceInfoProvider.
 func (g Guard) GetServiceInfo() map[string]grpc.ServiceInfo { return g.server.GetServiceInfo() }
 
-// Guarded returns a service whose methods are guarded.
+// Guarded returns the service with methods that have the limits of all calls.
 func (s *Service) Guarded(service *grpc.ServiceDesc) *grpc.ServiceDesc {
 	guarded := *service
 	guarded.Methods, guarded.Streams = nil, nil
@@ -49,7 +49,7 @@ func (s *Service) Guarded(service *grpc.ServiceDesc) *grpc.ServiceDesc {
 
 type methodHandler = func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error)
 
-// GuardMethod guards a unary method.
+// GuardMethod returns a handler of a unary method that has the limits of all calls.
 func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) methodHandler {
 	return func(server any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (reply any, err error) {
 		p, err := flow.ConnOf(ctx).Enter(name)
@@ -91,8 +91,8 @@ func (s *Service) GuardMethod(name requests.MethodName, handle methodHandler) me
 	}
 }
 
-// readOther reads the request of a guarded method. The message of such a method does not
-// refer to the wire.
+// readOther decodes the request of a guarded method into v, which does not refer to wire
+// afterwards.
 func readOther(name requests.MethodName, wire []byte, v any) error {
 	e, ours := v.(*requests.Envelope)
 	if !ours {
@@ -104,7 +104,8 @@ func readOther(name requests.MethodName, wire []byte, v any) error {
 	return requests.CheckMetadataSize(name, e.Metadata)
 }
 
-// guardStream guards a method with streams, whose calls end when the broker shuts down.
+// guardStream returns a handler of a streaming method that has the limits of all calls. Its
+// streams end when the broker shuts down.
 func (s *Service) guardStream(name requests.MethodName, handle grpc.StreamHandler) grpc.StreamHandler {
 	return func(server any, stream grpc.ServerStream) (err error) {
 		opened, err := s.OpenStream(stream, name, flow.MaxOtherSize)
@@ -124,6 +125,7 @@ func (s *Service) guardStream(name requests.MethodName, handle grpc.StreamHandle
 	}
 }
 
+// guardedStream is a stream that reads its messages as [flow.Incoming] does.
 type guardedStream struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -150,7 +152,7 @@ type OpenedStream struct {
 }
 
 // OpenStream takes a stream and a slot of the share of the caller, until
-// [OpenedStream.Close].
+// [OpenedStream.Close]. Messages may have at most limit bytes.
 func (s *Service) OpenStream(stream grpc.ServerStream, name fmt.Stringer, limit int) (*OpenedStream, error) {
 	ctx := stream.Context()
 	conn := flow.ConnOf(ctx)
@@ -171,7 +173,7 @@ func (s *Service) OpenStream(stream grpc.ServerStream, name fmt.Stringer, limit 
 	return opened, nil
 }
 
-// Close gives back what OpenStream took.
+// Close gives back the stream and the slot.
 func (o *OpenedStream) Close() {
 	from := o.Slot.Caller()
 	o.Slot.End()

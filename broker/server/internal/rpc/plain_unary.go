@@ -11,9 +11,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
-// PlainUnary describes a method that is no operation of a profile, and so is not
-// counted as one. Where its messages have a field named metadata, the reply has
-// the metadata of the request.
+// PlainUnary returns the description of a method that is not an operation of a profile.
+// Metrics of operations do not count its calls. If its messages have a field named metadata,
+// the reply has the metadata of the request.
 func PlainUnary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
 	name string, answer func(context.Context, PRequest) (PReply, error),
 ) grpc.MethodDesc {

@@ -12,21 +12,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// Service is what the methods of all services need beside their handlers.
+// Service has the handlers, and what the methods of all services need beside them.
 type Service struct {
 	*handlers.Handlers
 	Workers *work.Pool
-	// IdleTime is how long a client may take with what it has begun.
+	// IdleTime is how long a client may take to send the rest of a request or to read a
+	// reply.
 	IdleTime time.Duration
-	// Streams ends when streams have to.
+	// Streams is a context that ends when all streams have to end.
 	Streams context.Context
 }
 
-// defaultIdleTime bounds how long a stream waits for a client that has begun
-// something and does not go on with it.
+// defaultIdleTime is the IdleTime of a new service.
 const defaultIdleTime = time.Minute
 
-// NewService returns what methods need. The context ends when their streams have to.
+// NewService returns a service. The context streams ends when all streams have to end.
 func NewService(streams context.Context, logger *slog.Logger, metrics *telemetry.Metrics) *Service {
 	return &Service{Handlers: handlers.NewHandlers(logger, metrics), Workers: work.NewPool(), IdleTime: defaultIdleTime, Streams: streams}
 }

@@ -26,9 +26,9 @@ type unaryCall[Request any] struct {
 	request Request
 }
 
-// Unary describes a method of the wire contract to gRPC. It calls adapt with the request,
-// and sends the reply with the metadata of the request. Both messages have a field named
-// metadata.
+// Unary returns the description of a method of the wire contract. The method calls adapt
+// with the request, and sends the reply with the metadata of the request. Both messages
+// have a field named metadata.
 func Unary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
 	s *Service, name string, op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
 ) grpc.MethodDesc {
@@ -37,7 +37,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 	warns := requests.HasWarning(PReply(new(Reply)))
 	quick := QuickSize(op)
 	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
-	// serve reads a request and writes its reply to the slot of the call.
+	// serve decodes a request and writes its reply to the slot of the call.
 	serve := func(u *unaryCall[Request], wire []byte) (err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -126,9 +126,9 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 	}
 }
 
-// calledAs puts the name of the method into an error of a call by another name
-// than the operation has in profiles and documents: "HashData (called as Hash):
-// …". Developers know the name of the method, and authors of profiles the operation.
+// calledAs adds the name of the method to an error if that name differs from the name of
+// the operation: "HashData (called as Hash): …". Developers know the name of the method, and
+// authors of profiles know the name of the operation.
 func calledAs(err error, op profile.Operation, name string) error {
 	s := status.Convert(err)
 	rest, ours := strings.CutPrefix(s.Message(), op.String())
@@ -138,9 +138,10 @@ func calledAs(err error, op profile.Operation, name string) error {
 	return status.Errorf(s.Code(), "%s (called as %s)%s", op, name, rest)
 }
 
-// QuickSize returns the size in bytes of the largest request of an operation that is
-// served where it was received. Larger requests go to the workers. A request of that size
-// takes some ten microseconds with the slowest digest. Keys by id are in memory.
+// QuickSize returns the size in bytes of the largest quick request of an operation. The
+// goroutine that receives a quick request serves it; larger requests go to the workers. A
+// request of that size takes some ten microseconds with the slowest digest. Keys by id take
+// no time to load, because they are in memory.
 func QuickSize(op profile.Operation) int {
 	switch op {
 	case profile.OpHashData, profile.OpEncryptData, profile.OpDecryptData:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package work runs the calls that take their time in a pool of workers, one for each
-// processor. Callers take turns, and so do the connections and streams of a caller.
+// Package work runs slow calls in a pool of workers, one for each processor. Callers take
+// turns, and so do the connections and streams of a caller.
 //
 // The pool has one lock for all callers. A job takes it twice: once when it is submitted,
 // and once when a worker takes it. Quick calls do not take it.

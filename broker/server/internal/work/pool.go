@@ -9,37 +9,36 @@ import (
 	"time"
 )
 
-// quickTime is how long no quick call may have come before all processors serve
-// those that take their time.
+// quickTime is how long after the last quick call one worker is kept back: see [Pool].
 const quickTime = 100 * time.Millisecond
 
-// Pool serves the calls that take their time, unary ones and those of streams. It has as
-// many workers as there are processors. While quick calls come as well, it has one fewer,
-// if there is more than one processor, so that quick calls need not wait for slow ones.
+// Pool runs slow calls, of unary methods and of streams. It has as many workers as there
+// are processors. While quick calls come as well, it has one fewer, if there is more than
+// one processor, so that quick calls do not wait for slow ones.
 type Pool struct {
 	count int
 	// Processors are the ones that the process uses.
 	Processors Processors
-	// quick is when the last quick call came, in nanoseconds since began.
+	// quick is when the last quick call came, in nanoseconds after began.
 	began time.Time
 	quick atomic.Int64
 
 	mu      sync.Mutex
 	running int
-	// waiting are the callers with jobs, each once. They take turns, so that a caller
-	// with many calls does not hold up one with a few.
+	// waiting are the callers that have jobs, each once. They take turns, so a caller with
+	// many calls does not delay a caller with few.
 	waiting []*Caller
 }
 
-// Caller has the queues of a caller with jobs in them, each once. They take turns, so that
-// a connection with many calls does not hold up one with a few. The lock of the pool
-// guards them.
+// Caller has those queues of a caller that have jobs, each once. They take turns, so a
+// connection with many calls does not delay a connection with few. The lock of the pool
+// guards the queues.
 type Caller struct{ waiting []*Queue }
 
 // NewQueue returns an empty queue of the caller.
 func (c *Caller) NewQueue() Queue { return Queue{caller: c} }
 
-// Queue has the jobs of a connection or of a stream, which run in their order.
+// Queue has the jobs of one connection or of one stream. They start in their order.
 type Queue struct {
 	caller *Caller
 	queue  []func()
@@ -52,8 +51,8 @@ func NewPool() *Pool {
 	return w
 }
 
-// NoteQuickCall notes that a quick call came, of a caller that has so many calls now. It
-// writes only now and then, since each quick call calls it.
+// NoteQuickCall notes that a quick call came from a caller that has this many calls now.
+// Each quick call calls it, so it writes only now and then.
 func (w *Pool) NoteQuickCall(calls int64, now time.Time) {
 	if at := int64(now.Sub(w.began)); at-w.quick.Load() > int64(quickTime/8) {
 		w.quick.Store(at)
@@ -65,7 +64,8 @@ func (w *Pool) NoteQuickCall(calls int64, now time.Time) {
 	}
 }
 
-// Adapt makes the process use one processor while that is enough. It changes GOMAXPROCS.
+// Adapt makes the process use one processor while one is enough, see [Processors]. It
+// changes GOMAXPROCS.
 func (w *Pool) Adapt() { w.Processors.adapts = w.count > 1 }
 
 // limit returns how many jobs may run at one time.
@@ -109,7 +109,7 @@ func (w *Pool) grow() {
 	}
 }
 
-// work runs jobs until there are none, or too many workers.
+// work runs jobs until there are no more jobs, or too many workers.
 func (w *Pool) work() {
 	for {
 		job := w.next()
@@ -117,13 +117,14 @@ func (w *Pool) work() {
 			return
 		}
 		job()
-		// Its reply, and quick calls that came meanwhile, need not wait until the
-		// next job is done.
+		// The goroutines that send the reply of the job, and quick calls that came
+		// meanwhile, need not wait for the next job.
 		runtime.Gosched()
 	}
 }
 
-// next takes the job whose turn it is, nil where the worker is one too many.
+// next takes the job whose turn it is. It returns nil if there is no job or one worker too
+// many; the worker then ends.
 func (w *Pool) next() func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +145,7 @@ func (w *Pool) next() func() {
 	return job
 }
 
-// pop takes the first of a queue.
+// pop removes the first element of a queue and returns it.
 func pop[T any](queue *[]T) T {
 	var none T
 	first := (*queue)[0]

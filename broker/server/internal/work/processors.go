@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Processors makes the process use one processor while that is enough. With more, the
-// goroutines of a call wake each other across processors, which takes a third of the time
-// of a small call.
+// Processors makes the process use one processor while one is enough. With more
+// processors, the goroutines of a call wake each other across processors, which takes a
+// third of the time of a small call.
 type Processors struct {
-	// adapts says that the process may change how many it uses.
+	// adapts is whether the number of processors may change.
 	adapts bool
-	// one says that it uses one.
+	// one is whether the process uses one processor now.
 	one atomic.Bool
-	// needed is until when it needs all, in nanoseconds since 1970.
+	// needed is until when the process needs all processors, in nanoseconds since 1970.
 	needed atomic.Int64
 	mu     sync.Mutex
 }
 
-// One processor is enough while callers have no more calls and streams at one time than
-// quietCalls, none of them takes its time, no client sends QuietBytes at once and no
-// connection waits to be read. It has to be so for quietTime.
+// One processor is enough if all of this holds for quietTime: no caller has more than
+// quietCalls calls and streams at one time, no call is slow, no client sends QuietBytes at
+// once, and no connection waits to be read.
 const (
 	quietTime  = time.Second
 	quietCalls = 2
@@ -45,15 +45,15 @@ func (p *Processors) UseAll() {
 	}
 }
 
-// useOne makes the process use one processor, unless it needed all of them of late. now is
-// the present time.
+// useOne makes the process use one processor, unless it needed all of them within the last
+// quietTime.
 func (p *Processors) useOne(now time.Time) {
 	if p.adapts && !p.one.Load() && now.UnixNano() > p.needed.Load() {
 		p.use(true)
 	}
 }
 
-// use changes how many are used.
+// use makes the process use one processor, or all of them.
 func (p *Processors) use(one bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
