@@ -50,7 +50,7 @@ func TestACallThatWasGivenUpEndsAndTheOthersGoOn(t *testing.T) {
 	close(g.open)
 	got = e.take(int(workers) + 2)
 	for _, id := range []uint64{50, 51} {
-		if a := got[id]; a.code() != codes.Canceled || a.values[theText] != "SignData: the client gave the call up before its turn came" {
+		if a := got[id]; a.code() != codes.Canceled || a.values[theText] != "SignData: the client canceled the call before a worker was free" {
 			t.Errorf("call %d before its turn: %v", id, a)
 		}
 	}

@@ -354,7 +354,7 @@ func TestATurnThatComesTooLateIsNotServed(t *testing.T) {
 	}
 	close(g.open)
 	got := e.take(int(workers) + 2)
-	if a := got[98]; a.code() != codes.DeadlineExceeded || a.values[theText] != "SignData: its turn did not come within the timeout of 1ms" {
+	if a := got[98]; a.code() != codes.DeadlineExceeded || a.values[theText] != "SignData: no worker was free within the timeout of 1ms" {
 		t.Errorf("too late: %v", a)
 	}
 	if a := got[99]; a.number != theSign {

@@ -10,7 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// policyService is the service cryptobroker.policy.v1.PolicyService.
+// policyService returns the service cryptobroker.policy.v1.PolicyService.
 func policyService(s *rpc.Service) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: policyv1.PolicyService_ServiceDesc.ServiceName,

@@ -181,7 +181,7 @@ func TestWithoutAFormatThatOfTheProfileCounts(t *testing.T) {
 	refuses(t, conn, methodSignData, signing("EC", one(byID("ec")), "input").number(signFormat, 4), codes.InvalidArgument,
 		"SignData: signatureFormat is 4, expected 0 (RAW), 1 (DER), 2 (PEM) or 3 (CMS)")
 	refuses(t, conn, methodSignV1, signing("EC", one(byID("ec")), "input").number(signFormat, 5), codes.InvalidArgument,
-		"SignData: signatureFormat is 5, expected 0 (that of the profile), 1 (RAW), 2 (DER), 3 (PEM) or 4 (CMS)")
+		"SignData: signatureFormat is 5, expected 0 (the format of the profile), 1 (RAW), 2 (DER), 3 (PEM) or 4 (CMS)")
 }
 
 func TestASignatureThatIsRefusedLearnsWhy(t *testing.T) {

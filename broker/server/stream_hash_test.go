@@ -275,7 +275,7 @@ func TestAStreamOfChunksThatDoesNotGoOnEnds(t *testing.T) {
 	stream := openStream(t, connect(t, b.socket("")), methodHashStream)
 	send(t, stream, startOf(message{}.text(requestProfile, "P")))
 	_, err := receive(t, stream)
-	if got := status.Convert(err); got.Code() != codes.DeadlineExceeded || got.Message() != "HashData: the next chunk did not come for 50ms" {
+	if got := status.Convert(err); got.Code() != codes.DeadlineExceeded || got.Message() != "HashData: no chunk came within 50ms" {
 		t.Errorf("got %v", err)
 	}
 	awaitMetrics(t, b, `crypto_broker_requests_total{code="DeadlineExceeded",operation="HashData",profile="P"} 1`)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stream serves the methods with streams: HashStream, which hashes an input that
-// comes in chunks, and Exchange, which carries many calls at one time.
+// Package stream serves the streaming methods: HashStream, which hashes an input that comes
+// in chunks, and Exchange, which carries many calls at one time.
 //
-// A stream holds no more messages and no more replies than the share of its caller allows,
-// see package flow: its client waits until there is room.
+// A stream holds no more messages and replies than the share of its caller allows, see
+// package flow. Its client waits until there is room.
 package stream

@@ -23,48 +23,49 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 )
 
-// maxWaitingCalls is how many calls of a stream may wait for workers, or for their
-// replies to be written. A stream that has as many is not read any further until there
-// is room again, so that its client waits.
+// maxWaitingCalls is how many calls of a stream may wait for workers, or for their replies
+// to be written. The broker reads no more from a stream with that many calls, so its client
+// waits.
 const maxWaitingCalls = 128
 
-// errLeaving ends a stream at shutdown, with a code that clients take as a reason
-// to try again.
+// errLeaving ends a stream at shutdown. Clients take its code as a reason to try again.
 var errLeaving = status.Error(codes.Unavailable,
 	"Exchange: the broker shuts down; calls without a reply were not served and can be made again")
 
 // exchange is one stream of Exchange.
 //
-// One goroutine, the reader, reads its messages, serves quick calls by itself, gives the
-// others to the workers, and sends replies. While the reader is busy, or has the next
-// message already, a second goroutine, the writer, sends all replies that are there. The
-// goroutine of gRPC watches both, because a read or a write that waits for the client ends
-// only once the goroutine of gRPC returns.
+// One goroutine, the reader, reads the messages, serves quick calls, gives slow calls to the
+// workers, and sends replies. While the reader is busy, or has the next message already, a
+// second goroutine, the writer, sends the replies that are ready. The goroutine of gRPC
+// watches both: a read or a write that waits for the client ends only when the goroutine of
+// gRPC returns.
 type exchange struct {
 	server *streamService
 	stream grpc.ServerStream
-	ctx    context.Context // of the stream, shutdown apart
+	ctx    context.Context // the context of the stream; it does not end at shutdown
 	queue  work.Queue
 	in     *rpc.OpenedStream
 	from   *flow.Caller
-	// open counts who is not done with the slot of the stream: its reader, and the
+	// open is how many goroutines still use the slot of the stream: the reader, and the
 	// goroutine of gRPC.
 	open atomic.Int32
 
 	mu sync.Mutex
-	// changed says that there may be room again, or that the stream has ended.
+	// changed is signaled when there may be room for more calls and replies, and when the
+	// stream ends.
 	changed sync.Cond
-	// active counts what may still make replies: the reader while it has a
-	// message, and the calls of the workers.
+	// active is how many may still make replies: the reader while it has a message, and
+	// each call of the workers.
 	active int
-	// jobs are the calls that the workers have, by id. jobCount is their number, which is
-	// read without the lock.
+	// jobs are the calls that the workers have, by id. jobCount is their number. Readers of
+	// jobCount do not need mu.
 	jobs     map[uint64]*job
 	jobCount atomic.Int64
-	// waiting is how many calls have no reply that gRPC has written.
+	// waiting is how many calls of workers have no reply that gRPC has written.
 	waiting int
 	unsent  unsent
-	// ended says that no more messages are served, because of reason.
+	// ended is whether the stream serves no more messages. reason is why, nil for the end
+	// of the requests.
 	ended  bool
 	reason error
 	// finished is closed once the stream has ended and nothing is active.
@@ -73,19 +74,19 @@ type exchange struct {
 	// wake makes the writer send.
 	wake chan struct{}
 
-	// Only the reader uses the rest.
+	// Only the reader uses the fields below.
 
-	// writing says that there is a writer.
+	// writing is whether the writer has been started.
 	writing bool
-	// local has replies to the message that the reader is busy with.
+	// local has the replies to quick calls of the current message.
 	local replies
-	// quick is the call that the reader serves by itself.
+	// quick is the quick call that the reader serves now.
 	quick handlers.Call
-	// broken is why the reader cannot go on.
+	// broken is why the reader cannot go on, nil if it can.
 	broken error
 	turn   flow.Turn
-	// served is when the last message was served. left is how many messages in a row left
-	// their replies to the writer. made is how many replies the present message has.
+	// served is when the last message was served. left is for how many messages in a row
+	// the writer sent the replies. made is how many replies the current message has.
 	served time.Time
 	left   int
 	made   int
@@ -169,11 +170,13 @@ func (x *exchange) read() {
 	}
 }
 
-// deliver sends the replies to a message, whose serving began at a time, or leaves them to
-// the writer. It waits while there are many that the client has not read.
+// deliver sends the replies to a message, or leaves them to the writer. It waits while there
+// are too many replies that the client has not read. began is when the broker began to serve
+// the message.
 func (x *exchange) deliver(began time.Time) {
-	// A message that was there when the one before it was served is seldom the last.
-	// Replies to many calls are worth a message of their own.
+	// If this message came right after the last one, more will probably follow. The writer
+	// then sends the replies to several messages together. Replies to many calls do not
+	// wait for others.
 	more := began.Sub(x.served) < promptly && x.left < maxLeft && x.made < manyReplies
 	x.made = 0
 	if more && !x.writing {
@@ -204,7 +207,8 @@ func (x *exchange) fail(cause any) {
 	x.leave()
 }
 
-// begin reports whether messages are still served.
+// begin reports whether the stream still serves messages. If it does, begin counts the
+// reader as active until leave.
 func (x *exchange) begin() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -215,15 +219,14 @@ func (x *exchange) begin() bool {
 	return true
 }
 
-// leave ends what begin began. Whoever calls it has the lock.
+// leave counts one active fewer. Whoever calls leave has locked x.mu.
 func (x *exchange) leave() {
 	if x.active--; x.active == 0 && x.ended {
 		close(x.finished)
 	}
 }
 
-// end makes the stream serve no more messages. The first reason is the one that the client
-// gets.
+// end makes the stream serve no more messages. The client gets the first reason.
 func (x *exchange) end(reason error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -236,14 +239,15 @@ func (x *exchange) end(reason error) {
 	}
 }
 
-// finish sends the last replies, and a GoAway where the broker shuts down.
+// finish sends the last replies, and GoAway if the broker shuts down. It returns why the
+// stream ended.
 func (x *exchange) finish() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := x.settle(); err != nil {
 		return err
 	}
-	if x.reason == errLeaving { //nolint:errorlint // it is that one, and no other that is like it
+	if x.reason == errLeaving { //nolint:errorlint // a status error equals others with the same text
 		if err := x.send(goAway(status.Convert(errLeaving).Message())); err != nil {
 			return err
 		}
@@ -264,15 +268,15 @@ func (x *exchange) stuck() bool {
 	return x.unsent.sending && time.Since(x.unsent.since) >= x.server.IdleTime
 }
 
-// leaveStream gives the slot of the stream back, once nobody needs it any more.
+// leaveStream gives back the slot of the stream if no other goroutine uses it any more.
 func (x *exchange) leaveStream() {
 	if x.open.Add(-1) == 0 {
 		x.in.Close()
 	}
 }
 
-// close gives back what the stream still holds. The calls that workers are busy with give
-// back theirs when they end.
+// close gives back what the stream still holds. Calls that workers are serving give back
+// what they hold when they end.
 func (x *exchange) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -282,7 +286,7 @@ func (x *exchange) close() {
 		flow.Buffers.Put(r.buffer)
 		x.release(r.held)
 	}
-	for sent := range x.unsent.unwritten { // which gRPC may or may not let go of
+	for sent := range x.unsent.unwritten { // gRPC may not free these buffers
 		x.release(sent.held)
 	}
 	x.unsent.waiting, x.unsent.unwritten = nil, nil
@@ -291,7 +295,8 @@ func (x *exchange) close() {
 	x.leaveStream()
 }
 
-// wakeWriter makes the writer send what waits. Whoever calls it has the lock.
+// wakeWriter makes the writer send the replies that wait. Whoever calls wakeWriter has
+// locked x.mu.
 func (x *exchange) wakeWriter() {
 	if !x.unsent.closed {
 		select {
@@ -301,8 +306,8 @@ func (x *exchange) wakeWriter() {
 	}
 }
 
-// write is the writer. It sends the replies of workers, and those that the reader leaves
-// to it.
+// write is the writer. It sends the replies of workers, and the replies that the reader
+// leaves to it.
 func (x *exchange) write() {
 	for range x.wake {
 		x.mu.Lock()

@@ -15,25 +15,25 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// The numbers of the fields of ExchangeRequest and Call. Those of the requests
-// follow.
+// The numbers of the fields of ExchangeRequest and Call. exchangeMethods has the numbers of
+// the requests in Call.
 const (
 	exchangeCalls       protowire.Number = 1
 	exchangeGivenUp     protowire.Number = 2
 	callID, callTimeout protowire.Number = 1, 2
 )
 
-// exchangeCall is one call as it was on the wire.
+// exchangeCall is one call that was read from a message.
 type exchangeCall struct {
 	id      uint64
 	timeout time.Duration // 0 for none
 	number  protowire.Number
 	request []byte
-	// requests counts how many there are; one is right.
+	// requests is how many requests the call has. A valid call has one.
 	requests int
 }
 
-// parseCall takes a call apart. Of a field that is there twice the last counts.
+// parseCall reads a call. If a field is there twice, the last one counts.
 func (s *streamService) parseCall(wire []byte) (call exchangeCall, err error) {
 	for len(wire) > 0 {
 		number, kind, n := protowire.ConsumeTag(wire)
@@ -63,12 +63,12 @@ func (s *streamService) parseCall(wire []byte) (call exchangeCall, err error) {
 	return call, nil
 }
 
-// fieldsPerTurn is how many fields of a message are served before another stream or
-// connection of the caller has its turn.
+// fieldsPerTurn is how many fields of a message a stream serves before another stream or
+// connection of its caller has a turn.
 const fieldsPerTurn = 256
 
-// serve serves the calls of one message, in turns of the caller's. An error ends the
-// stream: what cannot be read has no id to reply to.
+// serve serves the calls of one message, in turns of the caller. An error ends the stream,
+// because a call that cannot be read has no id to reply to.
 func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 	defer x.turn.End()
 	wire := *message.wire
@@ -126,11 +126,11 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 	return nil
 }
 
-// giveUp ends calls of the workers that the client waits for no more. The ids are
-// packed, as proto3 writes them, or one by one.
+// giveUp ends calls of the workers for which the client does not wait any more. value has
+// their ids, which are packed, as proto3 writes them, or one id in each field.
 func (x *exchange) giveUp(kind protowire.Type, value []byte) error {
 	if kind == protowire.BytesType {
-		value, _ = protowire.ConsumeBytes(value) // the caller has seen that it can be read
+		value, _ = protowire.ConsumeBytes(value) // serve has read the field without an error
 	} else if kind != protowire.VarintType {
 		return nil
 	}
@@ -153,7 +153,7 @@ func unreadableExchange(err error) error {
 	return status.Errorf(codes.InvalidArgument, "Exchange: a message is not a cryptobroker.stream.v1.ExchangeRequest: %v", err)
 }
 
-// validate refuses a call that has not one request, or whose id is in use.
+// validate refuses a call that does not have exactly one request, or whose id is in use.
 func (x *exchange) validate(call *exchangeCall) error {
 	switch call.requests {
 	case 0:
@@ -174,7 +174,7 @@ func (x *exchange) validate(call *exchangeCall) error {
 	return nil
 }
 
-// serveNow serves a quick call. It returns the time at the end.
+// serveNow serves a quick call. It returns the time at which the call ended.
 func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) time.Time {
 	s := x.server
 	c := &x.quick
@@ -193,7 +193,7 @@ func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, beg
 	return ended
 }
 
-// run serves a call, whatever happens in it.
+// run serves a call. A panic becomes an error of the call.
 func (s *streamService) run(method *rpc.ExchangedMethod, c *handlers.Call, request []byte) (reply proto.Message, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -203,7 +203,8 @@ func (s *streamService) run(method *rpc.ExchangedMethod, c *handlers.Call, reque
 	return method.Run(c, request)
 }
 
-// reply keeps a reply of the reader until the message is served, or a buffer is full.
+// reply keeps a reply of the reader until all calls of the message are served, or the
+// buffer is full.
 func (x *exchange) reply(r encodedReply) {
 	if !x.local.room(r.whole) {
 		x.broken = x.sendLocal()
@@ -213,7 +214,7 @@ func (x *exchange) reply(r encodedReply) {
 	x.made++
 }
 
-// submitLocal queues the reader's own replies. Whoever calls it has the lock.
+// submitLocal queues the reader's replies. Whoever calls submitLocal has locked x.mu.
 func (x *exchange) submitLocal() {
 	if x.local.buffer != nil {
 		x.put(x.local)
@@ -221,8 +222,8 @@ func (x *exchange) submitLocal() {
 	}
 }
 
-// sendLocal sends the reader's own replies, and waits while there are many that
-// the client has not read. It returns why the stream cannot go on, or nil.
+// sendLocal sends the reader's replies, and waits while there are too many replies that the
+// client has not read. It returns why the stream cannot go on, or nil.
 func (x *exchange) sendLocal() error {
 	x.turn.End()
 	x.mu.Lock()

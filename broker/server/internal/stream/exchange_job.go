@@ -25,13 +25,13 @@ type job struct {
 	began    time.Time
 	timeout  time.Duration
 	held     holding
-	// givenUp says that the client waits no more, and end ends what the call waits
-	// for, once it is served. Both belong to the lock of the exchange.
+	// givenUp is whether the client does not wait any more. end cancels the context of the
+	// call, nil before a worker serves it. The mutex of the exchange guards both.
 	givenUp bool
 	end     context.CancelFunc
 }
 
-// giveUp ends the call if that can be. Whoever calls it has the lock of the exchange.
+// giveUp cancels the call. Whoever calls giveUp has locked the mutex of the exchange.
 func (j *job) giveUp() {
 	j.givenUp = true
 	if j.end != nil {
@@ -39,8 +39,8 @@ func (j *job) giveUp() {
 	}
 }
 
-// begin makes the context of the call, which ends when the client gives the call
-// up; false if it has.
+// begin returns the context of the call, which ends when the client gives up the call. It
+// reports false if the client has given up the call already.
 func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	x := j.exchange
@@ -50,8 +50,8 @@ func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, b
 	return ctx, cancel, !j.givenUp
 }
 
-// hand gives a call to the workers, once there is room for it. It returns an error
-// where the stream ends before.
+// hand gives a call to the workers once there is room for it. It returns an error if the
+// stream ends before.
 func (x *exchange) hand(j *job) error {
 	s := x.server
 	if err := x.hold(j); err != nil {
@@ -89,7 +89,7 @@ func (x *exchange) hold(j *job) error {
 	return nil
 }
 
-// gone returns why the stream cannot go on, or nil. Whoever calls it has the lock.
+// gone returns why the stream cannot go on, or nil. Whoever calls gone has locked x.mu.
 func (x *exchange) gone() error {
 	switch {
 	case x.unsent.err != nil:
@@ -102,7 +102,8 @@ func (x *exchange) gone() error {
 	return nil
 }
 
-// release gives back what written or dropped replies held. Whoever calls it has the lock.
+// release gives back what written or dropped replies held. Whoever calls release has locked
+// x.mu.
 func (x *exchange) release(h holding) {
 	if h.calls == 0 {
 		return
@@ -152,12 +153,12 @@ func (j *job) serve(c *handlers.Call) (proto.Message, error) {
 	ctx, cancel, wanted := j.begin(c.Context)
 	defer cancel()
 	if c.Context = ctx; !wanted {
-		return nil, status.Errorf(codes.Canceled, "%s: the client gave the call up before its turn came", c.Operation)
+		return nil, status.Errorf(codes.Canceled, "%s: the client canceled the call before a worker was free", c.Operation)
 	}
 	if j.timeout > 0 {
 		deadline := j.began.Add(j.timeout)
 		if !time.Now().Before(deadline) {
-			return nil, status.Errorf(codes.DeadlineExceeded, "%s: its turn did not come within the timeout of %s", c.Operation, j.timeout)
+			return nil, status.Errorf(codes.DeadlineExceeded, "%s: no worker was free within the timeout of %s", c.Operation, j.timeout)
 		}
 		var stop context.CancelFunc
 		c.Context, stop = context.WithDeadline(c.Context, deadline)

@@ -10,12 +10,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 )
 
-// replyRoom is what a reply may have in bytes beside twice the size of its request,
-// which the message of the request has memory for.
+// replyRoom is how many bytes a reply may have beyond twice the size of its request without
+// more memory. The message of the request has memory for twice its size.
 const replyRoom = 1 << 10
 
-// exchangeMessage is a message of Exchange with its memory. Both last until the last
-// of its calls that went to the workers has its reply written.
+// exchangeMessage is a message of Exchange with its memory. Both are freed when the replies
+// to all its calls of workers are written.
 type exchangeMessage struct {
 	wire   *[]byte
 	memory int64
@@ -23,7 +23,8 @@ type exchangeMessage struct {
 	refs   atomic.Int32
 }
 
-// newExchangeMessage takes over a message and the memory that the slot has for it.
+// newExchangeMessage returns a message that owns its buffer, and the memory that the slot
+// has for it.
 func newExchangeMessage(p *flow.Slot, wire *[]byte) *exchangeMessage {
 	m := &exchangeMessage{wire: wire, memory: p.HandOverMemory(), from: p.Caller()}
 	m.refs.Store(1)
@@ -42,11 +43,12 @@ func (m *exchangeMessage) free() {
 	}
 }
 
-// holding is what replies hold until they are written.
+// holding is what calls hold until their replies are written.
 type holding struct {
 	calls    int
 	messages []*exchangeMessage
-	// extra is memory of the caller from in bytes, beside the memory of the messages.
+	// extra is memory in bytes beside the memory of the messages. It belongs to the share
+	// of the caller from.
 	extra int64
 	from  *flow.Caller
 }
@@ -60,8 +62,8 @@ func (h *holding) add(more holding) {
 	}
 }
 
-// cover takes memory for a reply that is larger than its request lets expect; false
-// where there is none.
+// cover takes memory for a reply that needs more than replyRoom allows. It reports whether
+// there was enough. request and reply are sizes in bytes.
 func (h *holding) cover(from *flow.Caller, request, reply int) bool {
 	extra := int64(reply - 2*request - replyRoom)
 	if extra <= 0 {
@@ -83,14 +85,15 @@ func (h *holding) free() {
 	}
 }
 
-// sentReplies are replies that gRPC has. They are the pool that their buffer goes back
-// to once it is written.
+// sentReplies are replies that gRPC writes. They are the pool to which gRPC returns their
+// buffer after it has written them.
 type sentReplies struct {
 	exchange *exchange
 	held     holding
 }
 
-// sent keeps what replies hold until they are written. Whoever calls it has the lock.
+// sent returns the pool for the buffer of replies, which releases what they hold when they
+// are written. Whoever calls sent has locked x.mu.
 func (x *exchange) sent(held holding) mem.BufferPool {
 	if held.calls == 0 {
 		return flow.Buffers
@@ -103,7 +106,7 @@ func (x *exchange) sent(held holding) mem.BufferPool {
 	return s
 }
 
-// Get implements mem.BufferPool; nobody takes from it.
+// Get implements mem.BufferPool. gRPC does not call it for replies.
 func (s *sentReplies) Get(size int) *[]byte { return flow.Buffers.Get(size) }
 
 // Put implements mem.BufferPool.

@@ -23,18 +23,18 @@ const (
 )
 
 const (
-	// maxRepliesSize is the size in bytes above which no more replies go into a
-	// message.
+	// maxRepliesSize is the largest size in bytes of a message with several replies.
 	maxRepliesSize = 64 << 10
-	// maxUnsent is how many bytes of replies may wait before the next call is
-	// served.
+	// maxUnsent is how many bytes of replies may wait. The reader serves no more calls
+	// while there are more.
 	maxUnsent = 64 << 10
-	// promptly is how soon after a message was served the next one comes where it
-	// was there already, and maxLeft how many messages in a row the reader leaves
-	// the replies to, so that the client gets the first of them before the last is
-	// served. manyReplies is how many are not left.
-	promptly    = 10 * time.Microsecond
-	maxLeft     = 16
+	// promptly is the longest time between two messages for which the reader assumes that
+	// the second was there already, and leaves its replies to the writer.
+	promptly = 10 * time.Microsecond
+	// maxLeft is for how many messages in a row the reader leaves the replies to the
+	// writer. So the client gets some replies while it sends.
+	maxLeft = 16
+	// manyReplies is from how many replies on the reader sends them itself.
 	manyReplies = 4
 )
 
@@ -45,7 +45,8 @@ type replies struct {
 	held holding
 }
 
-// room makes sure that size bytes fit in; it returns false where they do not.
+// room reports whether the buffer has room for size bytes. It takes a buffer if there is
+// none.
 func (r *replies) room(size int) bool {
 	if r.buffer == nil {
 		r.buffer = flow.Buffers.Get(max(size, flow.SharedBuffer))
@@ -54,8 +55,8 @@ func (r *replies) room(size int) bool {
 	return cap(*r.buffer)-len(*r.buffer) >= size
 }
 
-// sizeOfReply returns the size of the reply to call id with a message of size bytes, less
-// the field that it is in.
+// sizeOfReply returns the size in bytes of the message Reply to the call id. The response in
+// it has size bytes, and number is its field.
 func sizeOfReply(id uint64, number protowire.Number, size int) int {
 	return protowire.SizeTag(replyID) + protowire.SizeVarint(id) + protowire.SizeTag(number) + protowire.SizeBytes(size)
 }
@@ -67,12 +68,12 @@ type encodedReply struct {
 	message proto.Message // nil for a status
 	code    codes.Code
 	text    string
-	// inner, body and whole are the sizes of the message, of the reply and of the
-	// field with the reply, in bytes.
+	// inner, body and whole are sizes in bytes: of the response or status, of the message
+	// Reply, and of the field with the message Reply.
 	inner, body, whole int
 }
 
-// newReply is the reply to a call: the message, or the status of an error.
+// newReply returns the reply to a call. It has the message, or the status of err.
 func newReply(id uint64, number protowire.Number, message proto.Message, err error) encodedReply {
 	r := encodedReply{id: id, number: number, message: message}
 	if err != nil {
@@ -88,8 +89,8 @@ func newReply(id uint64, number protowire.Number, message proto.Message, err err
 	return r
 }
 
-// append appends the field with the reply. It cannot fail: what was read as UTF-8
-// is written as such.
+// append appends the field with the reply to b. It cannot fail, because all strings of a
+// reply are valid UTF-8.
 func (r *encodedReply) append(b []byte) []byte {
 	b = protowire.AppendTag(b, exchangeReplies, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(r.body))
@@ -110,21 +111,21 @@ func (r *encodedReply) append(b []byte) []byte {
 	return b
 }
 
-// unsent are the replies of a stream that wait to be sent. The stream's lock
-// guards it.
+// unsent are the replies of a stream that wait to be sent. The mutex of the stream guards
+// it.
 type unsent struct {
 	waiting []replies
-	bytes   int
-	// unwritten are replies that gRPC has and that hold something.
+	bytes   int // the size of waiting
+	// unwritten are replies that gRPC has not written yet and that hold something.
 	unwritten map[*sentReplies]struct{}
-	// sending says that somebody is about to send all that waits, since when.
+	// sending is whether a goroutine sends a message now, and since is when it began.
 	sending bool
 	since   time.Time
-	err     error // of the stream, once sending failed
-	closed  bool  // nobody sends any more
+	err     error // why sending failed
+	closed  bool  // whether nobody sends any more
 }
 
-// put queues replies, into a buffer that waits already where they fit in.
+// put queues replies. It copies them into the last waiting buffer if that has room.
 func (x *exchange) put(r replies) {
 	if x.unsent.closed || x.unsent.err != nil {
 		flow.Buffers.Put(r.buffer)
@@ -144,8 +145,8 @@ func (x *exchange) put(r replies) {
 	x.unsent.waiting = append(x.unsent.waiting, r)
 }
 
-// flush sends what waits, unless somebody else is about to. Whoever calls it
-// has the lock, which is free while it sends.
+// flush sends all replies that wait, unless another goroutine sends. Whoever calls flush has
+// locked x.mu. flush unlocks it while it sends.
 func (x *exchange) flush() {
 	u := &x.unsent
 	for !u.sending && !u.closed && u.err == nil && len(u.waiting) > 0 {
@@ -166,7 +167,8 @@ func (x *exchange) flush() {
 	}
 }
 
-// send sends one message, with the lock free. Nobody else may be sending.
+// send sends one message. Whoever calls send has locked x.mu, and no other goroutine may be
+// sending. send unlocks x.mu while it sends.
 func (x *exchange) send(message flow.EncodedMessage) error {
 	x.unsent.sending, x.unsent.since = true, time.Now()
 	x.mu.Unlock()
@@ -177,8 +179,8 @@ func (x *exchange) send(message flow.EncodedMessage) error {
 	return err
 }
 
-// drain sends while more waits than may, and waits for whoever else sends. The
-// caller has the lock.
+// drain sends replies, and waits for another goroutine that sends, until at most maxUnsent
+// bytes wait. Whoever calls drain has locked x.mu.
 func (x *exchange) drain() {
 	for x.unsent.bytes > maxUnsent && x.gone() == nil {
 		if x.flush(); x.unsent.sending {
@@ -187,7 +189,8 @@ func (x *exchange) drain() {
 	}
 }
 
-// settle sends what waits and returns once nothing does.
+// settle sends all replies that wait, and returns when none is left. Whoever calls settle
+// has locked x.mu.
 func (x *exchange) settle() error {
 	for x.unsent.err == nil && (x.unsent.sending || len(x.unsent.waiting) > 0) {
 		if x.flush(); x.unsent.sending {

@@ -22,27 +22,27 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 )
 
-// The numbers of the fields of HashStreamRequest, and those of the metadata of
-// its start and of its reply.
+// The numbers of the fields of HashStreamRequest, and of the field metadata in
+// HashStreamStart and in the reply.
 const (
 	hashStreamStart, hashStreamChunk              protowire.Number = 1, 2
 	hashStreamMetadata, hashStreamRepliedMetadata protowire.Number = 3, 1
 )
 
-// maxStreamMetadata is how large the metadata of a start may be in bytes, as CheckMetadataSize
-// counts them: it is kept for as long as the stream, and part of what a call
-// takes.
+// maxStreamMetadata is the largest size in bytes of the metadata in HashStreamStart, with
+// its tag, its length and unknown fields. The limit is low because the broker keeps the
+// metadata until the stream ends, and takes no memory of the share for it.
 const maxStreamMetadata = flow.SmallMessage
 
-// smallPerRest is how many small messages of a stream are served before it rests. They
-// take longer to receive than to hash.
+// smallPerRest is how many small messages of a stream are served before the stream yields to
+// others. Small messages take longer to receive than to hash.
 const smallPerRest = 64
 
-// hashStream serves HashStream: HashData of an input that comes in chunks, of
-// which it holds one at a time.
+// hashStream serves HashStream, which is HashData of an input that comes in chunks. It holds
+// one chunk at a time.
 //
-// gRPC only lets go of a call that waits for the next message when the handler
-// returns, so that the messages are received beside it.
+// A second goroutine receives the messages. If it waits for a message, gRPC ends the wait
+// only when the handler returns.
 func (s *streamService) hashStream(_ any, stream grpc.ServerStream) error {
 	ctx := stream.Context()
 	p, err := flow.ConnOf(ctx).Enter(profile.OpHashData)
@@ -71,12 +71,12 @@ func (s *streamService) hashStream(_ any, stream grpc.ServerStream) error {
 				idle.Reset(left)
 				continue
 			}
-			if h.WaitsForMemory() { // which is not the client's fault
+			if h.WaitsForMemory() { // the client is not slow
 				idle.Reset(s.IdleTime)
 				continue
 			}
 			h.idle.Store(true)
-			return status.Errorf(codes.DeadlineExceeded, "%s: the next chunk did not come for %s", h.call.Operation, s.IdleTime)
+			return status.Errorf(codes.DeadlineExceeded, "%s: no chunk came within %s", h.call.Operation, s.IdleTime)
 		}
 	}
 }
@@ -88,17 +88,17 @@ type hashing struct {
 	call    handlers.Call
 	started time.Time
 	flow.Incoming
-	// progress is when the last message came, in nanoseconds from started on.
+	// progress is when the last message came, in nanoseconds after started.
 	progress atomic.Int64
-	// idle says that the stream ended because no message came.
+	// idle is whether the stream ended because no message came.
 	idle atomic.Bool
 
 	start    *streamv1.HashStreamStart // nil before the first message
 	metadata []byte
 	raw      bool
 	digest   *engine.Digest
-	name     string // of the algorithm
-	small    int    // messages below SmallMessage
+	name     string // the name of the algorithm
+	small    int    // how many messages were smaller than SmallMessage
 }
 
 // serve receives all messages and sends the reply.
@@ -143,7 +143,7 @@ func (h *hashing) serve() (err error) {
 	}
 }
 
-// take takes one message.
+// take serves one message: it begins the digest, or adds a chunk.
 func (h *hashing) take(wire []byte) error {
 	number, part, err := h.part(wire)
 	switch {
@@ -163,7 +163,7 @@ func (h *hashing) take(wire []byte) error {
 	return nil
 }
 
-// part finds the one field of a message.
+// part returns the one field of a message, and its number.
 func (h *hashing) part(wire []byte) (found protowire.Number, part []byte, err error) {
 	for len(wire) > 0 {
 		number, kind, n := protowire.ConsumeTag(wire)
@@ -194,7 +194,8 @@ func (h *hashing) unreadable(err error) error {
 	return status.Errorf(codes.InvalidArgument, "%s: a message is not a cryptobroker.stream.v1.HashStreamRequest: %v", h.call.Operation, err)
 }
 
-// begin finds the profile; that is the one the whole input is hashed by.
+// begin reads HashStreamStart and finds the profile. The digest keeps the algorithm of this
+// profile even if the profile changes while chunks come.
 func (h *hashing) begin(wire []byte) error {
 	h.start = &streamv1.HashStreamStart{}
 	if err := requests.Unmarshal(wire, h.start); err != nil {
@@ -205,7 +206,7 @@ func (h *hashing) begin(wire []byte) error {
 		return err
 	}
 	h.metadata = requests.Retag(nil, wire, hashStreamMetadata, hashStreamRepliedMetadata)
-	h.start.Metadata = nil // since h.metadata has it
+	h.start.Metadata = nil // h.metadata has it already
 	err := requests.CheckSize(c.Operation, "start.metadata", len(h.metadata), maxStreamMetadata)
 	if err != nil {
 		return err
@@ -233,6 +234,6 @@ func (h *hashing) reply() error {
 	if err := h.Slot.Encode(c.Operation, reply, nil); err != nil {
 		return err
 	}
-	_ = h.stream.SendMsg(h.Slot) // it fails where the client is gone, and the slot belongs to gRPC by now
+	_ = h.stream.SendMsg(h.Slot) // it fails if the client is gone; the slot belongs to gRPC now
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 )
 
-// streamService has the methods with streams.
+// streamService has the streaming methods.
 type streamService struct {
 	*rpc.Service
 	// methods are the operations by the number that their requests have in Call and their

@@ -60,7 +60,7 @@ func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (
 	if err != nil {
 		return nil, err
 	}
-	// One allocation for all of it.
+	// The reply and the messages in it are one allocation, which saves time.
 	made := &struct {
 		reply      v0.EncryptDataResponse
 		cipher     v0.CipherMetadata

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// development are the methods of the releases before version 1.
+// development returns Benchmark and FakeEndpoint.
 func (a adapter) development() []grpc.MethodDesc {
 	return []grpc.MethodDesc{
 		rpc.PlainUnary("Benchmark", func(ctx context.Context, request *v0.BenchmarkRequest) (*v0.BenchmarkResponse, error) {
@@ -30,7 +30,7 @@ func (a adapter) development() []grpc.MethodDesc {
 	}
 }
 
-// cryptoGrpcDev is the service CryptoBroker.CryptoGrpcDev.
+// cryptoGrpcDev returns the service CryptoBroker.CryptoGrpcDev.
 func (a adapter) cryptoGrpcDev() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: v0.CryptoGrpcDev_ServiceDesc.ServiceName,

@@ -28,8 +28,8 @@ func Services(s *rpc.Service) []*grpc.ServiceDesc {
 	return services
 }
 
-// cryptoGrpc is the service CryptoBroker.CryptoGrpc of the releases before
-// version 1.
+// cryptoGrpc returns the service CryptoBroker.CryptoGrpc. Its first releases had the
+// development methods as well.
 func (a adapter) cryptoGrpc() *grpc.ServiceDesc {
 	service := &grpc.ServiceDesc{
 		ServiceName: v0.CryptoGrpc_ServiceDesc.ServiceName,

@@ -45,7 +45,7 @@ func signatureFormat(op profile.Operation, f v1.SignatureFormat) (handlers.Signa
 		return handlers.SignatureFormat{}, nil
 	}
 	if _, known := v1.SignatureFormat_name[int32(f)]; !known {
-		return handlers.SignatureFormat{}, requests.Invalid(op, "signatureFormat", "is %d, expected 0 (that of the profile), 1 (RAW), 2 (DER), 3 (PEM) or 4 (CMS)", f)
+		return handlers.SignatureFormat{}, requests.Invalid(op, "signatureFormat", "is %d, expected 0 (the format of the profile), 1 (RAW), 2 (DER), 3 (PEM) or 4 (CMS)", f)
 	}
 	return handlers.RequestedFormat(profile.SignatureFormat(f - v1.SignatureFormat_SIGNATURE_FORMAT_RAW)), nil
 }
@@ -61,7 +61,7 @@ func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (
 	if err != nil {
 		return nil, err
 	}
-	// One allocation for all of it.
+	// The reply and the messages in it are one allocation, which saves time.
 	made := &struct {
 		reply      v1.EncryptDataResponse
 		cipher     v1.CipherMetadata

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 )
 
-// cryptoDevService is the service cryptobroker.v1.CryptoDevService.
+// cryptoDevService returns the service cryptobroker.v1.CryptoDevService.
 func (a Adapter) cryptoDevService() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: v1.CryptoDevService_ServiceDesc.ServiceName,

@@ -29,12 +29,12 @@ func Services(s *rpc.Service) []*grpc.ServiceDesc {
 	return services
 }
 
-// Method is an operation of the generation: a unary method, and a kind of call of Exchange.
+// Method is an operation of the generation, as a unary method and as a call of Exchange.
 type Method struct {
 	Unary     grpc.MethodDesc
 	Exchanged *rpc.ExchangedMethod
-	// Number is the field of its request in Call and of its response in Reply, of
-	// cryptobroker.stream.v1.
+	// Number is the number of the field with its request in Call, and with its response in
+	// Reply, of cryptobroker.stream.v1.
 	Number protowire.Number
 }
 
@@ -57,7 +57,7 @@ func Methods(s *rpc.Service) []Method {
 	}
 }
 
-// cryptoService is the service cryptobroker.v1.CryptoService.
+// cryptoService returns the service cryptobroker.v1.CryptoService.
 func (a Adapter) cryptoService() *grpc.ServiceDesc {
 	service := &grpc.ServiceDesc{
 		ServiceName: v1.CryptoService_ServiceDesc.ServiceName,
@@ -86,7 +86,8 @@ func (a Adapter) HashData(c *handlers.Call, request *v1.HashDataRequest) (*v1.Ha
 	return HashReply(c, request.GetProfile(), algorithm, digest, raw), nil
 }
 
-// RawHash reports whether a digest is asked for as bytes.
+// RawHash reports whether a request asks for a digest in bytes, not in hexadecimal digits. It
+// returns INVALID_ARGUMENT for an unknown format.
 func RawHash(c *handlers.Call, format v1.HashOutputFormat) (bool, error) {
 	switch format {
 	case v1.HashOutputFormat_HASH_OUTPUT_FORMAT_UNSPECIFIED, v1.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX:
@@ -98,7 +99,8 @@ func RawHash(c *handlers.Call, format v1.HashOutputFormat) (bool, error) {
 	}
 }
 
-// HashReply returns the reply with a digest. It is one allocation.
+// HashReply returns the reply with a digest. The reply and the messages in it are one
+// allocation, because most calls need it.
 func HashReply(c *handlers.Call, name, algorithm string, digest []byte, raw bool) *v1.HashDataResponse {
 	made := &struct {
 		reply      v1.HashDataResponse
