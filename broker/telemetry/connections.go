@@ -10,38 +10,39 @@ import (
 	"time"
 )
 
-// How many connections the status port has at one time.
+// How many connections the status port may have at one time.
 const (
-	// MaxStatusConnections are those of all.
+	// MaxStatusConnections is the limit of all connections.
 	MaxStatusConnections = 64
-	// MaxOwnConnections are those of the broker's own machine or pod. They leave room
-	// for the kubelet and the operator: a container can use all loopback addresses,
-	// which are 16 million, and each address of its pod.
+	// MaxOwnConnections is the limit of all connections from the broker's own machine or
+	// pod. It leaves room for the kubelet and the operator: a container can use each of the
+	// 16 million loopback addresses, and each address of its pod.
 	MaxOwnConnections = 32
-	// MaxAddressConnections are those of one remote address.
+	// MaxAddressConnections is the limit of the connections from one remote address.
 	MaxAddressConnections = 16
 )
 
-// Port is the HTTP server of the status port. Where a connection comes that is one
-// more than a limit allows, the one that has been quiet longest among those of the
-// same limit is closed. So whoever opens connections for nothing closes its own, and
-// does not keep a kubelet's probe out.
+// Port is the HTTP server of the status port. If a connection would exceed a limit, the port
+// closes the connection under that limit that has been idle for the longest time. So a
+// client that opens many idle connections loses its own, and a kubelet's probe gets
+// through.
 type Port struct {
 	*http.Server
 	crowded func() // see Status
 	mu      sync.Mutex
 	open    map[net.Conn]connection
-	// waiting are those of open that the server has not begun to serve, in their order.
+	// waiting are the connections of open that the server has not begun to serve, in their
+	// order.
 	waiting []net.Conn
 }
 
-// connection is what the port knows of one.
+// connection is what the port knows about a connection.
 type connection struct {
 	peer
-	// since is when it got into its state.
+	// since is when the connection got its present state.
 	since time.Time
-	// answering is set from when a request has been read until its answer is written,
-	// which the timeouts of the server bound.
+	// answering is whether the server has read a request and has not written its answer.
+	// The timeouts of the server bound that time.
 	answering bool
 }
 
@@ -54,20 +55,22 @@ func newPort(crowded func(), server *http.Server) *Port {
 	return p
 }
 
-// changed follows the state of the connections.
+// changed notes the new state of a connection. It implements [http.Server.ConnState].
 func (p *Port) changed(conn net.Conn, state http.ConnState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch found, open := p.open[conn]; {
 	case state == http.StateClosed || state == http.StateHijacked:
 		delete(p.open, conn)
-	case open: // else it has been closed for another
+	case open: // if not, another connection has taken its place
 		// The server calls a connection active once it has read the whole header.
 		p.open[conn] = connection{found.peer, time.Now(), state == http.StateActive}
 	}
 }
 
-// admit makes room for a connection, and reports whether there is some.
+// admit adds a connection and reports true. If a limit is reached, it closes the connection
+// that has been idle for the longest time. It reports false, and adds nothing, if none is
+// idle.
 func (p *Port) admit(conn net.Conn) bool {
 	peer := peerOf(conn)
 	p.mu.Lock()
@@ -89,7 +92,7 @@ func (p *Port) admit(conn net.Conn) bool {
 	return admitted
 }
 
-// remove forgets a connection.
+// remove removes a connection from the maps of the port.
 func (p *Port) remove(conn net.Conn) {
 	delete(p.open, conn)
 	if i := slices.Index(p.waiting, conn); i >= 0 {
@@ -97,7 +100,7 @@ func (p *Port) remove(conn net.Conn) {
 	}
 }
 
-// next takes the connection that has been waiting longest to be served, if there is one.
+// next removes the connection that has waited longest to be served, and returns it.
 func (p *Port) next() (conn net.Conn, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,11 +112,10 @@ func (p *Port) next() (conn net.Conn, found bool) {
 	return conn, true
 }
 
-// drop closes a connection and lets the system forget at once what its client has
-// not read.
+// drop closes a connection. The system discards at once what the client has not read.
 func drop(conn net.Conn) {
 	if lingering, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
-		_ = lingering.SetLinger(0) // it has ended by itself where that fails
+		_ = lingering.SetLinger(0) // this fails only if the connection has ended
 	}
-	_ = conn.Close() // nobody waits for what it would have said
+	_ = conn.Close() // nobody waits for an answer
 }

@@ -4,17 +4,16 @@ package telemetry
 
 import "net"
 
-// portListener accepts connections as they come, whatever the server is doing, and
-// gives it those that the port admits. So where very many come at once, the system's
-// queue stays short, in which a probe would wait behind them, and most are closed
-// before anything has begun to serve them.
+// portListener accepts connections at once, even while the server is busy, and gives the
+// server the connections that the port admits. So the system's queue of connections stays
+// short when very many connections come, and a probe does not wait in it.
 type portListener struct {
 	net.Listener
 	port *Port
-	// more has a value where a connection was admitted since the server asked.
+	// more has a value if the port has admitted a connection since the server last asked.
 	more   chan struct{}
 	failed chan error
-	ended  chan struct{} // closed once the server takes no more
+	ended  chan struct{} // closed when the server accepts no more connections
 }
 
 // Serve answers on the listener until it is closed.
@@ -25,7 +24,7 @@ func (p *Port) Serve(listener net.Listener) error {
 		defer close(accepted)
 		l.accept()
 	}()
-	err := p.Server.Serve(l) // which closes the listener at its end
+	err := p.Server.Serve(l) // closes the listener when it returns
 	close(l.ended)
 	<-accepted
 	for conn, found := p.next(); found; conn, found = p.next() {
@@ -41,14 +40,14 @@ func (l *portListener) accept() {
 		switch {
 		case err != nil:
 			select {
-			case l.failed <- err: // the server waits a moment where that may pass
+			case l.failed <- err: // the server tries again later if the error is temporary
 			case <-l.ended:
 				return
 			}
 		case l.port.admit(conn):
 			select {
 			case l.more <- struct{}{}:
-			default: // the server has not looked since the last
+			default: // more has a value already
 			}
 		default:
 			drop(conn)

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
-// Metrics are all metrics of one broker, on a registry of their own.
+// Metrics are all metrics of one broker, in their own registry.
 type Metrics struct {
 	registry  *prometheus.Registry
 	requests  *requests
@@ -34,7 +34,7 @@ type Metrics struct {
 	fips       *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics of a broker of the given version.
+// NewMetrics returns the metrics of a broker of the given version.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -43,31 +43,31 @@ func NewMetrics(version string) *Metrics {
 		refused:  map[directory.Reason]prometheus.Counter{},
 		revision: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_revision",
-			Help: "Revision that the set of profiles that is served is signed with; 0 while there is none, and where sets need no signature.",
+			Help: "Revision in the signed statement of the profile set that is served. 0 while no set is served, and if sets need no signature.",
 		}),
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_last_reload_timestamp_seconds",
-			Help: "When the set of profiles that is served was loaded, in seconds since 1970; 0 while there is none.",
+			Help: "When the profile set that is served was loaded, in seconds since 1970. 0 while no set is served.",
 		}),
 		profiles: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles",
-			Help: "Profiles of the set that is served, by whether they are served or out of service because of a problem.",
+			Help: "Profiles of the set that is served, by state: served, or rejected because of a problem.",
 		}, []string{"state"}),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_info",
-			Help: "Always 1; the digest is that of the set of profiles that is served.",
+			Help: "Always 1. The label digest is the digest of the profile set that is served.",
 		}, []string{"digest"}),
 		deprecated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "crypto_broker_deprecated_requests_total",
-			Help: "Requests for profiles that are deprecated, by profile and by the container that still uses it; empty where all callers share a socket.",
+			Help: "Requests for deprecated profiles, by profile and by the container that called. The container is empty if all callers share a socket.",
 		}, []string{"profile", "container"}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_keys",
-			Help: "Keys of the key directory, by whether they are used or cannot be because something is wrong with them.",
+			Help: "Keys of the key directory, by state: used, or unusable because of a problem.",
 		}, []string{"state"}),
 		fips: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_fips_info",
-			Help: "Always 1; the version and the FIPS 140-3 mode of the Go Cryptographic Module, and whether operations that FIPS 140-3 does not approve are refused.",
+			Help: "Always 1. The labels are the version and the FIPS 140-3 mode of the Go Cryptographic Module, and whether the broker refuses operations that FIPS 140-3 does not approve.",
 		}, []string{"module", "mode", "enforced"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -82,14 +82,14 @@ func NewMetrics(version string) *Metrics {
 	}
 	reloads := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_profiles_reloads_total",
-		Help: "Looks at the profile directory, by whether a set was loaded, refused, or nothing had changed.",
+		Help: "Checks of the profile directory, by result: a set was loaded, a set was rejected, or nothing had changed.",
 	}, []string{"result"})
 	for _, result := range []directory.Result{directory.ResultLoaded, directory.ResultRejected, directory.ResultUnchanged} {
 		m.reloads[result] = reloads.WithLabelValues(string(result))
 	}
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_profiles_rejections_total",
-		Help: "Sets of profiles that were found and refused, by the reason that /profiles tells since.",
+		Help: "Profile sets that were found and rejected, by the reason that /profiles has.",
 	}, []string{"reason"})
 	for _, reason := range directory.RejectionReasons() {
 		m.refused[reason] = refused.WithLabelValues(string(reason))
@@ -100,7 +100,7 @@ func NewMetrics(version string) *Metrics {
 	}, func() float64 { return float64(m.inFlight.Load()) })
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "crypto_broker_build_info",
-		Help: "Always 1; the labels say what is running.",
+		Help: "Always 1. The labels are the version of the broker and of Go.",
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
@@ -110,11 +110,11 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Begin counts a request that starts. Each needs an End.
+// Begin counts a request that starts. Each call of Begin needs a call of End.
 func (m *Metrics) Begin() { m.inFlight.Add(1) }
 
-// End counts a request that ended. counters is that of its profile, nil where it
-// named none that is served.
+// End counts a request that ended. counters are the counters of its profile, nil if the
+// request named no profile that is served.
 func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code, took time.Duration) {
 	if counters == nil {
 		counters = &m.requests.unknown
@@ -124,32 +124,32 @@ func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code,
 	m.inFlight.Add(-1)
 }
 
-// Profiles returns the counters of each profile of a set that is about to be
-// served; those of profiles that are not in it are dropped.
+// Profiles returns the counters of each profile of a set that the broker is about to serve.
+// It drops the counters of all other profiles.
 func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
-	m.deprecated.Reset() // counters may begin anew; the label set must not grow for ever
+	m.deprecated.Reset() // so that the number of labels does not grow without limit
 	return m.requests.use(set.Names())
 }
 
-// Deprecated counts a request for a profile that is deprecated. container is the
-// name of a caller with a socket of its own, else empty.
+// Deprecated counts a request for a deprecated profile. container is the name of the
+// caller, empty if all callers share a socket.
 func (m *Metrics) Deprecated(profile, container string) {
 	m.deprecated.WithLabelValues(profile, container).Inc()
 }
 
-// FIPS tells what the broker computes with, and whether it refuses what FIPS
-// 140-3 does not approve.
+// FIPS sets the cryptographic module and its mode, and whether the broker refuses
+// operations that FIPS 140-3 does not approve.
 func (m *Metrics) FIPS(module, mode string, enforced bool) {
 	m.fips.WithLabelValues(module, mode, strconv.FormatBool(enforced)).Set(1)
 }
 
-// Keys tells how many keys the key directory holds.
+// Keys sets how many keys of the key directory are used, and how many are unusable.
 func (m *Metrics) Keys(used, unusable int) {
 	m.keys.WithLabelValues("used").Set(float64(used))
 	m.keys.WithLabelValues("unusable").Set(float64(unusable))
 }
 
-// Looked counts a look at the profile directory.
+// Looked counts a check of the profile directory, and notes the set if one was loaded.
 func (m *Metrics) Looked(event directory.Event) {
 	m.reloads[event.Result].Inc()
 	if event.Result == directory.ResultRejected {

@@ -7,27 +7,27 @@ import (
 	"net/netip"
 )
 
-// peer is who is at the other end of a connection.
+// peer is the other end of a connection.
 type peer struct {
 	address netip.Addr
-	// own is set for a process that shares the broker's network: another container of
-	// its pod, or whatever runs on its machine.
+	// own is whether the peer shares the network of the broker: it is a container of the
+	// same pod, or a process of the same machine.
 	own bool
 }
 
-// peerOf reads the addresses of a connection.
+// peerOf returns the peer of a connection.
 func peerOf(conn net.Conn) peer {
 	return peerAt(address(conn.RemoteAddr()), address(conn.LocalAddr()))
 }
 
-// peerAt is the peer of a connection from remote to local. Nothing else than the own
-// network comes from a loopback address or to one, or from the address it goes to.
+// peerAt returns the peer of a connection from remote to local. The peer shares the network
+// of the broker if one address is a loopback address, or if both addresses are equal.
 func peerAt(remote, local netip.Addr) peer {
 	return peer{remote, remote.IsLoopback() || local.IsLoopback() || remote == local}
 }
 
-// address is that of a TCP address, alike however the system writes it, and the zero
-// value for any other.
+// address returns the IP address of a TCP address. An IPv4 address is the same in both forms
+// that systems use. It returns the zero value for other addresses.
 func address(of net.Addr) netip.Addr {
 	tcp, ok := of.(*net.TCPAddr)
 	if !ok {
@@ -36,8 +36,8 @@ func address(of net.Addr) netip.Addr {
 	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
-// limits are how many connections there may be that have something in common,
-// narrowest first: whoever is within one is within those after it.
+// limits are the limits of connections that have something in common. Connections that
+// count towards one limit count towards all limits after it.
 var limits = [...]struct {
 	most int
 	// common reports whether two connections count towards the same limit.
@@ -48,9 +48,9 @@ var limits = [...]struct {
 	{MaxStatusConnections, func(peer, peer) bool { return true }},
 }
 
-// longestQuiet looks for the narrowest limit that is reached where one more comes
-// from a peer, and chooses the connection within it that has been quiet longest. It
-// is nil where none is quiet, because all are being answered.
+// longestQuiet reports whether a limit has no room for one more connection from a peer. It
+// returns the connection under the first such limit that has been idle for the longest
+// time, or nil if the server is answering all of them.
 func longestQuiet(open map[net.Conn]connection, more peer) (quietest net.Conn, full bool) {
 	for _, limit := range limits {
 		var least connection

@@ -12,8 +12,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// unknownProfile is the label of requests that name no profile that is served.
-// What a client sends never becomes a label.
+// unknownProfile is the label of requests that name no profile that is served. A name that
+// only a client has sent never becomes a label.
 const unknownProfile = "unknown"
 
 // numCodes is how many gRPC status codes there are.
@@ -37,7 +37,7 @@ func (c *Counters) Add(op profile.Operation, code codes.Code) {
 type requests struct {
 	desc *prometheus.Desc
 
-	mu      sync.Mutex // not taken by requests
+	mu      sync.Mutex // guards current; a request does not lock it
 	current map[string]*Counters
 	unknown Counters
 }
@@ -51,8 +51,9 @@ func newRequests() *requests {
 	}
 }
 
-// use returns the counters of the given profiles. Those that were there before go on,
-// those of profiles that are gone end, so that the label set stays closed.
+// use returns the counters of the given profiles. Counters of profiles that were there
+// before continue. Counters of all other profiles are dropped, so that the number of labels
+// does not grow without limit.
 func (r *requests) use(names []string) map[string]*Counters {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,15 +72,15 @@ func (r *requests) use(names []string) map[string]*Counters {
 // Describe implements prometheus.Collector.
 func (r *requests) Describe(ch chan<- *prometheus.Desc) { ch <- r.desc }
 
-// Collect implements prometheus.Collector. OK is there from the start, so that
-// a rate over it is never empty; other codes once they happened.
+// Collect implements prometheus.Collector. It always has the code OK, so that a rate over
+// it is never empty. It has other codes after they have occurred.
 func (r *requests) Collect(ch chan<- prometheus.Metric) {
 	r.mu.Lock()
 	current := r.current
 	r.mu.Unlock()
 	for name, counters := range current {
 		if name == unknownProfile {
-			continue // collected below, together with what shares its label
+			continue // collected below, with the requests that name no served profile
 		}
 		r.collect(ch, name, true, counters)
 	}

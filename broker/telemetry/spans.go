@@ -8,14 +8,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Spans adds what becomes of the spans to the metrics.
+// Spans adds the numbers of exported and dropped spans to the metrics.
 func (m *Metrics) Spans(tracer *tracing.Tracer) {
 	m.registry.MustRegister(spans{
 		tracer: tracer,
 		exported: prometheus.NewDesc("crypto_broker_spans_exported_total",
 			"Spans of sampled calls that were exported, by exporter.", []string{"exporter"}, nil),
 		dropped: prometheus.NewDesc("crypto_broker_spans_dropped_total",
-			"Spans of sampled calls that were dropped, by exporter and by whether too many waited (queue_full) or their export failed (export_failed).",
+			"Spans of sampled calls that were dropped, by exporter and reason: too many spans waited (queue_full), or the export failed (export_failed).",
 			[]string{"exporter", "reason"}, nil),
 	})
 }

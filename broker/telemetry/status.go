@@ -17,37 +17,37 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 )
 
-// Status is what the status port tells about.
+// Status is what the status port serves.
 type Status struct {
-	// Metrics are served at /metrics.
+	// Metrics are the metrics at /metrics.
 	Metrics *Metrics
-	// Profiles is the state that /profiles tells.
+	// Profiles returns the state for /profiles.
 	Profiles func() directory.State
-	// Ready returns nothing where requests are served, else what is missing, in
-	// a few words.
+	// Ready returns the empty string if the broker serves requests. Otherwise it returns
+	// what is missing, in a few words.
 	Ready func() string
-	// Crowded is called with each connection that comes while there are more than
-	// quietConnections, and has to return at once; nil for nothing.
+	// Crowded is called for each new connection while there are more than eight. It has to
+	// return at once. It may be nil.
 	Crowded func()
-	// Logger gets what goes wrong while answering.
+	// Logger logs errors of the server.
 	Logger *slog.Logger
 }
 
-// quietConnections is how many connections a kubelet's probes, the operator and a few
-// Prometheus servers have at one time.
+// quietConnections is how many connections the probes of a kubelet, the operator and a few
+// Prometheus servers need at one time.
 const quietConnections = 8
 
 // timeLayout is RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// profilesAnswer is the body of /profiles. Revision is 0 where sets need no
-// signature.
+// profilesAnswer is the body of /profiles. Revision is 0 if sets need no signature.
 type profilesAnswer struct {
 	Digest   string  `json:"digest"`
 	Revision int64   `json:"revision"`
 	Since    *string `json:"since"`
 	Reason   string  `json:"reason"`
-	// Withdrawn are the first maxWithdrawn; older brokers tell none.
+	// Withdrawn are the first maxWithdrawn profiles out of service. Older brokers do not
+	// have the field.
 	Withdrawn []withdrawn `json:"withdrawn,omitempty"`
 }
 
@@ -57,11 +57,11 @@ type withdrawn struct {
 	Since   string `json:"since"`
 }
 
-// maxWithdrawn bounds the answer: operators read 4 KiB of it.
+// maxWithdrawn bounds the answer, because operators read at most 4 KiB.
 const maxWithdrawn = 8
 
-// Server makes the HTTP server of the status port. It holds no more than its
-// few paths need: few connections, small headers, no bodies, short times.
+// Server returns the HTTP server of the status port. It allows only what its paths need:
+// few connections, headers of 8 KiB, no bodies, and short timeouts.
 func (s *Status) Server() *Port {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+contract.HealthPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -78,7 +78,7 @@ func (s *Status) Server() *Port {
 	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
 	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(inTurn(s.Metrics.registry), promhttp.HandlerOpts{
 		ErrorLog: errorLog,
-		// A few scrapers at once are plenty; more would only hold memory.
+		// More scrapes at one time would only take memory.
 		MaxRequestsInFlight: 4,
 		Timeout:             5 * time.Second,
 	}))
@@ -93,12 +93,12 @@ func (s *Status) Server() *Port {
 	})
 }
 
-// restTime is how long nothing is collected after metrics were. It is several times what
-// they take.
+// restTime is how long the next collection of metrics waits after one has ended. It is
+// several times as long as a collection takes.
 const restTime = 10 * time.Millisecond
 
-// inTurn collects for one request at a time and rests after each, so that requests for the
-// metrics, however many, take little from the calls.
+// inTurn collects metrics for one request at a time, with restTime after each. So even many
+// requests for metrics take little processor time from calls.
 func inTurn(all prometheus.Gatherer) prometheus.GathererFunc {
 	var turn sync.Mutex
 	return func() ([]*dto.MetricFamily, error) {
@@ -108,15 +108,15 @@ func inTurn(all prometheus.Gatherer) prometheus.GathererFunc {
 	}
 }
 
-// withoutBody refuses requests with a body and reads nothing of it.
+// withoutBody refuses requests with a body, and does not read the body.
 func withoutBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == 0 {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Else the server would read on, to use the connection again. The recorder of
-		// a test has no deadline.
+		// Without the deadline, the server would read the body to use the connection again.
+		// The error is ignored because the recorder of a test has no deadline.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 		w.Header().Set("Connection", "close")
 		answer(w, http.StatusRequestEntityTooLarge, "found a request with a body, expected one without")
@@ -136,7 +136,7 @@ func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	if err := json.NewEncoder(w).Encode(body); err != nil {
-		s.Logger.Debug("could not answer /profiles", "error", err)
+		s.Logger.Debug("the answer to /profiles could not be written", "error", err)
 	}
 }
 
@@ -144,5 +144,5 @@ func answer(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text + "\n")) // a client that has gone needs no answer
+	_, _ = w.Write([]byte(text + "\n")) // fails only if the client has gone
 }

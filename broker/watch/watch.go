@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watch follows a directory that a kubelet, an editor or an operator
-// changes, and tells when to look at it again.
+// Package watch follows a directory whose files change, and calls a function that reads the
+// directory after each change.
 //
-// A kubelet replaces the content of a mounted ConfigMap or Secret as a whole, by
-// renaming the symbolic link "..data" over the old one. Notifications of the
-// file system say when; a look follows once they come to rest. Notifications
-// can be lost or not be had at all, so the directory is looked at in intervals,
-// too. What is seen there is for the package's user to judge.
+// A kubelet replaces the content of a mounted ConfigMap or Secret as a whole: it renames a
+// new symbolic link "..data" over the old one. The package waits until the notifications of
+// the file system pause, and then calls the function. Notifications can be lost or be
+// unavailable, so the package calls the function in intervals as well. It does not read
+// files itself.
 package watch
 
 import (
@@ -22,47 +22,48 @@ import (
 // DataLink is the name of the symbolic link that a kubelet renames.
 const DataLink = "..data"
 
-// Config says what is followed. All fields but Also are needed.
+// Config says what a Watcher follows. All fields except Also are required.
 type Config struct {
-	// Dir is the directory, by its absolute path. It may be missing and appear
+	// Dir is the absolute path of the directory. The directory may be missing and appear
 	// later.
 	Dir string
-	// Also lists directories inside Dir that are watched as well. It is called
-	// before each look.
+	// Also returns directories inside Dir that are watched as well. The Watcher calls it
+	// before each call of Look.
 	Also func() []string
-	// Matters reports whether a change of a file of this name, without its
-	// directory, is a reason to look. DataLink always is.
+	// Matters reports whether a change of the file with this base name is a reason to call
+	// Look. A change of [DataLink] always is.
 	Matters func(name string) bool
-	// Look looks at the directory and reports whether it was at rest; if not, the
-	// next look is soon. One goroutine calls it.
+	// Look reads the directory, and reports whether its content was complete and did not
+	// change meanwhile. If not, the Watcher soon calls Look again. It never calls Look twice
+	// at one time.
 	Look func() bool
-	// Problem is called with the reason when a directory cannot be watched and is
-	// looked at each Unwatched interval instead, and with nil once it is watched.
+	// Problem is called with an error when a directory cannot be watched, so that only
+	// intervals find its changes. It is called with nil when the directory is watched again.
 	Problem func(error)
-	// Interval is the time between looks that nothing announced, Unwatched the
-	// same where nothing would announce a change. The shorter one counts then.
+	// Interval is the time after which Look is called without a notification. If a
+	// directory cannot be watched, the shorter one of Interval and Unwatched counts.
 	Interval, Unwatched time.Duration
-	// Quiet is how long notifications must have been silent before a look. A
-	// burst of them puts it off ten times as long at most.
+	// Quiet is how long there has to be no notification before Look is called. If
+	// notifications continue, Look is called after ten times as long.
 	Quiet time.Duration
 }
 
-// maxQuiet bounds a burst of notifications, as a multiple of the quiet time.
+// maxQuiet is how long a burst of notifications delays a look, as a multiple of Quiet.
 const maxQuiet = 10
 
 // Watcher follows one directory.
 type Watcher struct {
 	Config
 	notify *fsnotify.Watcher
-	// watched are the directories that are being watched. Where one is missing,
-	// it does not exist, or the system has no inotify instance left. (A node has
-	// 128 a user by default, and all brokers of a node may have one user.)
+	// watched are the directories that are watched. A directory is not among them if it
+	// does not exist, or if the system has no inotify instance left. (By default, a user of
+	// a node has 128, and all brokers of a node may have the same user.)
 	watched map[string]os.FileInfo
-	whole   bool // all directories are watched
+	whole   bool // whether all directories are watched
 	problem string
 }
 
-// New begins to watch and looks for the first time.
+// New begins to watch, and calls Look for the first time.
 func New(config Config) *Watcher {
 	w := &Watcher{Config: config, watched: map[string]os.FileInfo{}}
 	w.ensure()
@@ -78,7 +79,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
 	defer quiet.Stop()
-	var burst time.Time // when the notifications began that are not acted on yet
+	var burst time.Time // when the notifications began that no look has followed yet
 
 	for {
 		var events <-chan fsnotify.Event
@@ -95,7 +96,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			}
 			burst = w.putOff(quiet, burst)
 			continue
-		case <-errs: //nolint:errcheck // the queue overflowed; the look finds what was lost
+		case <-errs: //nolint:errcheck // the queue overflowed; a look finds the changes
 			burst = w.putOff(quiet, burst)
 			continue
 		case <-quiet.C:
@@ -110,8 +111,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// putOff waits for the end of a burst before the directory is looked at, but
-// not for ever.
+// putOff delays the next look until notifications pause, but at most maxQuiet times Quiet
+// after the burst began. It returns when the burst began.
 func (w *Watcher) putOff(quiet *time.Timer, burst time.Time) time.Time {
 	now := time.Now()
 	if burst.IsZero() {
@@ -122,8 +123,8 @@ func (w *Watcher) putOff(quiet *time.Timer, burst time.Time) time.Time {
 	return burst
 }
 
-// matters reports whether an event can be a change: a file that counts, the link
-// that a kubelet renames, or the end of a directory.
+// matters reports whether an event can be a change: of a file that matters, of the link that
+// a kubelet renames, or the removal of a directory.
 func (w *Watcher) matters(event fsnotify.Event) bool {
 	if _, itself := w.watched[event.Name]; itself && event.Has(fsnotify.Remove|fsnotify.Rename) {
 		delete(w.watched, event.Name)
@@ -136,8 +137,7 @@ func (w *Watcher) matters(event fsnotify.Event) bool {
 	return name == DataLink || w.Matters(name)
 }
 
-// interval is the time to the next look: short while nothing would announce a
-// change.
+// interval returns the time to the next look without a notification.
 func (w *Watcher) interval() time.Duration {
 	if !w.whole {
 		return min(w.Interval, w.Unwatched)
@@ -145,8 +145,8 @@ func (w *Watcher) interval() time.Duration {
 	return w.Interval
 }
 
-// ensure watches the directories that are there now. One is another after it
-// was removed and made again, or a link to it was changed.
+// ensure watches the directories that exist now. A directory that was removed and made
+// again, or to which a link was changed, is another directory and is watched anew.
 func (w *Watcher) ensure() {
 	dirs := []string{w.Dir}
 	if w.Also != nil {
@@ -197,14 +197,14 @@ func (w *Watcher) ensureOne(dir string) error {
 
 func (w *Watcher) forget(dir string) {
 	if w.notify != nil {
-		// The watch may have gone with its directory, or never have been, which
-		// is what is wanted.
+		// An error means that there is no such watch, because its directory was removed
+		// or was never watched.
 		_ = w.notify.Remove(dir)
 	}
 	delete(w.watched, dir)
 }
 
-// report tells of a problem once, not at every look.
+// report calls Problem if the problem has changed, not at every look.
 func (w *Watcher) report(err error) {
 	text := ""
 	if err != nil {
@@ -218,6 +218,6 @@ func (w *Watcher) report(err error) {
 
 func (w *Watcher) close() {
 	if w.notify != nil {
-		_ = w.notify.Close() // nothing is left to be told
+		_ = w.notify.Close() // no more notifications are needed
 	}
 }

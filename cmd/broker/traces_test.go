@@ -12,15 +12,15 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		env, want string
 	}{
-		"an exporter that there is not":     {"OTEL_TRACES_EXPORTER=zipkin", `invalid value "zipkin" of the environment variable OTEL_TRACES_EXPORTER: there is no "zipkin" here, expected otlp, console, none, otlpgrpc, otlphttp`},
-		"none and another":                  {"OTEL_TRACES_EXPORTER=none,otlp", `invalid value "none,otlp" of the environment variable OTEL_TRACES_EXPORTER: expected none alone or not at all`},
-		"metrics pushed":                    {"OTEL_METRICS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_METRICS_EXPORTER: there is no "otlp" here, expected prometheus, none`},
+		"an exporter that there is not":     {"OTEL_TRACES_EXPORTER=zipkin", `invalid value "zipkin" of the environment variable OTEL_TRACES_EXPORTER: found "zipkin", expected otlp, console, none, otlpgrpc, otlphttp`},
+		"none and another":                  {"OTEL_TRACES_EXPORTER=none,otlp", `invalid value "none,otlp" of the environment variable OTEL_TRACES_EXPORTER: expected none without other names`},
+		"metrics pushed":                    {"OTEL_METRICS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_METRICS_EXPORTER: found "otlp", expected prometheus, none`},
 		"metrics without a port":            {"OTEL_METRICS_EXPORTER=prometheus", `OTEL_METRICS_EXPORTER is prometheus, but there is no status port to serve metrics at: set --status-address, too`},
-		"logs pushed":                       {"OTEL_LOGS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_LOGS_EXPORTER: there is no "otlp" here, expected console, none`},
+		"logs pushed":                       {"OTEL_LOGS_EXPORTER=otlp", `invalid value "otlp" of the environment variable OTEL_LOGS_EXPORTER: found "otlp", expected console, none`},
 		"a sampler that there is not":       {"OTEL_TRACES_SAMPLER=jaeger_remote", `invalid value "jaeger_remote" of the environment variable OTEL_TRACES_SAMPLER: ` + samplers},
 		"a part above the whole":            {"OTEL_TRACES_SAMPLER_ARG=1.5", `invalid value "1.5" of the environment variable OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1`},
 		"a part that is no number":          {"OTEL_TRACES_SAMPLER_ARG=NaN", `invalid value "NaN" of the environment variable OTEL_TRACES_SAMPLER_ARG: expected a number from 0 to 1`},
-		"a propagator that there is not":    {"OTEL_PROPAGATORS=tracecontext,b3", `invalid value "tracecontext,b3" of the environment variable OTEL_PROPAGATORS: there is no "b3" here, expected tracecontext, baggage, none`},
+		"a propagator that there is not":    {"OTEL_PROPAGATORS=tracecontext,b3", `invalid value "tracecontext,b3" of the environment variable OTEL_PROPAGATORS: found "b3", expected tracecontext, baggage, none`},
 		"a protocol that there is not":      {"OTEL_EXPORTER_OTLP_PROTOCOL=thrift", `invalid value "thrift" of the environment variable OTEL_EXPORTER_OTLP_PROTOCOL: expected one of grpc, http/protobuf, http/json`},
 		"an endpoint that is no URL":        {"OTEL_EXPORTER_OTLP_ENDPOINT=collector", `invalid value of the environment variable OTEL_EXPORTER_OTLP_ENDPOINT: found "collector", expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc`},
 		"an endpoint with a password":       {"OTEL_EXPORTER_OTLP_ENDPOINT=https://me:secret@collector", `invalid value of the environment variable OTEL_EXPORTER_OTLP_ENDPOINT: expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc`},
@@ -28,9 +28,9 @@ func TestAWrongVariableOfOpenTelemetryIsNamedInOneSentence(t *testing.T) {
 		"headers without a value, unquoted": {"OTEL_EXPORTER_OTLP_HEADERS=secret", `invalid value of the environment variable OTEL_EXPORTER_OTLP_HEADERS: expected key=value, separated by commas`},
 		"a time with a unit":                {"OTEL_EXPORTER_OTLP_TIMEOUT=10s", `invalid value "10s" of the environment variable OTEL_EXPORTER_OTLP_TIMEOUT: expected milliseconds, a number from 1 to 2147483647`},
 		"a compression that there is not":   {"OTEL_EXPORTER_OTLP_TRACES_COMPRESSION=zstd", `invalid value "zstd" of the environment variable OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: expected one of gzip, none`},
-		"half a pair":                       {"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and one of them is not set`},
+		"half a pair":                       {"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: found only one of the two, expected both or none`},
 		"neither yes nor no":                {"OTEL_SDK_DISABLED=off", `invalid value "off" of the environment variable OTEL_SDK_DISABLED: expected true or false`},
-		"a batch above the queue":           {"OTEL_BSP_MAX_QUEUE_SIZE=100", `OTEL_BSP_MAX_EXPORT_BATCH_SIZE is 512, which is more than OTEL_BSP_MAX_QUEUE_SIZE, 100`},
+		"a batch above the queue":           {"OTEL_BSP_MAX_QUEUE_SIZE=100", `OTEL_BSP_MAX_EXPORT_BATCH_SIZE is 512, expected at most OTEL_BSP_MAX_QUEUE_SIZE, which is 100`},
 		"attributes without a value":        {"OTEL_RESOURCE_ATTRIBUTES=a", `invalid value "a" of the environment variable OTEL_RESOURCE_ATTRIBUTES: expected key=value, separated by commas`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHelpNamesTheVariablesOfOpenTelemetry(t *testing.T) {
 func TestAFlagForTracesComesBeforeTheVariableForAllSignals(t *testing.T) {
 	env := []string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317/path"}
 	code, _, stderr := execute(t, env, "--profiles-dir", "/p", "--traces-protocol", "grpc")
-	if want := `OTEL_EXPORTER_OTLP_ENDPOINT is "http://c:4317/path", but gRPC has no paths`; code != 2 || !strings.Contains(stderr, want) {
+	if want := `OTEL_EXPORTER_OTLP_ENDPOINT is "http://c:4317/path", but gRPC endpoints have no path`; code != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("got %d %q, want 2 %q", code, stderr, want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// The attributes of our own.
+// Keys of the attributes that OpenTelemetry's conventions do not define.
 const (
 	operationKey     = attribute.Key("crypto_broker.operation")
 	profileKey       = attribute.Key("crypto_broker.profile")
@@ -23,30 +23,30 @@ const (
 	correlationIDKey = attribute.Key("crypto_broker.correlation_id")
 )
 
-// maxCorrelationID is the limit of the wire contract, in bytes.
+// maxCorrelationID is the largest size in bytes that the wire contract allows.
 const maxCorrelationID = 128
 
 // Call is a call that has ended.
 type Call struct {
 	// Method is gRPC's name of the method, such as /package.Service/Method.
 	Method string
-	// Batched reports that the call was one of many of a stream, so that the headers
-	// of the stream are not its own.
+	// Batched is whether the call was one of many in a stream. The headers of the stream
+	// then do not belong to the call.
 	Batched bool
-	// Operation is the name of the operation. Profile, the name of one that is
-	// served, is empty where the call did not get that far, and so is Algorithm.
+	// Operation is the name of the operation. Profile and Algorithm are the names of the
+	// profile and of its algorithm, empty if the call named no profile that is served.
 	Operation, Profile, Algorithm string
-	// Container is the caller, where it has a socket of its own.
+	// Container is the name of the caller, empty if it has no socket of its own.
 	Container string
 	Code      codes.Code
-	// Metadata are the fields of the request's metadata as they were on the wire.
+	// Metadata is the metadata of the request as it was on the wire.
 	Metadata       []byte
 	Started, Ended time.Time
 }
 
-// Record makes a span of a call if that is sampled. ctx has the headers. The
-// parent is the one in the metadata, else the one in the headers; what names no
-// span is none.
+// Record makes a span of a call if the call is sampled. ctx has the headers of the call. The
+// parent of the span is in the metadata of the request, else in the headers. Record ignores
+// a parent that is not valid.
 func (t *Tracer) Record(ctx context.Context, c *Call) {
 	said := readTraceContext(c.Metadata)
 	var parent trace.SpanContext
@@ -74,7 +74,7 @@ func (t *Tracer) Record(ctx context.Context, c *Call) {
 	_, span := t.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithTimestamp(c.Started), trace.WithAttributes(c.attributes(string(said.correlationID))...))
 	if isFault(c.Code) {
-		span.SetStatus(otelcodes.Error, "") // the code says what; messages may quote a request
+		span.SetStatus(otelcodes.Error, "") // no message, because it may quote a request
 	}
 	span.End(trace.WithTimestamp(c.Ended))
 }
@@ -98,8 +98,8 @@ func (c *Call) attributes(correlationID string) []attribute.KeyValue {
 	return list
 }
 
-// isFault reports whether a code is the broker's fault and not the caller's, as
-// OpenTelemetry's conventions for gRPC servers say.
+// isFault reports whether a code is an error of the broker and not of the caller, as
+// OpenTelemetry's conventions for gRPC servers define it.
 func isFault(code codes.Code) bool {
 	switch code {
 	case codes.Unknown, codes.DeadlineExceeded, codes.Unimplemented, codes.Internal, codes.Unavailable, codes.DataLoss:
@@ -108,7 +108,7 @@ func isFault(code codes.Code) bool {
 	return false
 }
 
-// isCorrelationID reports whether it is one that the wire contract allows.
+// isCorrelationID reports whether the wire contract allows a correlation id.
 func isCorrelationID(id string) bool {
 	for i := range len(id) {
 		if id[i] < ' ' || id[i] > '~' {

@@ -12,14 +12,14 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Config is what the environment and the command line say about traces. It is
-// filled through Variables; its zero value is not usable, see NewConfig.
+// Config is what the environment and the command line say about traces. [NewConfig] makes
+// it, and the functions Set of [Config.Variables] fill it.
 type Config struct {
 	disabled bool
-	// exporters are the names of OTEL_TRACES_EXPORTER, nil where it is not set.
+	// exporters are the names in OTEL_TRACES_EXPORTER, nil if it is not set.
 	exporters []string
-	// endpoint is the one for spans, which is used as it is; without it
-	// generalEndpoint, the one for all signals, to which HTTP adds a path.
+	// endpoint is the endpoint for spans, which is used as it is. generalEndpoint is the
+	// endpoint for all signals, which is used if endpoint is empty. HTTP adds a path to it.
 	endpoint, generalEndpoint string
 	collector                 collector
 	sampler                   string
@@ -32,7 +32,7 @@ type Config struct {
 	batch                     batch
 }
 
-// collector is how to talk to a collector; empty values are not set.
+// collector is how to send to a collector. An empty value is not set.
 type collector struct {
 	protocol, compression        string
 	headers                      map[string]string
@@ -43,7 +43,7 @@ type collector struct {
 	insecure                     *bool
 }
 
-// batch is how spans are collected before they are exported.
+// batch says how many spans wait for their export, and for how long.
 type batch struct {
 	queue, size    int
 	delay, timeout time.Duration
@@ -54,8 +54,8 @@ const (
 	exporterOTLP    = "otlp"
 	exporterConsole = "console"
 	exporterNone    = "none"
-	// exporterGRPC and exporterHTTP are otlp with its protocol, as brokers before
-	// this one name them.
+	// exporterGRPC and exporterHTTP are otlp with a protocol. Brokers before version 1 have
+	// these names.
 	exporterGRPC = "otlpgrpc"
 	exporterHTTP = "otlphttp"
 )
@@ -67,7 +67,7 @@ const (
 	protocolJSON     = "http/json"
 )
 
-// NewConfig makes a configuration in which nothing is set.
+// NewConfig returns a configuration with the defaults.
 func NewConfig() *Config {
 	return &Config{
 		batch: batch{
@@ -78,8 +78,8 @@ func NewConfig() *Config {
 	}
 }
 
-// Enabled reports whether spans are exported: an exporter is named, or none is but
-// an endpoint is.
+// Enabled reports whether spans are exported. They are if an exporter is set, or if an
+// endpoint is set and no exporter.
 func (c *Config) Enabled() bool { return !c.disabled && len(c.exports()) > 0 }
 
 // UsesPrometheus reports whether the environment expects metrics for Prometheus.
@@ -96,13 +96,13 @@ func (c *Config) exports() []string {
 	return c.exporters
 }
 
-// Check checks what depends on more than one value. Its error is one sentence.
+// Check reports values that do not fit together. Its error is one sentence.
 func (c *Config) Check() error {
 	if c.disabled {
 		return nil
 	}
 	if c.batch.size > c.batch.queue {
-		return fmt.Errorf("OTEL_BSP_MAX_EXPORT_BATCH_SIZE is %d, which is more than OTEL_BSP_MAX_QUEUE_SIZE, %d", c.batch.size, c.batch.queue)
+		return fmt.Errorf("OTEL_BSP_MAX_EXPORT_BATCH_SIZE is %d, expected at most OTEL_BSP_MAX_QUEUE_SIZE, which is %d", c.batch.size, c.batch.queue)
 	}
 	for _, name := range c.exports() {
 		if name == exporterConsole {
@@ -113,17 +113,17 @@ func (c *Config) Check() error {
 		}
 	}
 	if to := c.collector; (to.clientCertificate == "") != (to.clientKey == "") {
-		return errors.New("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and one of them is not set")
+		return errors.New("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: found only one of the two, expected both or none")
 	}
 	return nil
 }
 
-// readsParents reports whether callers' trace contexts are continued.
+// readsParents reports whether spans continue the traces of callers.
 func (c *Config) readsParents() bool {
 	return c.propagators == nil || slices.Contains(c.propagators, "tracecontext")
 }
 
-// Targets returns where spans go, for the log.
+// Targets returns the exporters with their protocols and endpoints, for the log.
 func (c *Config) Targets() []string {
 	var targets []string
 	for _, name := range c.exports() {

@@ -49,10 +49,10 @@ func TestVariablesThatDoNotFitAreRefused(t *testing.T) {
 		variables []string
 		want      string
 	}{
-		"a path for gRPC":              {[]string{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317/v1/traces"}, `OTEL_EXPORTER_OTLP_ENDPOINT is "http://c:4317/v1/traces", but gRPC has no paths: expected a host and a port`},
+		"a path for gRPC":              {[]string{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317/v1/traces"}, `OTEL_EXPORTER_OTLP_ENDPOINT is "http://c:4317/v1/traces", but gRPC endpoints have no path: expected a host and a port`},
 		"a socket for HTTP":            {[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=unix:///run/c.sock"}, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is "unix:///run/c.sock", but OTLP over HTTP needs a URL that begins with http:// or https://`},
-		"certificates and no TLS":      {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint is without TLS: expected one that begins with https://"},
-		"certificates and no endpoint": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint is without TLS: expected one that begins with https://"},
+		"certificates and no TLS":      {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://"},
+		"certificates and no endpoint": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := tracing.NewConfig()

@@ -20,8 +20,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 )
 
-// exporter makes an exporter. Everything is said explicitly, so that nothing in
-// the environment counts but what was checked. Nothing is sent yet.
+// exporter returns an exporter, which has not sent anything yet. It sets all options, so
+// that the library does not read variables from the environment that nobody has checked.
 func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (sdk.SpanExporter, error) {
 	if name == exporterConsole {
 		return stdouttrace.New(stdouttrace.WithWriter(stdout))
@@ -84,11 +84,11 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tls.Config) 
 	return otlptracehttp.New(ctx, options...)
 }
 
-// maxPEM bounds each of the files with certificates or a key, in bytes. One that
-// has more is cut, and what is missing shows when it is used.
+// maxPEM is how many bytes of a file with certificates or a key are read. A larger file is
+// cut, and fails when its content is parsed or used.
 const maxPEM = 1 << 20
 
-// tls reads the files that the collector is checked by.
+// tls returns the configuration of TLS, with the certificates and the key from the files.
 func (c *collector) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.certificate != "" {

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The numbers of the trace context in the metadata of a request and of its
-// fields, the same in all generations of the wire contract.
+// The numbers of the trace context in the metadata of a request, and of the fields of the
+// trace context. They are the same in all generations of the wire contract.
 const (
 	fieldTraceContext protowire.Number = 3
 
@@ -21,13 +21,13 @@ const (
 	fieldTraceState, fieldCorrelationID        protowire.Number = 4, 5
 )
 
-// traceContext is what a request says about the trace it belongs to.
+// traceContext has the fields of the trace context of a request.
 type traceContext struct {
 	traceID, spanID, flags, state, correlationID []byte
 }
 
-// readTraceContext finds the trace context in fields with metadata. What cannot be
-// read is not there: the request itself was refused for it.
+// readTraceContext returns the trace context in the encoded metadata of a request. It
+// ignores fields that cannot be read, because the broker has refused such a request.
 func readTraceContext(fields []byte) (found traceContext) {
 	each(fields, func(_ protowire.Number, content []byte) {
 		each(content, func(number protowire.Number, content []byte) {
@@ -53,7 +53,7 @@ func readTraceContext(fields []byte) (found traceContext) {
 	return found
 }
 
-// each calls use with each field of bytes.
+// each calls use with each field whose wire type is bytes.
 func each(wire []byte, use func(protowire.Number, []byte)) {
 	for len(wire) > 0 {
 		number, kind, n := protowire.ConsumeTag(wire)
@@ -77,7 +77,7 @@ func each(wire []byte, use func(protowire.Number, []byte)) {
 	}
 }
 
-// parent is the span that the context names, invalid where it names none.
+// parent returns the span that the context names. It is not valid if the context names none.
 func (t *traceContext) parent() trace.SpanContext {
 	id, err := trace.TraceIDFromHex(string(t.traceID))
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *traceContext) parent() trace.SpanContext {
 	if err != nil {
 		return trace.SpanContext{}
 	}
-	// Clients that name a span without flags mean one that is sampled.
+	// A span without flags counts as sampled.
 	flags := trace.FlagsSampled
 	if len(t.flags) > 0 {
 		bits, err := strconv.ParseUint(string(t.flags), 16, 8)
@@ -96,7 +96,7 @@ func (t *traceContext) parent() trace.SpanContext {
 		}
 		flags = trace.TraceFlags(bits)
 	}
-	// As in headers, a state that cannot be read takes only itself away.
+	// As in headers, an invalid state does not make the parent invalid.
 	state, err := trace.ParseTraceState(string(t.state))
 	if err != nil {
 		state = trace.TraceState{}
@@ -104,7 +104,7 @@ func (t *traceContext) parent() trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: flags, TraceState: state, Remote: true})
 }
 
-// parentOf is the parent that gRPC's metadata names by traceparent and tracestate.
+// parentOf returns the parent that the headers traceparent and tracestate of a call name.
 func parentOf(ctx context.Context) trace.SpanContext {
 	headers := headerCarrier{ctx}
 	if headers.Get("traceparent") == "" {
@@ -113,7 +113,7 @@ func parentOf(ctx context.Context) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), headers))
 }
 
-// headerCarrier reads the metadata of a call.
+// headerCarrier reads the headers of a call.
 type headerCarrier struct{ ctx context.Context }
 
 // Get implements propagation.TextMapCarrier.

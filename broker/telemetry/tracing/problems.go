@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// quietTime is how long nothing more is logged after a problem was.
+	// quietTime is the shortest time between two problems that are logged.
 	quietTime = time.Minute
-	// maxProblem is how much of a problem is logged, in bytes: collectors answer
-	// with what they like.
+	// maxProblem is how many bytes of a problem are logged, because a collector may answer
+	// with a text of any length.
 	maxProblem = 512
 )
 
-// problems logs what is wrong with exports, a line a minute at most.
+// problems logs why exports fail, at most one line a minute.
 type problems struct {
 	logger *slog.Logger
 
 	mu      sync.Mutex
-	logged  time.Time // zero while all is well
-	unsaid  int
-	failing map[string]bool
+	logged     time.Time // when the last problem was logged, zero for never
+	suppressed int       // how many problems were not logged since
+	failing    map[string]bool
 }
 
 func (p *problems) failed(exporter string, err error) {
@@ -31,16 +31,16 @@ func (p *problems) failed(exporter string, err error) {
 	defer p.mu.Unlock()
 	p.failing[exporter] = true
 	if !p.logged.IsZero() && time.Since(p.logged) < quietTime {
-		p.unsaid++
+		p.suppressed++
 		return
 	}
 	problem := err.Error()
 	if len(problem) > maxProblem {
 		problem = problem[:maxProblem] + "…"
 	}
-	p.logger.Warn("spans could not be exported and are dropped; calls are not affected",
-		"exporter", exporter, "problem", problem, "unsaid", p.unsaid)
-	p.logged, p.unsaid = time.Now(), 0
+	p.logger.Warn("the export of spans failed, and they are dropped; calls are not affected",
+		"exporter", exporter, "problem", problem, "suppressed", p.suppressed)
+	p.logged, p.suppressed = time.Now(), 0
 }
 
 func (p *problems) succeeded(exporter string) {
@@ -52,5 +52,5 @@ func (p *problems) succeeded(exporter string) {
 	}
 }
 
-// Handle implements otel.ErrorHandler, for what libraries complain about.
+// Handle implements otel.ErrorHandler, for errors of the libraries.
 func (p *problems) Handle(err error) { p.failed("", err) }

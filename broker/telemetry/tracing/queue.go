@@ -9,17 +9,18 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Counts are what became of the spans of one exporter.
+// Counts are the numbers of exported and dropped spans of one exporter.
 type Counts struct {
-	// Exporter is its name.
+	// Exporter is the name of the exporter.
 	Exporter string
-	// Exported were taken by the collector, Full were dropped because too many
-	// waited, and Failed because no export of them succeeded.
+	// Exported is how many spans were exported. Full is how many were dropped because too
+	// many waited, and Failed how many were dropped because their export failed.
 	Exported, Full, Failed uint64
 }
 
-// queue stands before OpenTelemetry's own, which drops spans without a word, and
-// behind it, where they are exported. It never waits.
+// queue counts the spans that OpenTelemetry's queue takes and exports. That queue drops
+// spans without counting them, so this one drops them first, at the same limit. It never
+// waits.
 type queue struct {
 	name     string
 	batch    sdk.SpanProcessor
@@ -30,7 +31,7 @@ type queue struct {
 	waiting atomic.Int64
 
 	exported, full, failed atomic.Uint64
-	// ending ends exports when the broker does.
+	// ending is a context that ends exports when the broker ends.
 	ending context.Context
 }
 
@@ -65,7 +66,7 @@ func (q *queue) ForceFlush(ctx context.Context) error { return q.batch.ForceFlus
 // Shutdown implements sdk.SpanProcessor.
 func (q *queue) Shutdown(ctx context.Context) error { return q.batch.Shutdown(ctx) }
 
-// exporting is a queue as OpenTelemetry's own sees it.
+// exporting is a queue as the exporter of OpenTelemetry's queue.
 type exporting struct{ *queue }
 
 // ExportSpans implements sdk.SpanExporter.
@@ -78,7 +79,7 @@ func (e exporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	if err != nil {
 		e.failed.Add(uint64(len(spans)))
 		e.problems.failed(e.name, err)
-		return nil // it was logged, once
+		return nil // problems has logged it
 	}
 	e.exported.Add(uint64(len(spans)))
 	e.problems.succeeded(e.name)

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parentBased is how the names of samplers begin that follow the caller.
+// parentBased is the beginning of the names of samplers that follow the caller's decision.
 const parentBased = "parentbased_"
 
-// Sampler is the name of the sampler with its argument, for the log.
+// Sampler returns the name of the sampler with its argument, for the log.
 func (c *Config) Sampler() string {
 	name := c.sampler
 	if name == "" {
@@ -28,9 +28,9 @@ func (c *Config) Sampler() string {
 	return name
 }
 
-// decision is a sampler whose question can be put before there is a span.
+// decision is a sampler that can decide before there is a span.
 type decision struct {
-	// follows reports that a caller's decision comes first.
+	// follows is whether the caller's decision comes first.
 	follows bool
 	root    sdk.Sampler
 }
@@ -52,8 +52,8 @@ func (c *Config) decision() decision {
 	return d
 }
 
-// samples reports whether a call gets a span: the one in the trace, with the parent
-// if there is one.
+// samples reports whether a call gets a span. in is the trace of the call, and parent is its
+// parent, which is not valid if there is none.
 func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
 	if d.follows && parent.IsValid() {
 		return parent.IsSampled()
@@ -62,8 +62,8 @@ func (d decision) samples(parent trace.SpanContext, in trace.TraceID) bool {
 	return d.root.ShouldSample(parameters).Decision == sdk.RecordAndSample
 }
 
-// ids makes the ids of spans, random as OpenTelemetry's own. A trace whose id was
-// decided on keeps it.
+// ids makes random ids of spans, as OpenTelemetry does. A trace keeps the id with which
+// decision has decided.
 type ids struct{}
 
 type traceIDKey struct{}

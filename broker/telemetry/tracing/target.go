@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// tracesPath is where collectors take spans over HTTP.
+// tracesPath is the path at which collectors take spans over HTTP.
 const tracesPath = "/v1/traces"
 
 // target is where and how an exporter sends spans.
@@ -17,11 +17,11 @@ type target struct {
 	protocol string
 	// endpoint is the target of gRPC, or a URL.
 	endpoint string
-	// plain reports that there is no TLS.
+	// plain is whether there is no TLS.
 	plain bool
 }
 
-// target finds out where an exporter sends to.
+// target returns where and how an exporter sends spans.
 func (c *Config) target(exporter string) (target, error) {
 	to := c.collector
 	set, name, whole := c.endpoint, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", true
@@ -34,7 +34,7 @@ func (c *Config) target(exporter string) (target, error) {
 		t.protocol = protocolGRPC
 	case exporter == exporterHTTP && t.protocol == protocolJSON:
 	case exporter == exporterOTLP && t.protocol == "" && set != "" && !strings.Contains(set, "://"):
-		t.protocol = protocolGRPC // host:port is no URL: so have released brokers read it
+		t.protocol = protocolGRPC // host:port without a scheme has always meant gRPC
 	case exporter == exporterHTTP, t.protocol == "":
 		t.protocol = protocolProtobuf
 	}
@@ -46,7 +46,7 @@ func (c *Config) target(exporter string) (target, error) {
 	} else {
 		u, err := parseEndpoint(set)
 		if err != nil {
-			return t, err // Set refused it already
+			return t, err // cannot happen: Set has refused such an endpoint
 		}
 		if t.protocol == protocolGRPC {
 			err = t.overGRPC(u, exporter == exporterGRPC, to.insecure)
@@ -58,20 +58,21 @@ func (c *Config) target(exporter string) (target, error) {
 		}
 	}
 	if t.plain && (to.certificate != "" || to.clientCertificate != "" || to.clientKey != "") {
-		return t, errors.New("certificates for the collector are set, but its endpoint is without TLS: expected one that begins with https://")
+		return t, errors.New("certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://")
 	}
 	return t, nil
 }
 
-// overGRPC uses a URL, host:port or a socket. The URL says whether
-// there is TLS, else insecure does. Brokers that named the exporter otlpgrpc had none.
+// overGRPC sets an endpoint that is a URL, host:port or a socket. The scheme of a URL says
+// whether there is TLS. For host:port insecure says it, if it is not nil. Otherwise there is
+// TLS unless named is true: the exporter has the older name otlpgrpc, which means no TLS.
 func (t *target) overGRPC(u *url.URL, named bool, insecure *bool) error {
 	switch {
 	case u.Scheme == "unix":
 		t.endpoint, t.plain = "unix://"+u.Path, true
 		return nil
 	case strings.Trim(u.Path, "/") != "":
-		return errors.New("gRPC has no paths: expected a host and a port")
+		return errors.New("gRPC endpoints have no path: expected a host and a port")
 	case u.Scheme == "":
 		t.plain = named
 		if insecure != nil {
@@ -87,7 +88,7 @@ func (t *target) overGRPC(u *url.URL, named bool, insecure *bool) error {
 	return nil
 }
 
-// overHTTP uses a URL, the whole one or one that the path is to be added to.
+// overHTTP sets an endpoint that is a URL. It adds the path for spans unless whole is true.
 func (t *target) overHTTP(u *url.URL, whole bool) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("OTLP over HTTP needs a URL that begins with http:// or https://")

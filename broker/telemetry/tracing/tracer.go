@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// defaultServiceName is what brokers before this one are called, too.
+	// defaultServiceName is the name that brokers before version 1 have as well.
 	defaultServiceName = "crypto-broker-server"
 	serviceNamespace   = "crypto-broker"
-	// scope names what makes the spans.
+	// scope is the name of the instrumentation scope of the spans.
 	scope = "github.com/crypto-broker/crypto-broker-operator/broker"
 
 	defaultTimeout = 10 * time.Second
-	// flushTime is how long the end of a broker waits for a collector at most.
+	// flushTime is how long a broker that ends waits for a collector at most.
 	flushTime = 2 * time.Second
 )
 
-// Options are what the environment does not say.
+// Options are the settings of a tracer that do not come from the environment.
 type Options struct {
-	// Version is that of the broker.
+	// Version is the version of the broker.
 	Version string
 	// Stdout is where the exporter console writes.
 	Stdout io.Writer
-	// Logger gets what goes wrong with exports.
+	// Logger logs why exports fail.
 	Logger *slog.Logger
 }
 
@@ -50,8 +50,8 @@ type Tracer struct {
 	end         context.CancelFunc
 }
 
-// New makes the tracer that the configuration asks for, nil where that is none.
-// Collectors need not be there yet.
+// New returns the tracer that the configuration asks for, or nil if it asks for none. It
+// does not connect to a collector.
 func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 	if !c.Enabled() {
 		return nil, nil
@@ -66,7 +66,7 @@ func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 	otel.SetErrorHandler(p)
 	options := []sdk.TracerProviderOption{
 		sdk.WithResource(from), sdk.WithIDGenerator(ids{}),
-		sdk.WithSampler(sdk.AlwaysSample()), // spans are made of calls that were decided on
+		sdk.WithSampler(sdk.AlwaysSample()), // Record makes spans of sampled calls only
 	}
 	for _, name := range c.exports() {
 		exporter, err := c.exporter(ctx, name, o.Stdout)
@@ -82,12 +82,12 @@ func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 	return t, nil
 }
 
-// resource is where the spans come from.
+// resource returns the description of the broker that all spans have.
 func (c *Config) resource(ctx context.Context, version string) (*resource.Resource, error) {
 	known := []attribute.KeyValue{
 		semconv.ServiceNamespace(serviceNamespace), semconv.ServiceName(defaultServiceName), semconv.ServiceVersion(version),
 	}
-	known = append(known, c.attributes...) // later ones count
+	known = append(known, c.attributes...) // of attributes with one key, the last one counts
 	if c.serviceName != "" {
 		known = append(known, semconv.ServiceName(c.serviceName))
 	}
@@ -96,12 +96,12 @@ func (c *Config) resource(ctx context.Context, version string) (*resource.Resour
 	}
 	from, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(known...))
 	if err != nil {
-		return nil, fmt.Errorf("describe where spans come from: %w", err)
+		return nil, fmt.Errorf("make the resource of the spans: %w", err)
 	}
 	return from, nil
 }
 
-// Counts tell what became of the spans, by exporter.
+// Counts returns the numbers of exported and dropped spans, by exporter.
 func (t *Tracer) Counts() []Counts {
 	counts := make([]Counts, len(t.queues))
 	for i, q := range t.queues {
@@ -110,8 +110,8 @@ func (t *Tracer) Counts() []Counts {
 	return counts
 }
 
-// Shutdown exports what is left until ctx ends, for two seconds at most, and
-// stops. What it could not export is logged.
+// Shutdown exports the spans that are left until ctx ends, but at most for two seconds, and
+// stops. It returns an error if it could not export all spans in that time.
 func (t *Tracer) Shutdown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()

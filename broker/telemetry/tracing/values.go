@@ -17,10 +17,11 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// maxQueue is how many spans may be set to wait: some 100 MB of them.
+// maxQueue is the largest queue of spans that can be set. Its spans take some 100 MB.
 const maxQueue = 65536
 
-// word is how names are compared: spaces around them and their case do not count.
+// word returns a name in the form in which names are compared: in lower case and without
+// spaces around it.
 func word(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
 func text(into *string) func(string) error {
@@ -83,16 +84,17 @@ func milliseconds(into *time.Duration) func(string) error {
 	}
 }
 
-// list takes names apart and refuses those that are not allowed.
+// list returns the names in a list that commas separate, sorted, each once. It refuses names
+// that are not allowed.
 func list(value string, allowed ...string) ([]string, error) {
 	names := strings.Split(value, ",")
 	for i, name := range names {
 		if names[i] = word(name); !slices.Contains(allowed, names[i]) {
-			return nil, fmt.Errorf("there is no %q here, expected %s", names[i], strings.Join(allowed, ", "))
+			return nil, fmt.Errorf("found %q, expected %s", names[i], strings.Join(allowed, ", "))
 		}
 	}
 	if len(names) > 1 && slices.Contains(names, exporterNone) {
-		return nil, errors.New("expected none alone or not at all")
+		return nil, errors.New("expected none without other names")
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
@@ -125,11 +127,11 @@ func logsExporter(value string) error {
 	return err
 }
 
-// samplers are the names of samplers with those that they are short for.
+// samplers are the names of samplers, with the full names of those that are short.
 var samplers = map[string]string{
 	"always_on": "", "always_off": "", "traceidratio": "",
 	"parentbased_always_on": "", "parentbased_always_off": "", "parentbased_traceidratio": "",
-	// Brokers before this one have these, too.
+	// Brokers before version 1 have these names.
 	"always": "always_on", "never": "always_off", "ratio": "traceidratio",
 }
 
@@ -159,7 +161,7 @@ func ratio(into **float64) func(string) error {
 	}
 }
 
-// pairs takes key=value,… apart. What it complains about has no value in it.
+// pairs calls add with each pair of key=value,…. Its errors do not quote a value.
 func pairs(value string, add func(key, value string) error) error {
 	for pair := range strings.SplitSeq(value, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -172,7 +174,7 @@ func pairs(value string, add func(key, value string) error) error {
 		}
 		decoded, err := url.PathUnescape(strings.TrimSpace(raw))
 		if err != nil {
-			return fmt.Errorf("the value of %s is not percent-encoded as it should be", key)
+			return fmt.Errorf("the value of %s has an invalid percent-encoding", key)
 		}
 		if err := add(key, decoded); err != nil {
 			return err
@@ -214,8 +216,8 @@ func headerValue(into *string) func(string) error {
 	}
 }
 
-// endpoint checks what holds for endpoints of all protocols. The error has the
-// value in it unless that may have a password in it.
+// endpoint checks an endpoint, whatever its protocol. The error quotes the value unless the
+// value may contain a password.
 func endpoint(into *string) func(string) error {
 	return func(value string) error {
 		*into = strings.TrimSpace(value)
@@ -227,10 +229,10 @@ func endpoint(into *string) func(string) error {
 	}
 }
 
-// errEndpoint is what an endpoint looks like.
+// errEndpoint says what an endpoint looks like.
 var errEndpoint = errors.New("expected a URL such as http://collector:4317 or https://collector:4318, without user, query and fragment, or host:port for grpc")
 
-// parseEndpoint takes an endpoint apart; one that is host:port has no scheme.
+// parseEndpoint parses an endpoint. If it is host:port, the URL has no scheme.
 func parseEndpoint(value string) (*url.URL, error) {
 	if !strings.Contains(value, "://") {
 		if host, port, err := net.SplitHostPort(value); err != nil || host == "" || !isPort(port) {

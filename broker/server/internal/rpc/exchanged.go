@@ -15,16 +15,16 @@ import (
 // ExchangedMethod serves the calls of an operation that streams of Exchange carry.
 type ExchangedMethod struct {
 	Operation profile.Operation
-	// QuickSize is the largest request in bytes that is served before the next one is
-	// looked at. Larger ones go to the workers.
+	// QuickSize is the size in bytes of the largest request that the reader of the stream
+	// serves itself. Larger requests go to the workers.
 	QuickSize int
-	// Run serves a request. The reply may refer to the bytes of the request,
-	// which belong to the call: keys in them are overwritten. It refers to the
-	// metadata of the call, too.
+	// Run serves a request. It overwrites keys in the bytes of the request. The reply may
+	// refer to those bytes, and to the metadata of the call.
 	Run func(c *handlers.Call, request []byte) (proto.Message, error)
 }
 
-// Exchanged describes an operation to Exchange as [Unary] does to gRPC.
+// Exchanged returns the method of Exchange that calls adapt, as [Unary] returns a method of
+// gRPC.
 func Exchanged[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
 	op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
 ) *ExchangedMethod {
