@@ -2,29 +2,30 @@
 
 package profile
 
-// Assessment is what can be said of an operation of a profile without a call.
+// Assessment is what is known about an operation of a profile before any call.
 type Assessment struct {
-	// Operation is its name, such as "SignData".
+	// Operation is the name of the operation, such as "SignData".
 	Operation string
 	// Algorithm is the name that replies have, such as "ecdsa-with-sha-256".
 	Algorithm string
-	// Strength is that of the weakest use that the profile allows.
+	// Strength is the strength of the weakest use that the profile allows.
 	Strength Strength
-	// FIPS reports whether the operation is approved.
+	// FIPS says whether FIPS 140-3 approves the operation.
 	FIPS FIPSVerdict
-	// Refused reports that every call of it is refused, because the set was compiled
-	// with RequireFIPS and the operation is not approved.
+	// Refused is whether the broker refuses every call of the operation, because the set
+	// was compiled with [RequireFIPS] and the operation is not approved.
 	Refused bool
 }
 
-// Assessments judge each operation that the profile offers, in the order of
-// StrengthOf. The caller must not change them.
+// Assessments returns an assessment of each operation that the profile offers, in the order
+// of [StrengthOf]. The caller must not change them.
 func (c *Compiled) Assessments() []Assessment { return c.assessments }
 
-// Strength is that of the whole profile, see StrengthOf.
+// Strength returns the strength of the whole profile, see [StrengthOf].
 func (c *Compiled) Strength() Strength { return c.strength }
 
-// assess judges a valid profile that is compiled.
+// assess sets the assessments and the strength of c, which is compiled from the valid
+// profile p.
 func (c *Compiled) assess(p *Profile, o compileOptions) {
 	var strengths []Strength
 	for _, row := range sections {

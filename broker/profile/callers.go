@@ -9,20 +9,18 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Callers restricts who may use the profile; a list that is empty does not
-// restrict.
+// Callers restricts who may use the profile. An absent list does not restrict.
 type Callers struct {
 	Containers []string `yaml:"Containers,omitempty"`
 	UIDs       []int64  `yaml:"UIDs,omitempty"`
 	GIDs       []int64  `yaml:"GIDs,omitempty"`
 }
 
-// maxUserID is the largest user or group id; the one above means "none" to the
-// kernel.
+// maxUserID is the largest user or group id. To the kernel, the next number means no id.
 const maxUserID = math.MaxUint32 - 1
 
-// callers checks who may use a profile. An empty restriction is refused: it
-// reads as "nobody" and would act as "everybody".
+// callers checks who may use a profile. It refuses an empty restriction, which reads as
+// "nobody" and would act as "everybody".
 func (v validator) callers(at yamlfile.Place, c *Callers) {
 	if c == nil {
 		return
@@ -56,30 +54,31 @@ func (v validator) notEmpty(at yamlfile.Place, length int) {
 	}
 }
 
-// Caller is who makes a call: the container, known by the socket it came in
-// on, and the credentials the kernel gave for the peer of the connection.
+// Caller is who makes a call. The socket of the call says the container, and the kernel says
+// the credentials of the process that connected.
 type Caller struct {
-	// Container is empty where the broker has one socket for everybody.
+	// Container is the name of the container. It is empty if the broker has one socket for
+	// all callers.
 	Container string
-	// UID and GID are the effective ids of the connecting process. They mean
-	// something only where Known is true.
+	// UID and GID are the effective ids of the process that connected. They are valid only
+	// if Known is true.
 	UID, GID uint32
-	// Known is false on systems whose kernel does not tell.
+	// Known is whether UID and GID are known. Only Linux tells them.
 	Known bool
 }
 
-// CallerPolicy restricts who may use a profile. Each list that is given must
-// have the caller in it.
+// CallerPolicy restricts who may use a profile. The caller has to be in each list that the
+// profile has.
 type CallerPolicy struct {
 	containers map[string]struct{}
 	uids, gids map[uint32]struct{}
 }
 
-// NamesContainers reports that the container of the caller matters.
+// NamesContainers reports whether the policy has a list of containers.
 func (p *CallerPolicy) NamesContainers() bool { return p != nil && p.containers != nil }
 
-// Allows reports whether the caller may use the profile. An identity that is not
-// known is in no list.
+// Allows reports whether the caller may use the profile. An unknown container, user or group
+// is in no list.
 func (p *CallerPolicy) Allows(c Caller) bool {
 	if p == nil {
 		return true
@@ -120,7 +119,7 @@ func idSet(ids []int64) map[uint32]struct{} {
 	}
 	set := make(map[uint32]struct{}, len(ids))
 	for _, id := range ids {
-		set[uint32(id)] = struct{}{} // validated to fit
+		set[uint32(id)] = struct{}{} // the validator has checked the range
 	}
 	return set
 }

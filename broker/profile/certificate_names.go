@@ -11,10 +11,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// SubjectAltNames says what happens to the alternative names a request asks for,
-// and with the rule "patterns" which names its subject may have.
+// SubjectAltNames says what happens to the alternative names of a request, and with the rule
+// "patterns" which names its subject may have.
 type SubjectAltNames struct {
-	// Rule is "deny" (as when the field is absent), "copy" or "patterns".
+	// Rule is "deny", "copy" or "patterns". If the field SubjectAltNames is absent, the rule
+	// is "deny".
 	Rule string `yaml:"Rule"`
 	// Required refuses requests without alternative names.
 	Required bool `yaml:"Required,omitempty"`
@@ -35,9 +36,9 @@ const (
 	NamesDenied NameRule = iota
 	// NamesCopied puts all of them into the certificate.
 	NamesCopied
-	// NamesMatched puts all of them into the certificate if each is of a kind
-	// and matches a pattern that the profile lists. So must what verifiers take for
-	// such a name in the subject.
+	// NamesMatched puts all of them into the certificate if each matches a pattern that the
+	// profile lists for its kind. The same holds for names in the subject that verifiers
+	// read as such a name.
 	NamesMatched
 )
 
@@ -52,32 +53,33 @@ type NamePolicy struct {
 	email    []pattern.Email
 }
 
-// Rule says what happens to the names.
+// Rule returns what happens to the names of a request.
 func (p *NamePolicy) Rule() NameRule { return p.rule }
 
 // Required reports whether a request has to ask for a name.
 func (p *NamePolicy) Required() bool { return p.required }
 
-// AllowsDNS reports whether a DNS name matches a pattern. The "*" of a pattern stands
-// for exactly one label.
+// AllowsDNS reports whether a DNS name matches a pattern. "*" at the beginning of a pattern
+// stands for exactly one label. That label may be "*" as well: a certificate for the
+// wildcard is valid for no name that the pattern does not allow.
 func (p *NamePolicy) AllowsDNS(name string) bool {
 	return slices.ContainsFunc(p.dns, func(d pattern.DNS) bool { return d.Matches(name) })
 }
 
-// AllowsIP reports whether an address is in one of the networks. An IPv4 address
-// in the form of an IPv6 one is in no network of IPv4.
+// AllowsIP reports whether an address is in one of the networks. An IPv4-mapped IPv6 address
+// is in no IPv4 network.
 func (p *NamePolicy) AllowsIP(address netip.Addr) bool {
 	return slices.ContainsFunc(p.ip, func(n netip.Prefix) bool { return n.Contains(address) })
 }
 
-// AllowsURI reports whether a URI matches a pattern. A "*" of the pattern stands for the
-// host's first label, a segment of the path, or the end of the path.
+// AllowsURI reports whether a URI matches a pattern. "*" in a pattern stands for the first label
+// of the host, a segment of the path, or the end of the path.
 func (p *NamePolicy) AllowsURI(uri string) bool {
 	return slices.ContainsFunc(p.uri, func(u pattern.URI) bool { return u.Matches(uri) })
 }
 
-// AllowsEmail reports whether a mail address matches a pattern: the local part
-// exactly or, as "*", any; the domain as a DNS name.
+// AllowsEmail reports whether a mail address matches a pattern. The local part has to be
+// equal, unless the pattern has "*" there. The domain has to match as a DNS name.
 func (p *NamePolicy) AllowsEmail(address string) bool {
 	return slices.ContainsFunc(p.email, func(e pattern.Email) bool { return e.Matches(address) })
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// patternKind is a field of patterns.
+// patternKind is a field that lists patterns. want is the end of the message for a pattern
+// that is not valid.
 type patternKind struct {
 	name     string
 	patterns []string
@@ -16,8 +17,8 @@ type patternKind struct {
 	want     string
 }
 
-// patterns checks that there are patterns where the rule is about them; fields
-// names the kinds.
+// patterns checks patterns. There has to be at least one if the rule is "patterns", and none
+// otherwise. fields names the kinds in the message.
 func (v validator) patterns(at yamlfile.Place, rule, fields string, kinds []patternKind) {
 	patterns := 0
 	for _, kind := range kinds {
@@ -37,7 +38,7 @@ func (v validator) patterns(at yamlfile.Place, rule, fields string, kinds []patt
 	}
 }
 
-// is returns the test whether a text is one that can be read.
+// is returns a function that reports whether a text is a valid pattern.
 func is[P any](parse func(string) (P, bool)) func(string) bool {
 	return func(text string) bool {
 		_, ok := parse(text)

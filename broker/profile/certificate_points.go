@@ -12,7 +12,8 @@ import (
 
 // CRLDistributionPoints says which CRL distribution points a request may ask for.
 type CRLDistributionPoints struct {
-	// Rule is "any" (as when the field is absent), "deny" or "patterns".
+	// Rule is "any", "deny" or "patterns". If the field CRLDistributionPoints is absent, the
+	// rule is "any".
 	Rule string   `yaml:"Rule"`
 	URI  []string `yaml:"URI,omitempty"`
 }
@@ -33,11 +34,11 @@ var distributionPointRules = []string{"any", "deny", "patterns"}
 type PointRule uint8
 
 const (
-	// PointsAny allows every one.
+	// PointsAny allows all distribution points.
 	PointsAny PointRule = iota
-	// PointsDenied allows none.
+	// PointsDenied allows no distribution points.
 	PointsDenied
-	// PointsMatched allows those that match a pattern that the profile lists.
+	// PointsMatched allows distribution points that match a pattern of the profile.
 	PointsMatched
 )
 
@@ -48,7 +49,7 @@ type PointPolicy struct {
 	uri  []pattern.URI
 }
 
-// Rule says which points a request may ask for.
+// Rule returns which distribution points a request may ask for.
 func (p *PointPolicy) Rule() PointRule { return p.rule }
 
 // MatchesURI reports whether a URL matches a pattern, as in [NamePolicy.AllowsURI].

@@ -29,70 +29,69 @@ type CertificatePolicy struct {
 	requireFIPS         bool
 }
 
-// SignatureAlgorithm is how the issuer signs.
+// SignatureAlgorithm returns the algorithm with which the issuer signs.
 func (p *CertificatePolicy) SignatureAlgorithm() x509.SignatureAlgorithm {
 	return p.signature.Algorithm
 }
 
-// SignatureAlgorithmName is the name that the signature algorithm's object
-// identifier has in RFC 4055, 5758, 8017 or 8410, such as "ecdsa-with-SHA512".
-// It is what replies carry.
+// SignatureAlgorithmName returns the name of the signature algorithm in replies. It is the
+// name of the object identifier in RFC 4055, 5758, 8017 or 8410, such as
+// "ecdsa-with-SHA512".
 func (p *CertificatePolicy) SignatureAlgorithmName() string {
 	return p.signature.Name
 }
 
-// KeyIdentifierHash is the digest that key identifiers are made with, SHA-1
-// unless the profile says otherwise.
+// KeyIdentifierHash returns the digest for key identifiers. It is SHA-1 unless the profile
+// names another.
 func (p *CertificatePolicy) KeyIdentifierHash() crypto.Hash { return p.keyIdentifier }
 
-// Window returns the first and the last moment of a certificate's validity
-// that the profile allows, for a certificate that is signed now. Certificates
-// count in seconds, and so does the window: it is never wider than the profile
-// says.
+// Window returns the first and the last moment of validity that the profile allows for a
+// certificate that is signed now. Both are whole seconds, as in certificates, and the window
+// is never wider than the profile says.
 func (p *CertificatePolicy) Window(now time.Time) (earliest, latest time.Time) {
 	now = now.UTC().Truncate(time.Second)
 	return now.Add(p.notBefore), now.Add(p.notAfter)
 }
 
-// SubjectKeys limits the keys that certificates are made for.
+// SubjectKeys returns the limits of the keys that certificates are made for.
 func (p *CertificatePolicy) SubjectKeys() KeyLimits { return p.subject }
 
-// IssuerKeys limits the keys that certificates are signed with.
+// IssuerKeys returns the limits of the keys that certificates are signed with.
 func (p *CertificatePolicy) IssuerKeys() KeyLimits { return p.issuer }
 
-// KeyUsage is the extension of RFC 5280, section 4.2.1.3; zero is none.
+// KeyUsage returns the extension of RFC 5280, section 4.2.1.3. Zero is no extension.
 func (p *CertificatePolicy) KeyUsage() x509.KeyUsage { return p.usage }
 
-// ExtendedKeyUsage is the extension of RFC 5280, section 4.2.1.12. The caller
-// must not change it.
+// ExtendedKeyUsage returns the extension of RFC 5280, section 4.2.1.12. The caller must not
+// change it.
 func (p *CertificatePolicy) ExtendedKeyUsage() []x509.ExtKeyUsage { return p.extendedUsage }
 
-// CA reports whether certificates are for certificate authorities, and how many
-// more may follow on a path; -1 is any number.
+// CA reports whether certificates are for certificate authorities. pathLen is how many more
+// authorities may follow on a path (RFC 5280, section 4.2.1.9), -1 for any number.
 func (p *CertificatePolicy) CA() (ca bool, pathLen int) { return p.ca, p.pathLen }
 
-// Names is the rule for alternative names, never nil.
+// Names returns the rule for alternative names. It is never nil.
 func (p *CertificatePolicy) Names() *NamePolicy { return p.names }
 
-// DistributionPoints is the rule for CRL distribution points, never nil.
+// DistributionPoints returns the rule for CRL distribution points. It is never nil.
 func (p *CertificatePolicy) DistributionPoints() *PointPolicy { return p.points }
 
 // AllowsSHA1Requests reports whether a request may be signed with SHA-1.
 func (p *CertificatePolicy) AllowsSHA1Requests() bool { return p.sha1Requests }
 
-// Keys says which of the broker's keys may sign, nil where none may.
+// Keys returns which keys of the broker may sign. It is nil if none may.
 func (p *CertificatePolicy) Keys() *KeyPolicy { return p.keys }
 
-// RequiresFIPS reports that keys and requests must be approved as well, see
-// RequireFIPS.
+// RequiresFIPS reports whether FIPS 140-3 has to approve keys and requests as well, see
+// [RequireFIPS].
 func (p *CertificatePolicy) RequiresFIPS() bool { return p.requireFIPS }
 
-// KeyIDs are the ids of the broker's keys that may sign, in the profile's order;
-// empty where requests bring their keys. The caller must not change it.
+// KeyIDs returns the ids of the broker's keys that may sign, in the order of the profile. It
+// is empty if requests bring their keys. The caller must not change it.
 func (p *CertificatePolicy) KeyIDs() []string { return p.keyIDs }
 
-// Names of certificate extensions are exact, because they are identifiers of RFC
-// 5280.
+// The names of key usages. Upper and lower case matter, because the names are identifiers of
+// RFC 5280.
 var (
 	keyUsages = []string{
 		"digitalSignature", "contentCommitment", "nonRepudiation", "keyEncipherment", "dataEncipherment",
@@ -102,7 +101,7 @@ var (
 		"serverAuth", "clientAuth", "codeSigning", "emailProtection", "timeStamping", "OCSPSigning",
 	}
 
-	// contentCommitment is the newer name of nonRepudiation, the bit is the same.
+	// contentCommitment is the newer name of nonRepudiation. Both are the same bit.
 	keyUsageBits = map[string]x509.KeyUsage{
 		"digitalSignature":  x509.KeyUsageDigitalSignature,
 		"contentCommitment": x509.KeyUsageContentCommitment,
@@ -126,7 +125,7 @@ var (
 	}
 )
 
-// lookUp finds a name that the validator has accepted.
+// lookUp returns the value of a name that the validator has accepted.
 func lookUp[V any](values map[string]V, name string) V {
 	value, ok := values[name]
 	if !ok {

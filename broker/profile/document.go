@@ -2,13 +2,12 @@
 
 package profile
 
-// Document is what a profile file says, before any of it is checked. Field
-// names and nesting are those of the file; a file in form A is a bare list of
-// profiles and becomes a Document with only Profiles set.
+// Document is the content of a profile file before it is checked. It has the fields of the
+// file. A file that is a list of profiles becomes a Document that has only Profiles.
 type Document struct {
-	// FormatVersion says which version of the field table the file needs. It
-	// is only written when a field that released brokers do not know is used;
-	// absent means 0, the released format.
+	// FormatVersion is the version of the format that the file needs. [Marshal] writes it
+	// only if the document has a field that released brokers do not know. If it is absent,
+	// it is 0, the released format.
 	FormatVersion int       `yaml:"FormatVersion,omitempty"`
 	Settings      *Settings `yaml:"Settings,omitempty"`
 	KMS           *KMS      `yaml:"KMS,omitempty"`
@@ -17,8 +16,8 @@ type Document struct {
 
 // Profile is one named policy: which operations it offers and with what.
 type Profile struct {
-	// Name is matched exactly, is unique in its file and at most
-	// MaxNameLength bytes long.
+	// Name is unique in its file and has at most MaxNameLength bytes. Upper and lower case
+	// matter.
 	Name        string       `yaml:"Name"`
 	Settings    *Settings    `yaml:"Settings,omitempty"`
 	KMS         *KMS         `yaml:"KMS,omitempty"`
@@ -30,7 +29,7 @@ type Profile struct {
 
 // Settings chooses the implementation of the primitives.
 type Settings struct {
-	// CryptoLibrary is "native", the Go standard library; empty means native.
+	// CryptoLibrary is "native" or empty. Both mean the Go standard library.
 	CryptoLibrary string `yaml:"CryptoLibrary,omitempty"`
 }
 

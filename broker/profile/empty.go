@@ -2,15 +2,13 @@
 
 package profile
 
-// maxEmpty is the largest file, in bytes, that is looked into for being without
-// profiles. The operator writes three then; whoever writes the file by hand may add
-// settings.
+// maxEmpty is the largest size in bytes of a file without profiles. The operator writes
+// three bytes. A file that was written by hand may have settings.
 const maxEmpty = 256
 
-// Empty reports whether a file is in order and has no profiles, so that a broker that
-// starts with it waits, as it does without a file: an empty list takes all profiles
-// from a broker that serves, and is no first set. A file above 256 bytes is never
-// taken for one, which keeps the answer cheap.
+// Empty reports whether a file is valid and has no profiles. A broker that starts with such
+// a file waits, as it does without a file. A broker that serves profiles takes all of them
+// out of service. Empty reports false for files above 256 bytes, so that it is always quick.
 func Empty(data []byte) bool {
 	if len(data) > maxEmpty {
 		return false

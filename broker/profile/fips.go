@@ -8,20 +8,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// FIPSVerdict reports whether an operation of a profile is an approved service of
-// the Go Cryptographic Module v1.0.0 in its FIPS 140-3 mode.
+// FIPSVerdict says whether an operation of a profile is an approved service of the Go
+// Cryptographic Module v1.0.0 in its FIPS 140-3 mode.
 type FIPSVerdict struct {
-	// Operation is its name, such as "SignData".
+	// Operation is the name of the operation, such as "SignData".
 	Operation string
-	// Reason says why it is outside, in a sentence; empty where it is approved.
+	// Reason says in a sentence why the operation is not approved. It is empty if it is
+	// approved.
 	Reason string
 }
 
-// Approved reports that nothing is in the way.
+// Approved reports whether the operation is approved.
 func (v FIPSVerdict) Approved() bool { return v.Reason == "" }
 
-// FIPSVerdicts judges each operation that a valid profile offers, by all that it
-// allows: what could be used outside of the standard is outside.
+// FIPSVerdicts returns a verdict on each operation that a valid profile offers. An operation
+// is approved only if everything that the profile allows for it is approved.
 func FIPSVerdicts(p *Profile) []FIPSVerdict {
 	var all []FIPSVerdict
 	for _, row := range sections {
@@ -34,8 +35,7 @@ func FIPSVerdicts(p *Profile) []FIPSVerdict {
 	return all
 }
 
-// approved refuses profiles of which nothing would be served where FIPS 140-3 is
-// required.
+// approved refuses profiles that offer no operation that FIPS 140-3 approves.
 func (v validator) approved(doc *Document) {
 	for i := range doc.Profiles {
 		if v.Invalid[yamlfile.Root] || v.Invalid[i] {

@@ -12,22 +12,22 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// AnyKeyID is the id that stands for every key of the broker, alone in its list
-// and not in SignCertificate.
+// AnyKeyID is the id that stands for every key of the broker. It has to be alone in its
+// list, and SignCertificate does not allow it.
 const AnyKeyID = "*"
 
-// KeyID allows one key of the broker by its id, or every one by AnyKeyID, and may
-// pin it to a public key.
+// KeyID allows one key of the broker by its id, or all keys by [AnyKeyID]. It may pin the
+// key to a public key.
 type KeyID struct {
 	ID string `yaml:"Id"`
-	// SPKISHA256 is the SHA-256 of the DER SubjectPublicKeyInfo, in hex.
+	// SPKISHA256 is the SHA-256 of the SubjectPublicKeyInfo in DER, in 64 hexadecimal
+	// digits. If it is empty, the key is not pinned.
 	SPKISHA256 string `yaml:"SPKISHA256,omitempty"`
 }
 
-// ValidKeyID reports whether an id can be that of a key, in profiles, requests and
-// for those who have keys: 1 to MaxKeyIDLength bytes of printable ASCII without
-// spaces. So it can be a file name or a path in a key manager, and travels in
-// messages unquoted.
+// ValidKeyID reports whether a key can have this id: 1 to MaxKeyIDLength bytes of printable
+// ASCII without spaces. Such an id can be a file name or a path in a key manager, and
+// messages can have it without quotes.
 func ValidKeyID(id string) bool {
 	if id == "" || len(id) > MaxKeyIDLength {
 		return false
@@ -40,8 +40,8 @@ func ValidKeyID(id string) bool {
 	return true
 }
 
-// keyIDs checks the list of keys of the broker that an operation may use. A list
-// that is there but empty could mean no key at all, or keys of requests.
+// keyIDs checks the list of keys of the broker that an operation may use. It refuses an
+// empty list, which could mean no key at all, or keys of requests.
 func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 	if len(keys) == 0 && v.Present(at) {
 		v.Add(at, at, "the list is empty, expected at least one key; leave the field out where requests bring their keys")
@@ -78,25 +78,25 @@ func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 	}
 }
 
-// AllowsAnyKey reports whether a valid list stands for every key of the broker.
+// AllowsAnyKey reports whether a valid list allows every key of the broker.
 func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
 
-// KeyPolicy says which keys of the broker an operation may use by reference, and
-// who has them. A nil KeyPolicy allows none: requests bring their own.
+// KeyPolicy says which keys an operation may use by their ids, and whether the broker or a
+// key manager has them. A nil KeyPolicy allows none: requests bring their keys.
 type KeyPolicy struct {
-	// pins are those of the listed keys, nil where a key is not pinned. The map is
-	// nil where the profile has no list.
+	// pins has the listed keys, with nil for a key that is not pinned. The map is nil if the
+	// profile has no list.
 	pins map[string]*[sha256.Size]byte
 	// any is whether the list is AnyKeyID.
 	any bool
-	// manager is the Client of the KMS that has the keys, external whether there
-	// is one.
+	// external is whether an external key manager has the keys. manager is the Client of
+	// its KMS.
 	manager  string
 	external bool
 }
 
-// Manager is the external key manager that the profile takes keys from, by the
-// Client of its KMS; false where keys are the broker's own.
+// Manager reports whether an external key manager has the keys. client is the Client of its
+// KMS.
 func (p *KeyPolicy) Manager() (client string, external bool) {
 	if p == nil {
 		return "", false
@@ -104,9 +104,8 @@ func (p *KeyPolicy) Manager() (client string, external bool) {
 	return p.manager, p.external
 }
 
-// ByReference reports whether the operation takes keys of the broker, named by
-// their ids, and none that comes with the request. Otherwise it is the other way
-// round.
+// ByReference reports whether requests name keys of the broker by their ids. If not, requests
+// bring their keys.
 func (p *KeyPolicy) ByReference() bool { return p != nil && p.pins != nil }
 
 // Allows reports whether the operation may use the broker's key of this id.
@@ -118,7 +117,7 @@ func (p *KeyPolicy) Allows(id string) bool {
 	return ok || p.any
 }
 
-// IDs are those of the listed keys, sorted.
+// IDs returns the ids of the listed keys, sorted.
 func (p *KeyPolicy) IDs() []string {
 	if p == nil {
 		return nil
@@ -126,8 +125,8 @@ func (p *KeyPolicy) IDs() []string {
 	return slices.Sorted(maps.Keys(p.pins))
 }
 
-// Pin returns the SHA-256 of the DER SubjectPublicKeyInfo (RFC 5280, section
-// 4.1.2.7) that the key of this id must have; false where it is not pinned.
+// Pin returns the SHA-256 of the SubjectPublicKeyInfo in DER (RFC 5280, section 4.1.2.7) to
+// which the key of this id is pinned. It reports false if the key is not pinned.
 func (p *KeyPolicy) Pin(id string) ([sha256.Size]byte, bool) {
 	if p == nil || p.pins[id] == nil {
 		return [sha256.Size]byte{}, false
@@ -160,8 +159,8 @@ func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
 	return p
 }
 
-// managerOf is the key manager of a profile: its own, else that of the file. One
-// without a word in it is none.
+// managerOf returns the key manager of a profile, else the key manager of the file. It
+// returns nil if there is none, or if it has no values.
 func managerOf(p *Profile, doc *Document) *KMS {
 	for _, k := range []*KMS{p.KMS, doc.KMS} {
 		if k != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// KeyConstraints limits key algorithms and sizes; an algorithm that is not
-// listed is refused.
+// KeyConstraints limits key algorithms and sizes. Keys of algorithms that are not listed are
+// refused.
 type KeyConstraints struct {
 	Subject map[string]KeySize `yaml:"Subject,omitempty"`
 	Issuer  map[string]KeySize `yaml:"Issuer,omitempty"`
@@ -25,7 +25,7 @@ type KeySize struct {
 
 func (s KeySize) includes(bits int) bool { return s.MinKeySize <= bits && bits <= s.MaxKeySize }
 
-// format is the version of the profile format that the algorithms of the keys need.
+// format returns the version of the profile format that the algorithms of the keys need.
 func (k KeyConstraints) format() algorithm.Format {
 	newest := algorithm.Format0
 	for _, sizes := range []map[string]KeySize{k.Subject, k.Issuer} {
@@ -72,15 +72,13 @@ func (v validator) keySize(at, around yamlfile.Place, bits, lowest, highest int)
 	return true
 }
 
-// KeyLimits maps key algorithms ("RSA", "ECDSA", "Ed25519") to the sizes
-// allowed. Where it is nil, a key needs the 112 bits of security strength that
-// NIST SP 800-131A Rev. 2 demands of every signature. ML-DSA is not in it, since
-// the algorithm of the profile fixes the size.
+// KeyLimits maps key algorithms ("RSA", "ECDSA", "Ed25519") to the allowed sizes. If it is
+// nil, a key needs a security strength of 112 bits, which NIST SP 800-131A Rev. 2 demands of
+// every signature. ML-DSA is not in it, because the algorithm of the profile fixes its size.
 type KeyLimits map[string]KeySize
 
-// DefaultKeyLimits are those of SignData where its KeyConstraints list nothing: all
-// keys with 112 bits of security strength. given is whether requests bring the
-// keys.
+// DefaultKeyLimits returns the limits of SignData without KeyConstraints: all keys with a
+// security strength of 112 bits. given is whether requests bring the keys.
 func DefaultKeyLimits(given bool) KeyLimits {
 	limits := KeyLimits{}
 	for _, key := range algorithm.ListedKeys() {
@@ -92,9 +90,9 @@ func DefaultKeyLimits(given bool) KeyLimits {
 	return limits
 }
 
-// LargestGivenRSA is the size in bits of the largest RSA key that a request may
-// bring. Where the limits do not list RSA at all, a key of a usual size is still
-// read, so that its sender learns that.
+// LargestGivenRSA returns the size in bits of the largest RSA key that is read from a
+// request. It is not 0 if the limits do not list RSA: a key of a usual size is still read,
+// so that the error can say what is wrong.
 func (l KeyLimits) LargestGivenRSA() int {
 	if size, listed := l[algorithm.RSAKey]; listed {
 		return size.MaxKeySize
@@ -102,8 +100,8 @@ func (l KeyLimits) LargestGivenRSA() int {
 	return algorithm.MaxGivenRSASize
 }
 
-// Range returns the sizes in bits that a key of the algorithm may have, both
-// ends included; false where it may not be used at all.
+// Range returns the sizes in bits that a key of the algorithm may have. It reports false if
+// the algorithm is not allowed.
 func (l KeyLimits) Range(name string) (KeySize, bool) {
 	if l == nil {
 		l = DefaultKeyLimits(false)
@@ -122,8 +120,8 @@ func keyLimits(own, other map[string]KeySize, given bool) KeyLimits {
 	return maps.Clone(own)
 }
 
-// listedKeys allows what is listed and nothing else, so that an empty list does
-// not fall back to the default of KeyLimits.
+// listedKeys returns limits that allow only the listed keys. An absent list allows none,
+// unlike nil KeyLimits.
 func listedKeys(sizes map[string]KeySize) KeyLimits {
 	if sizes == nil {
 		return KeyLimits{}

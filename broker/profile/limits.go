@@ -11,12 +11,12 @@ const (
 	// MaxNameLength is the longest profile name, in bytes.
 	MaxNameLength = 64
 
-	// MaxFileSize is the largest profile file, in bytes. A ConfigMap holds no
-	// more than this either.
+	// MaxFileSize is the largest profile file, in bytes. It is the limit of a ConfigMap as
+	// well.
 	MaxFileSize = yamlfile.MaxFileSize
 
-	// NewestFormatVersion is the newest version of the field table this
-	// package reads. Version 0 is the released format, version 1 adds KeyIds,
+	// NewestFormatVersion is the newest version of the profile format that this
+	// package reads. Version 0 is the released format. Version 1 adds KeyIds,
 	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests,
 	// ShortTagLength, Audit, NonceStrategy "random" and the signature algorithms
 	// rsa-pss, ed25519 and ml-dsa.

@@ -9,14 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Marshal renders a document in the oldest form that can express it: the bare
-// list that every released broker reads, or, where the document has settings
-// for the whole file or a field that released brokers do not know, the map form
-// with the FormatVersion it needs. A released broker cannot read the map form
-// at all, so it never overlooks a restriction.
+// Marshal writes a document in the oldest form that can express it. That is the list of
+// profiles, which every released broker reads. If the document has settings for the whole
+// file, or a field that released brokers do not know, it is the map with the FormatVersion
+// that it needs. A released broker does not read the map at all, so it never overlooks a
+// restriction.
 //
-// The same document always yields the same bytes, and Parse of them yields the
-// document again, with FormatVersion set to what is needed.
+// The same document always gives the same bytes. [Parse] of the bytes gives the document
+// again, with the FormatVersion that it needs.
 func Marshal(doc *Document) ([]byte, error) {
 	version := 0
 	for i := range doc.Profiles {

@@ -10,13 +10,12 @@ type Problem = yamlfile.Problem
 // Problems lists everything that is wrong with a file, sorted by position.
 type Problems = yamlfile.Problems
 
-// Parse reads a profile file of either form and reports, all at once, what is
-// not of the format: keys it does not know or finds twice, values of the wrong
-// type, more than one document, a file above MaxFileSize. It does not judge
-// what the values mean, which Compile does. The document holds what could be
-// read and is nil where the root could not.
+// Parse reads a profile file of either form. It reports all violations of the format at
+// once: unknown and repeated keys, values of the wrong type, more than one document, a file
+// above MaxFileSize. It does not check what the values mean, which [Compile] does. The
+// document has what could be read. It is nil if the root of the file could not be read.
 //
-// file is only used to name the file in problems.
+// file is the name of the file in problems.
 func Parse(file string, data []byte) (*Document, Problems) {
 	r := yamlfile.NewReport(file)
 	doc := parse(r, data)
@@ -31,6 +30,6 @@ func parse(r *yamlfile.Report, data []byte) *Document {
 	return doc
 }
 
-// Nearest returns the allowed value that what was found most likely stands for,
-// or nothing where none is near.
+// Nearest returns the allowed value for which found is most likely a misspelling, or the
+// empty string if no value is near.
 func Nearest(found string, allowed []string) string { return yamlfile.Nearest(found, allowed) }

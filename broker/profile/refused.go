@@ -9,25 +9,24 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Refusal tells why a profile of the file is out of service.
+// Refusal says why a profile of the file is out of service.
 type Refusal struct {
-	// Problem is the first one, with its line and field: part of a sentence. It is
-	// empty where that is not for every caller: in a profile that restricts its
-	// callers, and about the configuration of a key manager, which may quote
+	// Problem is the first problem of the profile with its line and field, as part of a
+	// sentence. It is empty if not every caller may read it: the profile restricts its
+	// callers, or the problem is in the configuration of a key manager and may quote
 	// credentials.
 	Problem string
 }
 
-// Refused tells about a profile that is in the file and out of service because of
-// a problem, by its exact name; false where the file has no profile of this name,
-// or serves it.
+// Refused returns why the profile with this exact name is out of service. It reports false
+// if the file has no profile of this name, or if the profile is served.
 func (s *Set) Refused(name string) (Refusal, bool) {
 	r, ok := s.refused[name]
 	return r, ok
 }
 
-// refusals finds the first problem of each profile that is out of service. Those
-// without a readable name cannot be called anyway.
+// refusals returns the first problem of each profile that is out of service, by the name of
+// the profile. It leaves out profiles without a valid name, which no call can name.
 func refusals(r *yamlfile.Report, doc *Document, problems Problems) map[string]Refusal {
 	refused := map[string]Refusal{}
 	private := map[string]bool{}
@@ -40,19 +39,19 @@ func refusals(r *yamlfile.Report, doc *Document, problems Problems) map[string]R
 		callers := yamlfile.Item(i).Field("Callers")
 		private[name] = private[name] || r.Present(callers) || r.Failed[callers]
 	}
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, problem := range problems {
 		name := problem.Profile
-		if _, out := refused[name]; !out || told[name] {
+		if _, out := refused[name]; !out || seen[name] {
 			continue
 		}
-		told[name] = true
+		seen[name] = true
 		if !private[name] && !mentionsSecrets(problem.Field) {
-			said := problem.Field + " " + problem.Message
+			text := problem.Field + " " + problem.Message
 			if problem.Line != 0 {
-				said = fmt.Sprintf("line %d, %s", problem.Line, said)
+				text = fmt.Sprintf("line %d, %s", problem.Line, text)
 			}
-			refused[name] = Refusal{said}
+			refused[name] = Refusal{text}
 		}
 	}
 	return refused

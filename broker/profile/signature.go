@@ -11,8 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// takesDigest reports whether a SignAlg signs a digest that the profile chooses.
-// One that is not known does.
+// takesDigest reports whether a SignAlg signs a digest that the profile chooses. It reports
+// true for an unknown SignAlg.
 func takesDigest(signAlg string) bool {
 	for part := range strings.SplitSeq(signAlg, "+") {
 		if s, known := algorithm.FindSignature(part); !known || s.TakesDigest() {
@@ -22,7 +22,7 @@ func takesDigest(signAlg string) bool {
 	return false
 }
 
-// signHash checks the digest of a signature. Ed25519 and ML-DSA fix their own.
+// signHash checks the HashAlg of a signature. Ed25519 and ML-DSA do not take one.
 func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []string) {
 	where := at.Field("HashAlg")
 	if !takesDigest(sign) {
@@ -34,13 +34,13 @@ func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []stri
 	v.enum(where, at, hash, allowed)
 }
 
-// signatureStrength is that of an algorithm with its digest and the weakest key
-// allowed. A hybrid is forged only where both of its signatures are, so it is as
-// strong as the stronger one.
+// signatureStrength returns the strength of an algorithm with its digest and the weakest key
+// that is allowed. A hybrid is as strong as the stronger of its two signatures, because an
+// attacker has to forge both.
 func signatureStrength(signAlg, hash string, limits KeyLimits) Strength {
 	var strongest Strength
 	for _, s := range algorithm.FindSignatures(signAlg) {
-		size, _ := limits.Range(s.Key().Name) // none is 0 bits: no key signs at all
+		size, _ := limits.Range(s.Key().Name) // 0 bits if no key of the algorithm is allowed
 		strength := sizeStrength(s.Key(), size.MinKeySize)
 		if s.TakesDigest() {
 			if digest := DigestStrength(hash); digest.Bits < strength.Bits {
@@ -54,8 +54,8 @@ func signatureStrength(signAlg, hash string, limits KeyLimits) Strength {
 	return strongest
 }
 
-// signatureObjection says why FIPS 140-3 does not approve a signature algorithm
-// with its digest and the keys allowed; empty where it does.
+// signatureObjection returns why FIPS 140-3 does not approve a signature algorithm with its
+// digest and the keys that are allowed. It is empty if FIPS 140-3 approves them.
 func signatureObjection(signAlg, hash string, limits KeyLimits) string {
 	for _, s := range algorithm.FindSignatures(signAlg) {
 		key := s.Key()
@@ -75,13 +75,13 @@ func signatureObjection(signAlg, hash string, limits KeyLimits) string {
 	return ""
 }
 
-// shortKeys says that keys are allowed that are too short to be approved.
+// shortKeys returns the objection that keys are allowed which are too short to be approved.
 func shortKeys(key algorithm.Key) string {
 	return fmt.Sprintf("KeyConstraints allow %s keys below %d bits, which FIPS 186-5 does not approve", key.Name, key.MinApprovedSize)
 }
 
-// digestObjection says why FIPS 140-3 does not approve the digest in a field; empty
-// where it does.
+// digestObjection returns why FIPS 140-3 does not approve the digest in a field. It is empty
+// if FIPS 140-3 approves the digest.
 func digestObjection(field string, digest algorithm.Digest) string {
 	if why := digest.Approval().Objection(); why != "" {
 		return fmt.Sprintf("%s is %s, %s; choose another one", field, strings.ToUpper(digest.String()), why)

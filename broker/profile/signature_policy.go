@@ -9,10 +9,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
-// SignatureFormat is how a signature is written.
+// SignatureFormat is the encoding of a signature.
 type SignatureFormat uint8
 
-// The formats, named as in profiles and on the wire.
+// The formats. Profiles and the wire contract have the same names.
 const (
 	SignatureRAW SignatureFormat = iota
 	SignatureDER
@@ -40,8 +40,8 @@ func findFormat(name string) (SignatureFormat, bool) {
 // SignatureComponent is one signature with its algorithm.
 type SignatureComponent struct {
 	Algorithm algorithm.Signature
-	// Hash digests the input before it is signed, 0 where the algorithm takes
-	// the input as a whole.
+	// Hash is the digest of the input that is signed, 0 if the algorithm signs the input
+	// itself.
 	Hash crypto.Hash
 }
 
@@ -56,33 +56,32 @@ type SignaturePolicy struct {
 	requireFIPS   bool
 }
 
-// Components are the signatures to make: one, or for a hybrid two, of which the
-// first is the classical one.
+// Components returns the signatures to make. A hybrid has two, the classical one first.
 func (s *SignaturePolicy) Components() []SignatureComponent { return s.components }
 
-// Algorithm is the name that replies have, such as "ecdsa-with-sha-256" or, for
-// a hybrid, "ecdsa-with-sha-256+ml-dsa-65".
+// Algorithm returns the name in replies, such as "ecdsa-with-sha-256". The name of a hybrid
+// is like "ecdsa-with-sha-256+ml-dsa-65".
 func (s *SignaturePolicy) Algorithm() string { return s.name }
 
-// Format is the only format that may be asked for; false where any may.
+// Format returns the only format that requests may ask for. It reports false if they may ask
+// for any format.
 func (s *SignaturePolicy) Format() (SignatureFormat, bool) { return s.format, s.fixed }
 
-// Signs limits the keys that sign, Checks those that signatures are checked
-// with. A profile that limits only one of them means both.
+// Signs returns the limits of the keys that sign. If a profile limits only one of signing
+// and verifying, the limits count for both.
 func (s *SignaturePolicy) Signs() KeyLimits { return s.signs }
 
-// Checks limits the keys that signatures are checked with, see Signs.
+// Checks returns the limits of the keys that verify, see [SignaturePolicy.Signs].
 func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
 
-// Keys says which of the broker's keys may be used, nil where requests bring
-// their own.
+// Keys returns which keys of the broker may be used. It is nil if requests bring their keys.
 func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
 
-// RequiresFIPS reports that keys must be approved as well, see RequireFIPS.
+// RequiresFIPS reports whether FIPS 140-3 has to approve keys as well, see [RequireFIPS].
 func (s *SignaturePolicy) RequiresFIPS() bool { return s.requireFIPS }
 
-// HasCMS reports whether a CMS SignedData can be made of the signatures: of one
-// whose algorithm and digest have an identifier (RFC 5754).
+// HasCMS reports whether a CMS SignedData can have the signature. There has to be one
+// component, and RFC 5754 has to define an identifier for its algorithm and digest.
 func HasCMS(components []SignatureComponent) bool {
 	return len(components) == 1 && len(components[0].Algorithm.CMS(components[0].Hash)) > 0
 }

@@ -9,26 +9,27 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
-// Strength is a security strength in bits: an attack takes about two to the
-// power of it (NIST SP 800-57 Part 1 Rev. 5, section 5.6.1). It is a lower
-// bound: keys between two sizes of the tables have that of the smaller.
+// Strength is a security strength in bits: an attack takes about two to the power of Bits
+// steps (NIST SP 800-57 Part 1 Rev. 5, section 5.6.1). It is a lower bound: a key whose size
+// is between two sizes of the tables has the strength of the smaller size.
 type Strength struct {
-	// Operation is its name, such as "SignData".
+	// Operation is the name of the operation, such as "SignData". It is empty for a whole
+	// profile.
 	Operation string
-	// Bits is 256, 192, 128, 112 or less than that.
+	// Bits is 256, 192, 128, 112 or less than 112.
 	Bits int
-	// Limit names what has no more: the weakest of all that the profile allows.
+	// Limit names the weakest part that the profile allows. Its strength is Bits.
 	Limit string
 }
 
-// StrengthOf returns the strength of each operation that a valid profile
-// offers, and last that of the whole profile, with Operation empty: that of its
+// StrengthOf returns the strength of each operation that a valid profile offers. The last
+// element has no Operation and is the strength of the whole profile: the strength of its
 // weakest operation.
 //
-// A digest counts by its resistance to collisions (table 3), which is what
-// signatures need and the worst that a user of HashData may need. A tag that is
-// cut counts by its length: so many bits are to be guessed for a forgery (NIST SP
-// 800-38D, appendix B). A whole one counts as its key does in table 2.
+// The strength of a digest is its resistance to collisions (table 3), which signatures need,
+// and which users of HashData may need. The strength of a short tag is its length, because
+// an attacker has to guess that many bits for a forgery (NIST SP 800-38D, appendix B). A
+// tag of full length does not reduce the strength of the key (table 2).
 func StrengthOf(p *Profile) []Strength {
 	var all []Strength
 	for _, row := range sections {
@@ -43,7 +44,8 @@ func StrengthOf(p *Profile) []Strength {
 	return append(all, weakest(all)...)
 }
 
-// weakest is the strength of a whole profile, none where it offers nothing.
+// weakest returns the strength of a whole profile from the strengths of its operations. It
+// is empty if there are no operations.
 func weakest(all []Strength) []Strength {
 	if len(all) == 0 {
 		return nil
@@ -53,8 +55,8 @@ func weakest(all []Strength) []Strength {
 	return []Strength{whole}
 }
 
-// DigestStrength is the resistance to collisions of a digest, by its name in any
-// case; 0 bits for a name that is none.
+// DigestStrength returns the resistance to collisions of a digest. Upper and lower case of
+// the name do not matter. An unknown name has 0 bits.
 func DigestStrength(name string) Strength {
 	if digest, known := algorithm.FindDigest(name); known {
 		return digestStrength(digest)
@@ -66,8 +68,8 @@ func digestStrength(digest algorithm.Digest) Strength {
 	return Strength{Bits: digest.Strength(), Limit: strings.ToUpper(digest.String())}
 }
 
-// KeyStrength is that of keys of so many bits or more; name is as KeyConstraints
-// have it. An algorithm that is not known has 0 bits.
+// KeyStrength returns the strength of keys of at least this many bits. name is the name of
+// the algorithm in KeyConstraints. An unknown algorithm has 0 bits.
 func KeyStrength(name string, bits int) Strength {
 	if key, known := algorithm.FindKey(name); known {
 		return sizeStrength(key, bits)

@@ -17,14 +17,14 @@ import (
 // operations are the fields of API.
 var operations = yamlfile.FieldNames(reflect.TypeFor[API]())
 
-// The values that fields of a profile may have, in their canonical spelling. They
-// are accepted in any case, as released brokers do.
+// The values that fields of a profile may have, in their canonical spelling. Upper and lower
+// case do not matter, as in released brokers.
 var (
 	cryptoLibraries = []string{"native"}
 	auditLevels     = []string{"none", "sampled", "sensitive", "all"}
 )
 
-// validator checks what the values of a document mean.
+// validator checks the values of a document.
 type validator struct{ *yamlfile.Report }
 
 func (v validator) document(doc *Document) {
@@ -41,8 +41,8 @@ func (v validator) document(doc *Document) {
 	}
 }
 
-// unique takes every profile of an ambiguous name out of service: which of them
-// was meant is not for the order in the file to decide.
+// unique takes all profiles with the same name out of service, because the order in the file
+// must not decide which of them is served.
 func (v validator) unique(at yamlfile.Place, profiles []Profile, i int, first map[string]int) {
 	name := profiles[i].Name
 	if name == "" {
@@ -139,7 +139,8 @@ func (v validator) required(at, around yamlfile.Place, want string) {
 	v.Add(at, around, "is missing, expected %s", want)
 }
 
-// enum checks one of a fixed list of names, in any case.
+// enum checks that a value is one of a fixed list of names. Upper and lower case do not
+// matter.
 func (v validator) enum(at, around yamlfile.Place, found string, allowed []string) {
 	v.oneOf(at, around, found, allowed, strings.EqualFold)
 }
@@ -158,7 +159,7 @@ func (v validator) oneOf(at, around yamlfile.Place, found string, allowed []stri
 	}
 }
 
-// number checks one of a fixed list of sizes in bits.
+// number checks that a value is one of a fixed list of sizes in bits.
 func (v validator) number(at, around yamlfile.Place, found int, allowed []int, required bool) {
 	names := make([]string, len(allowed))
 	for i, n := range allowed {
@@ -176,7 +177,7 @@ func (v validator) number(at, around yamlfile.Place, found int, allowed []int, r
 	}
 }
 
-// text checks free text: printable and bounded.
+// text checks that a free text is printable and has at most longest bytes.
 func (v validator) text(at yamlfile.Place, found string, longest int) {
 	switch {
 	case len(found) > longest:
@@ -186,7 +187,8 @@ func (v validator) text(at yamlfile.Place, found string, longest int) {
 	}
 }
 
-// duration checks a Go duration and returns it; false after a problem.
+// duration returns a Go duration. It reports false, and adds a problem, if the value is not
+// a duration.
 func (v validator) duration(at, around yamlfile.Place, found string) (time.Duration, bool) {
 	const want = "a duration such as \"-1h\" or \"8760h\""
 	if found == "" {
@@ -205,7 +207,7 @@ func (v validator) anyPresent(at yamlfile.Place, names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return v.Present(at.Field(name)) })
 }
 
-// failedWithin reports whether a problem was reported for a field of the map.
+// failedWithin reports whether a field of the map has a problem.
 func (v validator) failedWithin(at yamlfile.Place) bool {
 	for where := range v.Failed {
 		if where.Profile == at.Profile && strings.HasPrefix(where.Path, at.Path+".") {

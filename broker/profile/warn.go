@@ -9,15 +9,14 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// Warnings are about profiles that are served although something in them can
-// never succeed or has no effect, such as keys that no key can be, records that
-// nobody writes or a length that tags do not have, or does something else than
-// with brokers before. They have the form of problems, sorted by position, and
-// take nothing out of service, since released brokers serve such profiles as well.
-// The caller must not change them.
+// Warnings returns what in served profiles can never succeed, has no effect, or has another
+// effect than with older brokers. Examples are key sizes that no key has, audit records that
+// nobody writes, and tag lengths that have no effect. Warnings have the form of problems and
+// are sorted by position. They take no profile out of service, because released brokers
+// serve such profiles as well. The caller must not change them.
 func (s *Set) Warnings() Problems { return s.warnings }
 
-// warnings looks for them in the profiles that are valid.
+// warnings returns the warnings about valid profiles.
 func warnings(r *yamlfile.Report, doc *Document) Problems {
 	found := yamlfile.NewReport(r.File)
 	found.Ranked, found.Positions, found.Names = r.Ranked, r.Positions, r.Names
@@ -30,7 +29,7 @@ func warnings(r *yamlfile.Report, doc *Document) Problems {
 	return found.Finish()
 }
 
-// warner finds what a valid profile says in vain.
+// warner adds warnings about valid profiles.
 type warner struct{ *yamlfile.Report }
 
 func (w warner) profile(at yamlfile.Place, p *Profile, manager *KMS) {
@@ -49,7 +48,7 @@ func (w warner) profile(at yamlfile.Place, p *Profile, manager *KMS) {
 	}
 }
 
-// nearest is the first of the places that the file has.
+// nearest returns at if the file has this place, else around.
 func (w warner) nearest(at, around yamlfile.Place) yamlfile.Place {
 	if w.Present(at) {
 		return at
@@ -57,10 +56,10 @@ func (w warner) nearest(at, around yamlfile.Place) yamlfile.Place {
 	return around
 }
 
-// curveSizes are those of the curves P-224 to P-521 in bits.
+// curveSizes are the sizes in bits of the curves P-224 to P-521.
 var curveSizes = []int{224, 256, 384, 521}
 
-// curves warns of ranges that no curve is in.
+// curves warns of ranges that contain no curve.
 func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
 	for name, sizes := range map[string]map[string]KeySize{"Subject": constraints.Subject, "Issuer": constraints.Issuer} {
 		where := at.Field("KeyConstraints").Field(name)
@@ -70,8 +69,8 @@ func (w warner) curves(at yamlfile.Place, constraints KeyConstraints) {
 	}
 }
 
-// external warns of lists of keys that are with a key manager. An operation with
-// such a list takes no others.
+// external warns of lists of keys that an external key manager has. Brokers refuse all calls
+// of such an operation.
 func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 	if manager == nil || len(keys) == 0 {
 		return
@@ -79,10 +78,9 @@ func (w warner) external(at yamlfile.Place, keys []KeyID, manager *KMS) {
 	w.Add(at.Field("KeyIds"), at, "are keys of the external key manager %s (KMS.Client), which brokers of this version have no access to, so that every call is refused", yamlfile.Excerpt(manager.Client))
 }
 
-// unlisted warns of operations that could use every key of the broker by the
-// rules of before, and use none now. It leaves alone profiles that released
-// brokers know, whose requests bring their keys, and keys of a key manager, which
-// never were there.
+// unlisted warns of operations without KeyIds. Older brokers let them use every key of the
+// broker, and now they use none. It does not warn of profiles in the released format, whose
+// requests have always brought their keys, nor of profiles with a key manager.
 func (w warner) unlisted(at yamlfile.Place, keys []KeyID, p *Profile, manager *KMS) {
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
 		return

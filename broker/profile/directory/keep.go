@@ -15,20 +15,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// The directory that sets are kept in looks as a kubelet leaves a projected
-// volume: a directory for each set, and a link to the one that counts. So a set
-// is there as a whole or not at all, whenever the process ends.
+// The state directory has the form of a volume that a kubelet has projected: a directory for
+// each set, and a link to the directory of the current set. So a set is there as a whole or
+// not at all, whenever the process ends.
 const (
 	keptPattern = "..set-*"
 	keptPrefix  = "..set-"
 	nextLink    = "..data_next"
 )
 
-// stateDirectory is what the directory of kept sets is for.
+// stateDirectory is how errors name the directory of kept sets.
 var stateDirectory = ownedir.Kind{Name: "state directory", Content: "sets"}
 
-// prepareStateDir makes the directory, or takes one that is there. Nobody else looks
-// into one of the broker's own user; one of root stays as it is.
+// prepareStateDir makes the state directory if it does not exist. If it belongs to the
+// broker's own user, prepareStateDir denies access to all others. It leaves a directory of
+// root as it is.
 func prepareStateDir(path string) error {
 	dir, err := stateDirectory.Make(path)
 	if err != nil {
@@ -36,18 +37,18 @@ func prepareStateDir(path string) error {
 	}
 	if dir.Own {
 		if err := dir.Chmod(0o700); err != nil {
-			return errors.Join(fmt.Errorf("close the state directory to others: %w", err), dir.Close())
+			return errors.Join(fmt.Errorf("deny others access to the state directory: %w", err), dir.Close())
 		}
 	}
 	return dir.Close()
 }
 
-// keep makes a set the one that the next start begins with, and then records that
-// it is the newest: wherever the process or the machine ends, the set is not older
-// than the record says. Only after both may it be served.
+// keep stores the set for the next start, and then records that it is the newest. In this
+// order the stored set is never older than the record says, even if the process or the
+// machine ends in between. The set may be served only after keep has returned nil.
 func keep(dir string, set pair, newest record) (err error) {
-	before, _ := os.Readlink(filepath.Join(dir, watch.DataLink)) // none the first time
-	// What a process left that ended halfway takes room that this set may need.
+	before, _ := os.Readlink(filepath.Join(dir, watch.DataLink)) // empty the first time
+	// What an interrupted process has left takes room that this set may need.
 	if err := removeKept(dir, before); err != nil {
 		return err
 	}
@@ -55,9 +56,9 @@ func keep(dir string, set pair, newest record) (err error) {
 	if err != nil {
 		return err
 	}
-	counts := false
+	stored := false
 	defer func() {
-		if !counts {
+		if !stored {
 			err = errors.Join(err, os.RemoveAll(next))
 		}
 	}()
@@ -76,14 +77,14 @@ func keep(dir string, set pair, newest record) (err error) {
 	if err := os.Rename(link, filepath.Join(dir, watch.DataLink)); err != nil {
 		return err
 	}
-	counts = true
+	stored = true
 	if err := syncDirectory(dir); err != nil {
 		return err
 	}
 	return newest.write(dir)
 }
 
-// removeKept removes what is kept save one set.
+// removeKept removes all kept sets except one.
 func removeKept(dir, except string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -18,14 +18,13 @@ import (
 // pair is a profile file and its signature.
 type pair struct {
 	profiles, signature []byte
-	// whole reports that both were put in place in one step, so that they are what
-	// somebody meant to be together.
+	// whole is whether both files were put in place in one step, so they belong together.
 	whole bool
 }
 
-// readPair reads both files of a directory. Where a kubelet projected them, both
-// come from the same projection, whatever it does meanwhile. A signature that is
-// not there is none; profiles that are not there are an error.
+// readPair reads both files of a directory. If a kubelet has projected them, both files are
+// from the same projection. The signature is nil if there is no signature file. A missing
+// profile file is an error.
 func readPair(dir string) (pair, error) {
 	target, err := os.Readlink(filepath.Join(dir, watch.DataLink))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +39,7 @@ func readPair(dir string) (pair, error) {
 	}
 	found, err := readFiles(from)
 	if now, _ := os.Readlink(filepath.Join(dir, watch.DataLink)); now != target {
-		// There is another projection, and the kubelet removes this one file by file.
+		// There is a new projection, and the kubelet removes the old one file by file.
 		return pair{}, regular.ErrBeingWritten
 	}
 	found.whole = true

@@ -14,31 +14,32 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 )
 
-// recordName is the file in the state directory that names the newest set that was
-// served. It is apart from the set, so that it is there when the set is damaged.
+// recordName is the name of the file in the state directory that names the newest set that
+// was served. It is not in the directory of the set, so it is there even if the set is
+// damaged.
 const recordName = "newest"
 
-// maxRecordSize is far above what a record has, in bytes.
+// maxRecordSize is the largest record that is read, in bytes. A record has some 130 bytes.
 const maxRecordSize = 1 << 10
 
-// record is what is known of the newest set that was served. The zero value is for
-// nothing.
+// record names the newest set that was served. The zero value means that none was.
 type record struct {
 	revision int64
 	digest   string
 }
 
-// line is the record as text.
+// line returns the record as text.
 func (r record) line() string { return fmt.Sprintf("1 %d %s", r.revision, r.digest) }
 
-// text is the content of the file: one line, and one with its checksum.
+// text returns the content of the file: a line with the record, and a line with its
+// checksum.
 func (r record) text() []byte {
 	sum := sha256.Sum256([]byte(r.line()))
 	return fmt.Appendf(nil, "%s\n%s\n", r.line(), hex.EncodeToString(sum[:]))
 }
 
-// readRecord reads the record of a state directory. Where there is none the error
-// is fs.ErrNotExist.
+// readRecord reads the record of a state directory. If there is none, the error is
+// fs.ErrNotExist.
 func readRecord(dir string) (record, error) {
 	data, _, err := regular.Read(filepath.Join(dir, recordName), maxRecordSize)
 	if err != nil {
@@ -68,7 +69,7 @@ func (r record) write(dir string) (err error) {
 	return syncDirectory(dir)
 }
 
-// writeSynced makes a file whose content survives the end of the machine.
+// writeSynced makes a file whose content survives a crash of the machine.
 func writeSynced(name string, content []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -81,7 +82,7 @@ func writeSynced(name string, content []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// syncDirectory makes the names in a directory survive the end of the machine.
+// syncDirectory makes the names in a directory survive a crash of the machine.
 func syncDirectory(dir string) error {
 	file, err := os.Open(dir)
 	if err != nil {

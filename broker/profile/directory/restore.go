@@ -15,8 +15,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// restore serves the set that was kept before the start. Where that is damaged, the
-// record beside it says which sets are too old.
+// restore serves the set that was kept before the start. If the set is damaged, the record
+// beside it says which sets are too old.
 func (s *Source) restore() {
 	t := s.trusted
 	if t.stateDir == "" {
@@ -33,10 +33,11 @@ func (s *Source) restore() {
 		})
 	}
 	kept, statement, err := t.readKept(known)
-	// A set without a record is of a broker that wrote none, or that ended before it
-	// did. It is the newest: the next one takes its place before it is served.
+	// A set may have no record: the broker ended before it wrote the record, or its version
+	// wrote none. The set is the newest, because a newer one would have replaced it before
+	// it was served.
 	if err != nil && unknown != nil || unknown != nil && !errors.Is(unknown, fs.ErrNotExist) {
-		t.lost = fmt.Errorf("what is kept in %s is damaged and does not tell which set was served last, expected that nobody changes it: to take whatever set comes, stop the broker, remove what is in that directory and start it again, or delete the pod", t.stateDir)
+		t.lost = fmt.Errorf("what is kept in %s is damaged, so the broker does not know which set it served last, and serves none: to accept any signed set again, stop the broker, empty that directory and start the broker, or delete the pod", t.stateDir)
 		refuse(cmp.Or(err, unknown), nil)
 		return
 	}
@@ -55,8 +56,8 @@ func (s *Source) restore() {
 	s.serve(Event{Set: set, Revision: statement.Revision, Problems: problems, Kept: true})
 }
 
-// readKept reads and verifies the set of the state directory. It is not older than
-// the record says.
+// readKept reads and verifies the set of the state directory. It returns an error if the set
+// is older than the record says.
 func (t *trusted) readKept(known record) (pair, signed.Statement, error) {
 	kept, err := readPair(t.stateDir)
 	if err != nil {
@@ -69,8 +70,8 @@ func (t *trusted) readKept(known record) (pair, signed.Statement, error) {
 	return kept, statement, (&trusted{revision: known.revision, digest: known.digest}).notOlder(statement)
 }
 
-// is reports whether a pair is the set that a record names, whoever has signed it:
-// it may be whole and not trusted any more.
+// is reports whether a pair is the set that a record names. It does not check who has signed
+// the set: the set may be complete, and its key not trusted any more.
 func (p pair) is(known record) bool {
 	statement, _, err := signed.Read(p.signature)
 	return err == nil && statement.Revision == known.revision && statement.Digest == known.digest && profile.Digest(p.profiles) == known.digest

@@ -58,7 +58,7 @@ func TestAfterTheKeptSetIsDamagedOnlyANewerOneIsServed(t *testing.T) {
 			if event := second.next(); !event.Kept || event.Set != nil || event.Err == nil {
 				t.Fatalf("event %+v, want one that says what is wrong with the set", event)
 			}
-			const reason = "expected a higher one than 7, the last that this broker has served, since the set kept of that is damaged"
+			const reason = "expected a higher one than 7, the last revision that this broker has served, because the set kept with it is damaged"
 			second.rejects("", directory.NoProfiles, "the set has the revision 6, "+reason)
 			project(t, dir, signedSet(t, "sha-512", 7))
 			second.rejects("", directory.NoProfiles, "the set has the revision 7, "+reason)
@@ -101,7 +101,7 @@ func TestWhereNothingTellsWhatWasServedNoSetIsTaken(t *testing.T) {
 			if event := second.next(); !event.Kept || event.Set != nil || event.Err == nil {
 				t.Fatalf("event %+v, want one that says what is wrong", event)
 			}
-			second.rejects("", directory.NoProfiles, "what is kept in "+state+" is damaged and does not tell which set was served last, expected that nobody changes it: to take whatever set comes, stop the broker, remove what is in that directory and start it again, or delete the pod")
+			second.rejects("", directory.NoProfiles, "what is kept in "+state+" is damaged, so the broker does not know which set it served last, and serves none: to accept any signed set again, stop the broker, empty that directory and start the broker, or delete the pod")
 			second.stop()
 
 			// What the sentence says helps.

@@ -12,55 +12,55 @@ import (
 type Reason string
 
 const (
-	// Loaded means: what the directory holds is served, all of it.
+	// Loaded means that all profiles of the directory are served.
 	Loaded Reason = "Loaded"
-	// NoProfiles means: nothing valid was found yet.
+	// NoProfiles means that no valid set has been found yet.
 	NoProfiles Reason = "NoProfiles"
-	// SetRejected means: the directory holds something else that was refused; the last
-	// good set is served.
+	// SetRejected means that the set in the directory was refused. The last good set is
+	// served.
 	SetRejected Reason = "SetRejected"
-	// ProfilesRejected means: what the directory holds is served, save profiles with
-	// problems.
+	// ProfilesRejected means that the set in the directory is served, except for profiles
+	// with problems.
 	ProfilesRejected Reason = "ProfilesRejected"
-	// Missing means: the file vanished; the last good set is served.
+	// Missing means that the profile file is missing. The last good set is served.
 	Missing Reason = "Missing"
-	// SignatureRejected means: the directory holds something else that nobody trusted
-	// has signed for this place; the last good set is served.
+	// SignatureRejected means that the set in the directory has no valid signature by a
+	// trusted key for this audience. The last good set is served.
 	SignatureRejected Reason = "SignatureRejected"
-	// RevisionRejected means: the directory holds a signed set that is older than one
-	// that was served, or has its number; the last good set is served.
+	// RevisionRejected means that the signed set in the directory is older than a set that
+	// was served, or has the revision of another set. The last good set is served.
 	RevisionRejected Reason = "RevisionRejected"
-	// NotKept means: the directory holds a newer set that could not be kept for the
-	// next start; the last good set is served.
+	// NotKept means that the newer set in the directory could not be stored for the next
+	// start. The last good set is served.
 	NotKept Reason = "NotKept"
 )
 
-// RejectionReasons are those that an Event with ResultRejected can have.
+// RejectionReasons returns the reasons that an Event with [ResultRejected] can have.
 func RejectionReasons() []Reason {
 	return []Reason{NoProfiles, SetRejected, Missing, SignatureRejected, RevisionRejected, NotKept}
 }
 
 // State is what a Source serves at one moment.
 type State struct {
-	// Digest identifies the set, empty while none is served.
+	// Digest identifies the set that is served. It is empty while none is served.
 	Digest string
-	// Revision is the number that the set is signed with, 0 where no signature is
-	// needed or none is served.
+	// Revision is the revision in the signed statement of the set. It is 0 if no signature
+	// is needed, and while no set is served.
 	Revision int64
-	// Since is when this digest began to be served, zero while none is.
+	// Since is when the set with this digest began to be served, zero while none is served.
 	Since time.Time
-	// Reason tells how the set relates to what the directory holds.
+	// Reason says how the set relates to the content of the directory.
 	Reason Reason
-	// Withdrawn are the profiles that were served and are out of service, those
-	// that are so longest first.
+	// Withdrawn are the profiles that were served and are out of service, the longest one
+	// first.
 	Withdrawn []Withdrawn
 }
 
-// Withdrawn is a profile that a set before had right, and the one that is served
-// has with a problem.
+// Withdrawn is a profile that an earlier set has served. In the set that is served now the
+// profile has a problem and is out of service.
 type Withdrawn struct {
 	Profile string
-	// Since is when it went out of service.
+	// Since is when the profile went out of service.
 	Since time.Time
 }
 
@@ -68,31 +68,31 @@ type Withdrawn struct {
 type Result string
 
 const (
-	// ResultLoaded means: a set was compiled and is served from now on.
+	// ResultLoaded means that a set was compiled and is served from now on.
 	ResultLoaded Result = "loaded"
-	// ResultRejected means: the file could not be used, or vanished.
+	// ResultRejected means that the file could not be used, or is missing.
 	ResultRejected Result = "rejected"
-	// ResultUnchanged means: the directory holds what it held at the last look.
+	// ResultUnchanged means that the directory has not changed since the last look.
 	ResultUnchanged Result = "unchanged"
 )
 
-// Event tells an observer of one look at the directory.
+// Event is the outcome of one look at the directory, for an observer.
 type Event struct {
 	Result Result
-	// Reason is the state from now on.
+	// Reason is the reason in State from now on.
 	Reason Reason
-	// Set is the new set where Result is ResultLoaded, else nil. It may be the one
+	// Set is the new set if Result is ResultLoaded, else nil. It may be the same set as
 	// before, with a higher revision.
 	Set *profile.Set
-	// Revision is the number that Set is signed with, 0 where none is needed.
+	// Revision is the revision in the signed statement of Set, 0 if no signature is needed.
 	Revision int64
-	// Kept reports that this is about the set that was kept from before the start, not
+	// Kept is whether the event is about the set that was stored before the start, and not
 	// about the directory.
 	Kept bool
-	// Withdrawn are the profiles that were served and are out of service by Set.
+	// Withdrawn are the profiles that were served and are out of service with Set.
 	Withdrawn []Withdrawn
-	// Problems are those of the file; a set can be loaded with some.
+	// Problems are the problems of the file. A set that is loaded may have problems.
 	Problems profile.Problems
-	// Err is why the set could not be read, or was refused as a whole.
+	// Err is why the set could not be read, or was refused as a whole, else nil.
 	Err error
 }

@@ -11,42 +11,41 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 )
 
-// trusted is what a Source with signed sets knows beyond one without. Only the
-// watching goroutine uses it.
+// trusted is the state of a Source that takes only signed sets. Only the watching goroutine
+// uses it.
 type trusted struct {
 	signed.Trust
 	stateDir string
 
-	// revision and digest name the newest set that was served, also before this
-	// start; revision is 0 while there was none.
+	// revision and digest name the newest set that was served, also before this start.
+	// revision is 0 if none was served.
 	revision int64
 	digest   string
-	// kept names the set that is kept whole, with its record; the zero value where
-	// there is none.
+	// kept names the set that is stored completely and with its record. It is the zero
+	// value if there is none.
 	kept record
-	// damaged reports that the set of that revision was kept and is damaged. Then only
-	// a newer one is taken.
+	// damaged is whether the stored set of that revision is damaged. Then only a newer set
+	// is taken.
 	damaged bool
-	// lost is why no set is taken at all: nothing tells which one was the newest.
+	// lost is why no set is taken at all, else nil: nobody knows which set was the newest.
 	lost error
-	// torn is a pair of files that did not belong together at the last look.
+	// torn names two files that did not belong together at the last look.
 	torn string
-	// unkept reports that the set of the last look was refused because it could not be
-	// kept, which may be possible by now.
+	// unkept is whether the set of the last look was refused because it could not be
+	// stored. The next look tries again.
 	unkept bool
 }
 
-// WithTrust makes Watch take only sets with a signature file beside them that
-// trust finds valid, and none that is older than one that was served. It keeps
-// the set that is served in the directory stateDir, given by its absolute path,
-// and starts with it: so the end of the process is no way back to an older one.
-// An empty stateDir keeps nothing. A higher revision of the set that is served
-// is taken, too.
+// WithTrust makes Watch take only sets with a signature file that trust finds valid. It
+// refuses sets that are older than one that was served. It stores the set that is served in
+// the directory stateDir, an absolute path, and the next start begins with that set. So a
+// restart does not let in an older set. If stateDir is empty, nothing is stored. Watch also
+// takes a higher revision of the set that is served.
 func WithTrust(trust signed.Trust, stateDir string) Option {
 	return func(o *options) { o.trusted = &trusted{Trust: trust, stateDir: stateDir} }
 }
 
-// prepare checks the trust and makes the directory that sets are kept in.
+// prepare checks the trust and makes the state directory.
 func (t *trusted) prepare() error {
 	if err := t.Check(); err != nil {
 		return err
@@ -61,7 +60,8 @@ func (t *trusted) prepare() error {
 	return prepareStateDir(t.stateDir)
 }
 
-// takeSigned acts on a pair of files. It reports whether they were at rest.
+// takeSigned serves the set of two files, or rejects it. It reports false if only one of the
+// files may have been written yet, so that the next look has to be soon.
 func (s *Source) takeSigned(found pair) bool {
 	t := s.trusted
 	looked := profile.Digest(found.profiles) + " " + profile.Digest(found.signature)
@@ -77,7 +77,7 @@ func (s *Source) takeSigned(found pair) bool {
 		if s.halfway(found, looked) {
 			return false
 		}
-		s.reject(SignatureRejected, Event{Err: fmt.Errorf("there is no %s beside %s, expected one, since this broker takes signed sets only", signed.FileName, profile.FileName)}, looked)
+		s.reject(SignatureRejected, Event{Err: fmt.Errorf("there is no %s beside %s, expected one, because this broker takes only signed sets", signed.FileName, profile.FileName)}, looked)
 		return true
 	}
 	statement, err := t.Verify(found.profiles, found.signature)
@@ -116,8 +116,8 @@ func (s *Source) takeSigned(found pair) bool {
 	return true
 }
 
-// halfway reports whether two files that do not belong together may be on their
-// way: one that was written, before the other is. It says so once for each pair.
+// halfway reports whether only one of two files that do not belong together may have been
+// written yet. It reports true once for each pair of files.
 func (s *Source) halfway(found pair, looked string) bool {
 	if found.whole || s.trusted.torn == looked {
 		return false
@@ -126,15 +126,16 @@ func (s *Source) halfway(found pair, looked string) bool {
 	return true
 }
 
-// notOlder compares a set with the newest one that was served.
+// notOlder returns an error for a set that is older than the newest one that was served, or
+// has its revision and is another set.
 func (t *trusted) notOlder(statement signed.Statement) error {
 	switch {
 	case statement.Revision <= t.revision && t.damaged:
-		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("a higher one than %d, the last that this broker has served, since the set kept of that is damaged", t.revision)}
+		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("a higher one than %d, the last revision that this broker has served, because the set kept with it is damaged", t.revision)}
 	case statement.Revision < t.revision:
 		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("at least %d, which this broker has served", t.revision)}
 	case statement.Revision == t.revision && statement.Digest != t.digest:
-		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("a higher one, since %s was served with that number", t.digest)}
+		return &signed.RevisionError{Found: statement.Revision, Reason: fmt.Sprintf("a higher one, because %s was served with that number", t.digest)}
 	}
 	return nil
 }

@@ -75,16 +75,16 @@ func TestASetIsServedOnlyWithASignatureForThisPlaceAndAHigherRevision(t *testing
 		reason directory.Reason
 		want   string
 	}{
-		"without a signature":          {unsigned, directory.SignatureRejected, "there is no Profiles.sig beside Profiles.yaml, expected one, since this broker takes signed sets only"},
+		"without a signature":          {unsigned, directory.SignatureRejected, "there is no Profiles.sig beside Profiles.yaml, expected one, because this broker takes only signed sets"},
 		"with an empty signature":      {map[string]string{profile.FileName: file("sha-512"), signed.FileName: ""}, directory.SignatureRejected, "Profiles.sig is empty, expected a signature envelope"},
 		"with somebody's signature":    {signedBy(t, 2, here, file("sha-512"), 8), directory.SignatureRejected, "Profiles.sig is signed with the keys \"7adc8cda9f0d4b26\", expected one of the trusted keys 6fdb3d1b2a7d4b26"},
 		"of another namespace":         {signedBy(t, 1, "c6a1/shop/77aa", file("sha-512"), 8), directory.SignatureRejected, `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},
 		"with one line more":           {halved, directory.SignatureRejected, "the profiles have the digest " + profile.Digest([]byte(halved[profile.FileName])) + ", expected " + profile.Digest([]byte(file("sha-512"))) + " as signed in Profiles.sig"},
 		"of yesterday":                 {signedSet(t, "sha-512", 6), directory.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
-		"of before the admission":      {signedSet(t, "sha-512", 4), directory.RevisionRejected, "the set has the revision 4, expected at least 5, the lowest that is allowed here"},
-		"with a number that is taken":  {signedSet(t, "sha-512", 7), directory.RevisionRejected, "the set has the revision 7, expected a higher one, since " + digest + " was served with that number"},
+		"of before the admission":      {signedSet(t, "sha-512", 4), directory.RevisionRejected, "the set has the revision 4, expected at least 5, the lowest allowed revision"},
+		"with a number that is taken":  {signedSet(t, "sha-512", 7), directory.RevisionRejected, "the set has the revision 7, expected a higher one, because " + digest + " was served with that number"},
 		"the same, but with its past":  {signedSet(t, "sha-256", 6), directory.RevisionRejected, "the set has the revision 6, expected at least 7, which this broker has served"},
-		"with a signature that is big": {map[string]string{profile.FileName: file("sha-512"), signed.FileName: strings.Repeat("x", 70_000)}, directory.SignatureRejected, "Profiles.sig has more than 65536 bytes, expected a signature envelope of at most that"},
+		"with a signature that is big": {map[string]string{profile.FileName: file("sha-512"), signed.FileName: strings.Repeat("x", 70_000)}, directory.SignatureRejected, "Profiles.sig has more than 65536 bytes, expected a smaller signature envelope"},
 	} {
 		t.Run("a set "+sentence, func(t *testing.T) {
 			if sentence == "with somebody's signature" {
@@ -228,7 +228,7 @@ func TestADamagedStateCountsAsNoneAndIsTold(t *testing.T) {
 		"no profiles":   {func(t *testing.T, current string) { must(t, os.Remove(filepath.Join(current, profile.FileName))) }, "stat CURRENT/Profiles.yaml: no such file or directory"},
 		"no files":      {func(t *testing.T, current string) { must(t, os.RemoveAll(current)) }, "stat CURRENT/Profiles.yaml: no such file or directory"},
 		"half a file":   {func(t *testing.T, current string) { must(t, os.Truncate(filepath.Join(current, signed.FileName), 0)) }, "Profiles.sig is empty, expected a signature envelope"},
-		"a set too old": {func(t *testing.T, current string) { replace(t, current, signedSet(t, "sha-256", 4)) }, "the set has the revision 4, expected at least 5, the lowest that is allowed here"},
+		"a set too old": {func(t *testing.T, current string) { replace(t, current, signedSet(t, "sha-256", 4)) }, "the set has the revision 4, expected at least 5, the lowest allowed revision"},
 		"another's set": {func(t *testing.T, current string) {
 			replace(t, current, signedBy(t, 1, "c6a1/shop/77aa", file("sha-256"), 9))
 		}, `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},

@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// Source follows a directory and holds the last good set of its profile file.
+// Source follows a directory and has the last good set of its profile file.
 type Source struct {
 	options
 	dir string
@@ -26,7 +26,7 @@ type Source struct {
 	state   atomic.Pointer[State]
 	done    chan struct{}
 
-	// looked is what the last look at the directory found: a digest, or the
+	// looked is what the last look at the directory found: the digest of the file, or the
 	// text of an error. Only the watching goroutine uses it.
 	looked string
 }
@@ -45,37 +45,36 @@ type options struct {
 // Option changes how Watch works.
 type Option func(*options)
 
-// WithPollInterval sets how often the directory is read even though nothing
-// announced a change; 10 s by default.
+// WithPollInterval sets how often the directory is read without a notification of a change.
+// The default is 10 s.
 func WithPollInterval(d time.Duration) Option {
 	return func(o *options) { o.pollInterval = d }
 }
 
-// WithObserver calls f after each look at the directory, one call at a time.
-// It is called before Current and State return the new set, so that a server
-// that f hands the set to serves it before anybody can ask for it. The first call
-// happens before Watch returns.
+// WithObserver calls f after each look at the directory, one call at a time. It calls f
+// before Current and State return the new set. So if f gives the set to a server, the server
+// serves it before State says so. The first call of f is before Watch returns.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) { o.observe = f }
 }
 
-// WithWatchProblem calls f with the reason when the directory cannot be watched
-// and is polled each second instead, and with nil once it is watched again.
+// WithWatchProblem calls f with an error when the directory cannot be watched and is read
+// each second instead. It calls f with nil when the directory is watched again.
 func WithWatchProblem(f func(error)) Option {
 	return func(o *options) { o.watchProblem = f }
 }
 
-// WithCompileOptions compiles each file with these options.
+// WithCompileOptions sets options with which each file is compiled.
 func WithCompileOptions(compile ...profile.CompileOption) Option {
 	return func(o *options) { o.compile = append(o.compile, compile...) }
 }
 
-// Watch reads the profile file of a directory, given by its absolute path, and
-// follows it until ctx ends. It understands how a kubelet replaces a mounted
-// ConfigMap: by renaming the symbolic link "..data" over the old one.
+// Watch reads the profile file of a directory and follows the directory until ctx ends. dir
+// is an absolute path. A kubelet may replace the content of the directory, as it does with a
+// mounted ConfigMap: by renaming the symbolic link "..data".
 //
-// Nothing about the directory is an error at this point: it may be missing or
-// hold an invalid file, and be put right later. State tells.
+// Watch returns no error if the directory is missing or has an invalid file, because that
+// may be corrected later. [Source.State] says what is wrong.
 func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("profile directory %q: expected an absolute path", dir)
@@ -125,18 +124,18 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Source, error) {
 	return s, nil
 }
 
-// Current is the set that is served, nil while there is none.
+// Current returns the set that is served, nil while there is none.
 func (s *Source) Current() *profile.Set { return s.current.Load() }
 
-// State tells what is served, since when and why.
+// State returns which set is served, since when, and why.
 func (s *Source) State() State { return *s.state.Load() }
 
-// Wait returns once the directory is not watched any more, after the end of the
-// context that Watch was given.
+// Wait returns when the directory is not watched any more, after the context of [Watch] has
+// ended.
 func (s *Source) Wait() { <-s.done }
 
-// look reads the directory and acts on what it finds. It reports whether that was
-// at rest; what is being written is left for a later look.
+// look reads the directory, and serves or rejects its set. It reports false, and does
+// nothing, if a file is being written.
 func (s *Source) look() bool {
 	found, err := s.read()
 	switch {
@@ -154,7 +153,7 @@ func (s *Source) look() bool {
 	return true
 }
 
-// read returns what the directory holds.
+// read returns the files of the directory.
 func (s *Source) read() (pair, error) {
 	if s.trusted != nil {
 		return readPair(s.dir)
@@ -169,7 +168,7 @@ func (s *Source) take(data []byte) {
 		return
 	}
 	if current := s.current.Load(); current != nil && current.Digest() == digest {
-		// The set that is served is back after something else was refused.
+		// The file of the set that is served is back, after another file was refused.
 		s.publish(current, nil, digest)
 		return
 	}
@@ -178,15 +177,15 @@ func (s *Source) take(data []byte) {
 	}
 }
 
-// build compiles a set; where it returns none, it has rejected it.
+// build compiles a set. If it returns nil, it has rejected the set.
 func (s *Source) build(data []byte, looked string) (*profile.Set, profile.Problems) {
 	set, problems := profile.Compile(profile.FileName, data, s.compile...)
 	switch {
 	case set == nil:
 		s.reject(SetRejected, Event{Problems: problems}, looked)
 	case set.Len() == 0 && s.current.Load() == nil:
-		// An empty list takes all profiles from a broker that serves, but one that
-		// starts waits for its first.
+		// An empty list takes all profiles out of service. A broker that has not served a
+		// set yet waits for its first set instead.
 		s.reject(NoProfiles, Event{Err: errNoProfiles}, looked)
 	default:
 		return set, problems
@@ -194,13 +193,13 @@ func (s *Source) build(data []byte, looked string) (*profile.Set, profile.Proble
 	return nil, nil
 }
 
-// publish serves a set. looked is what the directory holds.
+// publish serves a set. looked is the digest of the file.
 func (s *Source) publish(set *profile.Set, problems profile.Problems, looked string) {
 	s.looked = looked
 	s.serve(Event{Set: set, Problems: problems})
 }
 
-// serve hands a set to the observer and then tells of it.
+// serve gives a set to the observer, and then sets Current and State.
 func (s *Source) serve(event Event) {
 	set := event.Set
 	reason := Loaded
@@ -218,7 +217,7 @@ func (s *Source) serve(event Event) {
 	s.state.Store(&state)
 }
 
-// reject keeps what is served and says why nothing newer is.
+// reject keeps the set that is served, and notes why no newer set is served.
 func (s *Source) reject(reason Reason, event Event, looked string) {
 	if s.unchanged(looked) {
 		return
@@ -234,6 +233,7 @@ func (s *Source) reject(reason Reason, event Event, looked string) {
 	s.state.Store(&state)
 }
 
+// unchanged reports whether the last look found the same. It then calls the observer.
 func (s *Source) unchanged(looked string) bool {
 	if s.looked != looked {
 		return false

@@ -21,7 +21,7 @@ const (
 	// MaxSignatures is how many signatures an envelope may have, and how many keys
 	// a Trust.
 	MaxSignatures = 16
-	// PayloadType says in the envelope what is signed.
+	// PayloadType is the type of the statement in the envelope.
 	PayloadType = "application/vnd.crypto-broker.profiles.v1+json"
 )
 
@@ -37,9 +37,9 @@ type signature struct {
 	Sig   []byte `json:"sig"`
 }
 
-// Sign signs a statement with each of the keys, 1 to 16 different ones, and
-// returns the content of the signature file. It sets the statement's format and
-// takes its time to UTC. The same statement and keys give the same bytes.
+// Sign signs a statement with each of 1 to 16 different keys, and returns the content of the
+// signature file. It sets the format of the statement, and converts its time to UTC. The
+// same statement and keys give the same bytes.
 func Sign(s Statement, keys ...ed25519.PrivateKey) ([]byte, error) {
 	if len(keys) == 0 || len(keys) > MaxSignatures {
 		return nil, fmt.Errorf("sign profiles with %d keys: expected 1 to %d", len(keys), MaxSignatures)
@@ -72,9 +72,9 @@ func Sign(s Statement, keys ...ed25519.PrivateKey) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Read returns the statement of a signature file and the ids of the keys that
-// claim to have signed it. It verifies no signature: the result is for reports,
-// and for nothing that is decided.
+// Read returns the statement of a signature file, and the ids of the keys in its signatures.
+// It does not verify the signatures, so the result is for reports and must not decide
+// anything.
 func Read(signature []byte) (Statement, []string, error) {
 	e, err := readEnvelope(signature)
 	if err != nil {
@@ -93,9 +93,9 @@ func readEnvelope(data []byte) (envelope, error) {
 	case len(data) == 0:
 		return e, fmt.Errorf("%s is empty, expected a signature envelope", FileName)
 	case len(data) > MaxFileSize:
-		return e, fmt.Errorf("%s has more than %d bytes, expected a signature envelope of at most that", FileName, MaxFileSize)
+		return e, fmt.Errorf("%s has more than %d bytes, expected a smaller signature envelope", FileName, MaxFileSize)
 	}
-	if err := decode(data, &e, "payloadType, payload and signatures, each of keyid and sig"); err != nil {
+	if err := decode(data, &e, "payloadType, payload and signatures, each with keyid and sig"); err != nil {
 		return envelope{}, fmt.Errorf("%s %w", FileName, err)
 	}
 	if e.PayloadType != PayloadType {
@@ -114,7 +114,7 @@ func (e *envelope) checkSignatures() error {
 	seen := map[string]bool{}
 	for _, s := range e.Signatures {
 		if seen[s.KeyID] {
-			return fmt.Errorf("has two signatures with the key id %s, expected one a key", quote(s.KeyID))
+			return fmt.Errorf("has two signatures with the key id %s, expected one signature for each key", quote(s.KeyID))
 		}
 		seen[s.KeyID] = true
 		if len(s.Sig) != ed25519.SignatureSize {
@@ -132,7 +132,7 @@ func (e *envelope) keyIDs() []string {
 	return ids
 }
 
-// preAuthenticationEncoding is what a DSSE signature is over.
+// preAuthenticationEncoding returns the bytes that a DSSE signature signs.
 func preAuthenticationEncoding(payloadType string, payload []byte) []byte {
 	message := []byte("DSSEv1 ")
 	message = strconv.AppendInt(message, int64(len(payloadType)), 10)
@@ -144,9 +144,9 @@ func preAuthenticationEncoding(payloadType string, payload []byte) []byte {
 	return append(message, payload...)
 }
 
-// decode reads a JSON object that is spelt as encoding/json writes it, save white
-// space between its parts. encoding/json alone would take fields that are
-// repeated, or written with other capitals.
+// decode reads a JSON object. It refuses an object that encoding/json would write in another
+// way, except for white space between its parts. encoding/json alone would accept repeated
+// fields, and names in upper case.
 func decode(data []byte, into any, fields string) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -162,7 +162,7 @@ func decode(data []byte, into any, fields string) error {
 	}
 	canonical, err := json.Marshal(into)
 	if err != nil {
-		return fmt.Errorf("cannot be compared with how it should be written: %w", err)
+		return fmt.Errorf("cannot be written again to compare its spelling: %w", err)
 	}
 	if !bytes.Equal(found.Bytes(), canonical) {
 		return fmt.Errorf("is spelt in another way than it is written, expected %s, in this order and each once", fields)
@@ -170,7 +170,7 @@ func decode(data []byte, into any, fields string) error {
 	return nil
 }
 
-// maxQuoted bounds, in bytes, what a message repeats of a file.
+// maxQuoted is how many bytes of a text in a file a message quotes.
 const maxQuoted = 128
 
 func quote(text string) string {

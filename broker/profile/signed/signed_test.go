@@ -123,24 +123,24 @@ func TestWhatIsNotSignedForThisPlaceIsRefusedWithASentence(t *testing.T) {
 		change(&s)
 		return string(sign(t, s, key(1)))
 	}
-	const fields = "payloadType, payload and signatures, each of keyid and sig"
+	const fields = "payloadType, payload and signatures, each with keyid and sig"
 	const stated = "format, audience, revision, time and digest"
 	for sentence, test := range map[string]struct{ signature, want string }{
 		"nothing":                   {"", "Profiles.sig is empty, expected a signature envelope"},
-		"more than the limit":       {strings.Repeat(" ", signed.MaxFileSize+1), "Profiles.sig has more than 65536 bytes, expected a signature envelope of at most that"},
+		"more than the limit":       {strings.Repeat(" ", signed.MaxFileSize+1), "Profiles.sig has more than 65536 bytes, expected a smaller signature envelope"},
 		"white space":               {" \n", "Profiles.sig is not as expected, a JSON object with " + fields + ": it ends too early"},
 		"half a file":               {good[:200], "Profiles.sig is not as expected, a JSON object with " + fields + ": it ends too early"},
 		"no JSON":                   {"hello", "Profiles.sig is not as expected, a JSON object with " + fields + ": invalid character 'h' looking for beginning of value"},
 		"an unknown field":          {strings.Replace(good, "{", `{"note":"x",`, 1), "Profiles.sig is not as expected, a JSON object with " + fields + `: json: unknown field "note"`},
 		"an unknown field, inside":  {strings.Replace(good, `{"keyid"`, `{"cert":"x","keyid"`, 1), "Profiles.sig is not as expected, a JSON object with " + fields + `: json: unknown field "cert"`},
-		"a field twice":             {strings.Replace(good, "{", `{"payload":"",`, 1), "Profiles.sig is spelt in another way than it is written, expected " + fields + ", in this order and each once"},
-		"other capitals":            {strings.Replace(good, `"payload"`, `"Payload"`, 1), "Profiles.sig is spelt in another way than it is written, expected " + fields + ", in this order and each once"},
+		"a field twice":             {strings.Replace(good, "{", `{"payload":"",`, 1), "Profiles.sig does not have its only valid spelling, expected " + fields + ", in this order and each once"},
+		"other capitals":            {strings.Replace(good, `"payload"`, `"Payload"`, 1), "Profiles.sig does not have its only valid spelling, expected " + fields + ", in this order and each once"},
 		"something behind it":       {good + "{}", "Profiles.sig is not as expected, one JSON object with " + fields + ": invalid character '{' after top-level value"},
-		"null":                      {"null", "Profiles.sig is spelt in another way than it is written, expected " + fields + ", in this order and each once"},
+		"null":                      {"null", "Profiles.sig does not have its only valid spelling, expected " + fields + ", in this order and each once"},
 		"another payload type":      {envelope("text/plain", "hello", key(1)), `Profiles.sig has the payload type "text/plain", expected "application/vnd.crypto-broker.profiles.v1+json"`},
 		"no signature":              {envelope(signed.PayloadType, "{}"), "Profiles.sig has 0 signatures, expected 1 to 16"},
 		"too many signatures":       {envelope(signed.PayloadType, "{}", make17()...), "Profiles.sig has 17 signatures, expected 1 to 16"},
-		"two signatures by one key": {envelope(signed.PayloadType, "{}", key(1), key(1)), `Profiles.sig has two signatures with the key id "` + id1 + `", expected one a key`},
+		"two signatures by one key": {envelope(signed.PayloadType, "{}", key(1), key(1)), `Profiles.sig has two signatures with the key id "` + id1 + `", expected one signature for each key`},
 		"a short signature":         {strings.Replace(good, `"sig":"`+good[strings.Index(good, `"sig":"`)+7:len(good)-5], `"sig":"AAAA`, 1), `Profiles.sig has a signature of 3 bytes with the key id "` + id1 + `", expected the 64 of Ed25519`},
 		"a key that nobody trusts":  {string(sign(t, statement(), key(2))), `Profiles.sig is signed with the keys "` + id2 + `", expected one of the trusted keys ` + id1},
 		"somebody else's signature": {strings.Replace(string(sign(t, statement(), key(2))), id2, id1, 1), "the signature in Profiles.sig with the key " + id1 + " does not match what it signs, expected a valid one"},
@@ -152,8 +152,8 @@ func TestWhatIsNotSignedForThisPlaceIsRefusedWithASentence(t *testing.T) {
 		"a statement without a format":      {envelope(signed.PayloadType, "{}", key(1)), "the statement in Profiles.sig has no format, expected 1"},
 		"a statement of the future":         {envelope(signed.PayloadType, `{"format":2,"place":"x"}`, key(1)), "the statement in Profiles.sig has the format 2, expected 1"},
 		"a statement with an unknown field": {payload(`"time" => "zone":1,"time"`), "the statement in Profiles.sig is not as expected, a JSON object with " + stated + `: json: unknown field "zone"`},
-		"a statement with two audiences":    {payload(`"audience" => "audience":"x","audience"`), "the statement in Profiles.sig is spelt in another way than it is written, expected " + stated + ", in this order and each once"},
-		"a statement without a revision":    {payload(`"revision":1700000000000, => `), "the statement in Profiles.sig is spelt in another way than it is written, expected " + stated + ", in this order and each once"},
+		"a statement with two audiences":    {payload(`"audience" => "audience":"x","audience"`), "the statement in Profiles.sig does not have its only valid spelling, expected " + stated + ", in this order and each once"},
+		"a statement without a revision":    {payload(`"revision":1700000000000, => `), "the statement in Profiles.sig does not have its only valid spelling, expected " + stated + ", in this order and each once"},
 		"a revision of 0":                   {payload(`1700000000000 => 0`), "the statement in Profiles.sig has the revision 0, expected 1 or more"},
 		"a revision beyond all":             {payload(`1700000000000 => 9223372036854775808`), "the statement in Profiles.sig is not as expected, a JSON object with " + stated + ": json: cannot unmarshal number 9223372036854775808 into Go struct field Statement.revision of type int64"},
 		"a time elsewhere":                  {payload(`123Z => 123+01:00`), "the statement in Profiles.sig has no time in UTC, expected when it was signed"},
@@ -161,7 +161,7 @@ func TestWhatIsNotSignedForThisPlaceIsRefusedWithASentence(t *testing.T) {
 		"a set for another namespace":       {with(func(s *signed.Statement) { s.Audience = "c6a1/shop/77aa" }), `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},
 		"a set for a long name":             {with(func(s *signed.Statement) { s.Audience = strings.Repeat("é", 128) }), `the set is signed for "` + strings.Repeat("é", 64) + `"…, expected "c6a1/bank/91f0"`},
 		"other profiles":                    {with(func(s *signed.Statement) { s.Digest = signed.Digest(nil) }), "the profiles have the digest " + signed.Digest(profiles) + ", expected " + signed.Digest(nil) + " as signed in Profiles.sig"},
-		"an older revision than is allowed": {with(func(s *signed.Statement) { s.Revision = 41 }), "the set has the revision 41, expected at least 42, the lowest that is allowed here"},
+		"an older revision than is allowed": {with(func(s *signed.Statement) { s.Revision = 41 }), "the set has the revision 41, expected at least 42, the lowest allowed revision"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			trust := trust()
@@ -210,7 +210,7 @@ func TestSignRefusesWhatNobodyCouldVerify(t *testing.T) {
 		want   string
 	}{
 		"no key":        {nil, nil, "sign profiles with 0 keys: expected 1 to 16"},
-		"a key twice":   {nil, []ed25519.PrivateKey{key(1), key(1)}, `sign profiles: the envelope has two signatures with the key id "` + signed.KeyID(public(1)) + `", expected one a key`},
+		"a key twice":   {nil, []ed25519.PrivateKey{key(1), key(1)}, `sign profiles: the envelope has two signatures with the key id "` + signed.KeyID(public(1)) + `", expected one signature for each key`},
 		"half a key":    {nil, []ed25519.PrivateKey{key(1)[:32]}, "sign profiles: key 1 has 32 bytes, expected 64"},
 		"no place":      {func(s *signed.Statement) { s.Audience = "" }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has an audience of 0 bytes, expected 1 to 256"},
 		"no number":     {func(s *signed.Statement) { s.Revision = 0 }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has the revision 0, expected 1 or more"},
@@ -246,7 +246,7 @@ func TestTheTextOfAKeyIsReadBack(t *testing.T) {
 		"":                           `a key does not begin with "ed25519:", expected "ed25519:" and the base64 of the 32 bytes of an Ed25519 public key`,
 		private:                      `a key does not begin with "ed25519:", expected "ed25519:" and the base64 of the 32 bytes of an Ed25519 public key`,
 		"ed25519:" + private:         "a key has 64 bytes, expected the 32 of an Ed25519 public key",
-		strings.TrimRight(text, "="): `a key is not standard base64 behind "ed25519:", expected that of the 32 bytes of an Ed25519 public key`,
+		strings.TrimRight(text, "="): `a key is not standard base64 after "ed25519:", expected the base64 of the 32 bytes of an Ed25519 public key`,
 	} {
 		if _, err := signed.ParseKey(text); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", text, err, want)

@@ -22,18 +22,19 @@ const MaxAudienceLength = 256
 type Statement struct {
 	// Format is the version of the statement, 1.
 	Format int `json:"format"`
-	// Audience is where the set may be served, 1 to 256 bytes; it is compared as a
-	// whole. The operator writes "<UID of namespace kube-system>/<namespace>/<UID of namespace>".
+	// Audience is where the set may be served, 1 to 256 bytes. A broker compares the whole
+	// text. The operator writes "<UID of namespace kube-system>/<namespace>/<UID of namespace>".
 	Audience string `json:"audience"`
-	// Revision numbers the sets of an audience, from 1; a newer one is higher.
+	// Revision is the number of the set, from 1. A newer set of the same audience has a
+	// higher number.
 	Revision int64 `json:"revision"`
-	// Time is when it was signed, in UTC; nothing is decided by it.
+	// Time is when the statement was signed, in UTC. It has no effect.
 	Time time.Time `json:"time"`
-	// Digest is that of Profiles.yaml, as Digest writes it.
+	// Digest is the digest of Profiles.yaml, as [Digest] returns it.
 	Digest string `json:"digest"`
 }
 
-// Digest identifies a set by the bytes of its profile file: "sha256:" and 64
+// Digest returns the SHA-256 of a profile file, which identifies the set: "sha256:" and 64
 // lower-case hexadecimal digits.
 func Digest(profiles []byte) string {
 	sum := sha256.Sum256(profiles)
@@ -42,7 +43,7 @@ func Digest(profiles []byte) string {
 
 const digestPrefix = "sha256:"
 
-// check tells what no statement may say.
+// check reports what is wrong with the values of a statement.
 func (s *Statement) check() error {
 	switch {
 	case s.Audience == "" || len(s.Audience) > MaxAudienceLength:
@@ -50,7 +51,7 @@ func (s *Statement) check() error {
 	case s.Revision < 1:
 		return fmt.Errorf("has the revision %d, expected 1 or more", s.Revision)
 	case s.Time.IsZero() || s.Time.Location() != time.UTC:
-		return errors.New("has no time in UTC, expected when it was signed")
+		return errors.New("has no time in UTC, expected the time when it was signed")
 	}
 	sum, ok := strings.CutPrefix(s.Digest, digestPrefix)
 	if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size || sum != hex.EncodeToString(raw) {
@@ -60,7 +61,7 @@ func (s *Statement) check() error {
 }
 
 func readStatement(payload []byte) (Statement, error) {
-	// A later format may have other fields, so its number is looked at first.
+	// The number of the format is read first, because a later format may have other fields.
 	var version struct {
 		Format *int `json:"format"`
 	}

@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// Trust is what a set must satisfy to be served.
+// Trust says which signed sets may be served.
 type Trust struct {
-	// Keys are those whose signature counts, 1 to 16 different ones.
+	// Keys are the trusted keys, 1 to 16 different ones. A set needs a signature by one of
+	// them.
 	Keys []ed25519.PublicKey
-	// Audience is the place the set must be made for.
+	// Audience is the audience that the set has to be signed for.
 	Audience string
-	// Lowest is the lowest revision that is taken.
+	// Lowest is the lowest revision that is accepted.
 	Lowest int64
 }
 
-// DigestError means that a validly signed statement is about other profiles.
+// DigestError means that the signature is valid, but the statement has the digest of other
+// profiles.
 type DigestError struct {
-	// Found is the digest of the profiles, Stated the one that was signed.
+	// Found is the digest of the profiles. Stated is the digest in the statement.
 	Found, Stated string
 }
 
@@ -31,8 +33,8 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("the profiles have the digest %s, expected %s as signed in %s", e.Found, e.Stated, FileName)
 }
 
-// RevisionError means that a validly signed set for this place is too old, or
-// has the number of another set.
+// RevisionError means that the signature is valid, but the set is too old, or has the
+// revision of another set.
 type RevisionError struct {
 	Found  int64
 	Reason string // what is expected, and why
@@ -43,7 +45,7 @@ func (e *RevisionError) Error() string {
 	return fmt.Sprintf("the set has the revision %d, expected %s", e.Found, e.Reason)
 }
 
-// Check reports whether the trust itself makes sense.
+// Check returns what is wrong with the fields of the trust, or nil.
 func (t Trust) Check() error {
 	if n := len(t.Keys); n == 0 || n > MaxSignatures {
 		return fmt.Errorf("found %d trusted keys, expected 1 to %d", n, MaxSignatures)
@@ -68,12 +70,12 @@ func (t Trust) Check() error {
 	return nil
 }
 
-// Verify returns the statement of a signature file if one valid signature at
-// least is by a trusted key, it is for this audience, its revision is not too
-// low, and it is about these profiles. Nothing of the statement is looked at
-// before its signature was found valid. The work is bounded by the number of
-// trusted keys, whatever the file holds. Errors are one sentence each, among
-// them *DigestError and *RevisionError.
+// Verify returns the statement of a signature file. It returns an error unless a trusted key
+// has signed the statement, and the statement has this audience, at least the lowest
+// revision, and the digest of these profiles. Verify does not read the statement before it
+// has verified a signature. It verifies at most one signature for each trusted key, whatever
+// the file has. Each error is one sentence. Errors of type [*DigestError] and
+// [*RevisionError] are among them.
 func (t Trust) Verify(profiles, signature []byte) (Statement, error) {
 	if err := t.Check(); err != nil {
 		return Statement{}, err
@@ -96,13 +98,13 @@ func (t Trust) Verify(profiles, signature []byte) (Statement, error) {
 		return Statement{}, &DigestError{Found: found, Stated: s.Digest}
 	}
 	if s.Revision < t.Lowest {
-		return Statement{}, &RevisionError{s.Revision, fmt.Sprintf("at least %d, the lowest that is allowed here", t.Lowest)}
+		return Statement{}, &RevisionError{s.Revision, fmt.Sprintf("at least %d, the lowest allowed revision", t.Lowest)}
 	}
 	return s, nil
 }
 
-// verify looks for a valid signature by a trusted key. All trusted keys are tried,
-// whether or not an earlier one was good.
+// verify returns nil if a trusted key has a valid signature. It tries all trusted keys, even
+// after a valid signature.
 func (t Trust) verify(e *envelope) error {
 	message := preAuthenticationEncoding(e.PayloadType, e.Payload)
 	valid := false

@@ -4,13 +4,14 @@ package pattern
 
 import "strings"
 
-// DNS is a DNS name in lower case, or all names of one more label.
+// DNS is a pattern of DNS names: one name, or all names with one label before a name.
 type DNS struct {
 	name     string
 	anyLabel bool
 }
 
-// ParseDNS reads a DNS name of at most 253 bytes, whose first label may be "*".
+// ParseDNS returns the pattern in a text. It has to be a DNS name of at most 253 bytes. Its
+// first label may be "*".
 func ParseDNS(text string) (DNS, bool) {
 	d := splitDNS(text)
 	if d.name == "" || len(d.name) > 253 {
@@ -24,15 +25,15 @@ func ParseDNS(text string) (DNS, bool) {
 	return d, true
 }
 
-// splitDNS takes a leading "*" off a name, whatever the name is.
+// splitDNS returns the pattern in a text without a check.
 func splitDNS(text string) DNS {
 	name, anyLabel := strings.CutPrefix(strings.ToLower(text), "*.")
 	return DNS{name: name, anyLabel: anyLabel}
 }
 
-// Matches reports whether a name is that of the pattern. The "*" of the pattern stands
-// for exactly one label, a "*" label of the name (a wildcard) included: such a certificate
-// is good for nothing that the pattern does not allow.
+// Matches reports whether a name matches the pattern. The "*" of a pattern stands for exactly
+// one label. That label may be "*" as well: a certificate for the wildcard is valid for no name
+// that the pattern does not allow.
 func (d DNS) Matches(name string) bool {
 	name = strings.ToLower(name)
 	if !d.anyLabel {
@@ -42,8 +43,8 @@ func (d DNS) Matches(name string) bool {
 	return found && rest == d.name && (label == "*" || IsDNSLabel(label))
 }
 
-// IsDNSLabel reports whether a text is a label as RFC 1123 has it and Kubernetes demands
-// it of names of containers: at most 63 lower-case letters, digits and inner hyphens.
+// IsDNSLabel reports whether s is a DNS label as Kubernetes allows for names of containers
+// (RFC 1123): at most 63 lower-case letters, digits and inner hyphens.
 func IsDNSLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

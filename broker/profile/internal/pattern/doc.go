@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pattern has the patterns of names that a profile lists: DNS names, networks,
-// URIs and mail addresses. A pattern is read by Parse…, which reports false for a text that
-// is none, and compares names exactly but for what its "*" stands for.
+// Package pattern has the patterns of names that a profile lists: DNS names, networks, URIs
+// and mail addresses. The functions Parse… report false for a text that is not a pattern. A
+// pattern matches a name that is equal to it, except for the text that its "*" stands for.
 package pattern

@@ -8,16 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Email is a mailbox, or all mailboxes of a domain. The domain is a DNS pattern.
+// Email is a pattern of mail addresses: one mailbox, or all mailboxes of a domain. The domain is
+// a pattern of DNS names.
 type Email struct {
 	local    string
 	anyLocal bool
 	domain   DNS
 }
 
-// ParseEmail reads a mail address. Its local part is "*" for any, or at most 64 bytes of
-// printable characters that need no quotes. A "*" in a longer local part would be read as a
-// wildcard and act as a letter, so it is refused.
+// ParseEmail returns the pattern in a text. Its local part is "*" for any local part, or at most
+// 64 bytes of printable characters that need no quotes. It reports false if "*" is one of
+// several characters of the local part, because people would read it as a wildcard.
 func ParseEmail(text string) (Email, bool) {
 	local, domain, _ := strings.Cut(text, "@")
 	if local == "" || len(local) > 64 || !printable(local) || strings.ContainsAny(local, " \"(),:;<>[\\]") {
@@ -35,8 +36,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Matches reports whether an address is of the pattern. It compares local parts exactly,
-// since only the domain of an address is without case (RFC 5280, section 7.5).
+// Matches reports whether an address matches the pattern. The case of the local part matters,
+// the case of the domain does not (RFC 5280, section 7.5).
 func (e Email) Matches(address string) bool {
 	at := strings.LastIndexByte(address, '@')
 	if at <= 0 || strings.Contains(address[:at], "@") {

@@ -4,8 +4,9 @@ package pattern
 
 import "net/netip"
 
-// ParseNetwork reads an address, which is the network of itself, or a network without
-// bits beyond its prefix. An address with a zone is no pattern.
+// ParseNetwork returns the network in a text, which is an address or a network without bits
+// beyond its prefix. For an address it returns the network that has only this address. It
+// reports false for an address with a zone.
 func ParseNetwork(text string) (netip.Prefix, bool) {
 	if prefix, err := netip.ParsePrefix(text); err == nil {
 		return prefix, prefix.Masked() == prefix

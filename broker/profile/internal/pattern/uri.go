@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// URI is a URI in which "*" stands for
+// URI is a pattern of URIs: a URI that may have "*" in three places:
 //
-//   - one label, as the first label of the host;
-//   - one whole segment of the path, of one character or more, or
-//   - at the end of the path or of an opaque part, everything that follows, of
-//     one character or more.
+//   - as the first label of the host, for one label;
+//   - as a whole segment of the path, for one segment of one character or more;
+//   - at the end of the path or of an opaque part, for all that follows, of one character or
+//     more.
 //
-// The parts of a URI are compared one by one and not as one text, so that what
-// a "*" stands for never reaches into another part: user, port, query and
-// fragment have to be those of the pattern.
+// The parts of a URI are compared one by one, so a "*" never matches text of another part.
+// User, port, query and fragment have to be equal to the pattern's.
 type URI struct {
 	scheme, host, port string
 	anyHost            DNS
@@ -29,7 +28,8 @@ type URI struct {
 // maxURILength is the longest pattern of a URI, in bytes.
 const maxURILength = 1024
 
-// ParseURI reads a pattern of at most 1,024 bytes that has a host, a path or an opaque part.
+// ParseURI returns the pattern in a text. It reports false for more than 1,024 bytes, and for a
+// text without a host, a path or an opaque part.
 func ParseURI(text string) (URI, bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Host == "" && parsed.Opaque == "" && parsed.Path == "" || len(text) > maxURILength {
@@ -48,15 +48,16 @@ func ParseURI(text string) (URI, bool) {
 	return u, true
 }
 
-// ParseWeb reads a pattern of URLs that can be fetched, by http or https.
+// ParseWeb returns the pattern in a text. It reports false if the pattern is not for URLs with
+// http or https.
 func ParseWeb(text string) (URI, bool) {
 	u, ok := ParseURI(text)
 	return u, ok && (u.scheme == "http" || u.scheme == "https") && (u.host != "" || u.port != "")
 }
 
-// splitURI takes a URI apart. It fails on one with segments "." and "..", which
-// readers of the certificate would resolve to another place than the pattern's,
-// and on one with characters that no URI has.
+// splitURI returns the parts of a URI. It reports false for a URI with the segments "." or
+// "..", because readers of the certificate could resolve it to a URI that the pattern does
+// not allow. It reports false for characters that a URI cannot have.
 func splitURI(text string) (URI, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"<>\\^`{|}", r) }) {
@@ -72,7 +73,7 @@ func splitURI(text string) (URI, bool) {
 	if u.User != nil {
 		p.user = u.User.String() + "@"
 	}
-	// An empty query or fragment is another URI than none.
+	// A URI with an empty query or fragment differs from a URI without it.
 	if u.ForceQuery {
 		p.query = "?"
 	}
@@ -94,7 +95,7 @@ func splitURI(text string) (URI, bool) {
 	return p, true
 }
 
-// Matches reports whether a URI is of the pattern. A URI with a "*" is of none.
+// Matches reports whether a URI matches the pattern. A URI with a "*" matches no pattern.
 func (p URI) Matches(text string) bool {
 	u, ok := splitURI(text)
 	if !ok || strings.Contains(text, "*") || u.scheme != p.scheme || u.user != p.user || u.port != p.port ||
@@ -111,8 +112,8 @@ func (p URI) Matches(text string) bool {
 	return matchSegments(p.segments, u.segments)
 }
 
-// matchSegments compares path segments by segment. A "*" at the very end takes
-// all that follows.
+// matchSegments reports whether the segments of a path match. A "*" at the end of the pattern
+// matches all that follows.
 func matchSegments(pattern, path []string) bool {
 	for i, want := range pattern {
 		if i >= len(path) {

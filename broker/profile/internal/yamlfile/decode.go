@@ -11,16 +11,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoder walks the nodes of a file into a Document along the yaml tags of its
-// types. yaml.v3 can do that itself, but stops explaining at the first
-// problem of a value and knows no column.
+// decoder reads the nodes of a file into the fields of a struct, by their yaml tags. The
+// library could do so as well, but reports only the first problem of a value, and no column.
 type decoder struct {
 	*Report
+	// budget is how many more values may be read. exhausted is whether there were more.
 	budget    int
 	exhausted bool
 }
 
-// spend counts one value and reports whether there is budget left for it.
+// spend counts one value. It reports false, and adds a problem, if there are too many.
 func (d *decoder) spend(n *yaml.Node) bool {
 	if d.exhausted {
 		return false
@@ -33,8 +33,8 @@ func (d *decoder) spend(n *yaml.Node) bool {
 	return true
 }
 
-// resolve follows an alias. An alias inside its own anchor cannot be followed
-// without end, because every step into it spends budget.
+// resolve returns the node that an alias stands for, or n itself. An alias inside its own
+// anchor is not followed for ever, because each step spends budget.
 func (d *decoder) resolve(n *yaml.Node, at Place) (*yaml.Node, bool) {
 	if !d.spend(n) {
 		return nil, false
@@ -49,7 +49,7 @@ func (d *decoder) resolve(n *yaml.Node, at Place) (*yaml.Node, bool) {
 	return n, true
 }
 
-// root reads form B.
+// root reads a file whose root is a map.
 func (d *decoder) root(n *yaml.Node, value reflect.Value) {
 	at := Whole()
 	d.Positions[at] = positionOf(n)
@@ -76,7 +76,7 @@ func (d *decoder) root(n *yaml.Node, value reflect.Value) {
 	}
 }
 
-// profiles reads the list of profiles. Problems inside one belong to it alone.
+// profiles reads the list of profiles.
 func (d *decoder) profiles(n *yaml.Node, value reflect.Value) {
 	list := value.FieldByName(profiles)
 	list.Set(reflect.MakeSlice(list.Type(), len(n.Content), len(n.Content)))
@@ -92,14 +92,14 @@ func (d *decoder) profiles(n *yaml.Node, value reflect.Value) {
 	}
 }
 
-// entry is one key of a map with its value, aliases not yet followed.
+// entry is one key of a map with its value, which may be an alias.
 type entry struct {
 	name       string
 	key, value *yaml.Node
 }
 
-// entries lists the keys of a map once each, after merge keys ("<<") are
-// applied: a key of the map itself wins over a merged one.
+// entries returns the keys of a map, each once, after merge keys ("<<") are applied. A key of
+// the map itself takes precedence over a merged one.
 func (d *decoder) entries(n *yaml.Node, at Place) []entry {
 	return d.entriesWithin(n, at, MaxDepth)
 }
@@ -142,7 +142,8 @@ func (d *decoder) entriesWithin(n *yaml.Node, at Place, depth int) []entry {
 	return own
 }
 
-// merged lists what a merge key brings: a map, an alias of one or a list of those.
+// merged returns the entries that a merge key adds. Its value is a map, an alias of a map, or
+// a list of both.
 func (d *decoder) merged(n *yaml.Node, at Place, depth int) []entry {
 	where := at.Field("<<")
 	if depth == 0 {
@@ -175,11 +176,10 @@ func (d *decoder) merged(n *yaml.Node, at Place, depth int) []entry {
 	}
 }
 
-// into reads a node, aliases followed already, into a value of any type that
-// occurs in Document.
+// into reads a node into a value. n is not an alias.
 func (d *decoder) into(n *yaml.Node, at Place, value reflect.Value) {
 	if at.Path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && value.Kind() != reflect.Interface {
-		d.At(at, d.Positions[at], "has no value, expected %s; leave the field out where nothing is meant", expected(value.Type()))
+		d.At(at, d.Positions[at], "has no value, expected %s; leave the field out if it is not needed", expected(value.Type()))
 		return
 	}
 	switch value.Kind() {
@@ -239,8 +239,8 @@ func (d *decoder) field(e entry, at Place, fields map[string]int, value reflect.
 	}
 }
 
-// read follows aliases and notes the position: the key's for maps and
-// lists, whose content is on later lines, and the value's otherwise.
+// read reads an entry into a value, and notes its position. For maps and lists, whose content
+// is on later lines, that is the position of the key, otherwise of the value.
 func (d *decoder) read(e entry, where Place, value reflect.Value) {
 	d.Positions[where] = positionOf(e.value)
 	n, ok := d.resolve(e.value, where)
@@ -259,7 +259,7 @@ func (d *decoder) slice(n *yaml.Node, at Place, value reflect.Value) {
 		return
 	}
 	if len(n.Content) == 0 {
-		return // absent and empty are the same document
+		return // an empty list is the same as an absent one
 	}
 	value.Set(reflect.MakeSlice(value.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
@@ -306,8 +306,8 @@ func (d *decoder) mismatch(n *yaml.Node, at Place, want reflect.Type) {
 	d.At(at, pos, "found %s, expected %s", describe(n), expected(want))
 }
 
-// isText accepts as text what released brokers do: any plain scalar, save
-// booleans and null, whose spelling says that something else was meant.
+// isText reports whether a node is text. As in released brokers, numbers and times are text
+// as well. Booleans and null are not, because their author meant something else.
 func isText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false
@@ -320,7 +320,7 @@ func isText(n *yaml.Node) bool {
 	}
 }
 
-// expected names a type of the document, for "expected …".
+// expected returns a description of a type, for "expected …".
 func expected(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -340,7 +340,7 @@ func expected(t reflect.Type) string {
 	}
 }
 
-// fieldsOf maps the names of a struct's fields in the file to their indices.
+// fieldsOf returns the indices of a struct's fields by their names in the file.
 func fieldsOf(t reflect.Type) map[string]int {
 	fields := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
@@ -350,7 +350,8 @@ func fieldsOf(t reflect.Type) map[string]int {
 	return fields
 }
 
-// FieldNames lists the names of a struct's fields in the file, in its order.
+// FieldNames returns the names that a struct's fields have in the file, in the order of the
+// struct.
 func FieldNames(t reflect.Type) []string {
 	names := make([]string, t.NumField())
 	for i := range names {

@@ -9,9 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// free reads a free-form value (KMS Config and Cache): text, whole numbers,
-// finite decimals, booleans, lists and maps with text keys. It never quotes what it
-// found, since the value may be meant to be secret.
+// free reads a value of any form (KMS Config and Cache): text, whole numbers, finite
+// decimals, booleans, lists and maps with text keys. Its problems never quote a value, which
+// may be secret.
 func (d *decoder) free(n *yaml.Node, at Place, depth int) (any, bool) {
 	if depth == 0 {
 		d.At(at, positionOf(n), "nests deeper than %d levels", MaxDepth)
@@ -64,7 +64,7 @@ func (d *decoder) freeScalar(n *yaml.Node, at Place) (any, bool) {
 	case "!!float":
 		if value, err := strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(value, 0) && !math.IsNaN(value) {
 			if whole := int(value); math.Abs(value) < 1<<53 && float64(whole) == value {
-				return whole, true // written "1.0" or "1e3", and rendered as a whole number
+				return whole, true // the file has "1.0" or "1e3"; Marshal writes a whole number
 			}
 			return value, true
 		}

@@ -4,10 +4,10 @@
 // all that is wrong with it at once: with line, column, profile and field.
 //
 // Reading is strict: an unknown, misspelt or repeated key and a value of the wrong
-// type are problems. What the values mean is for package profile to judge, which
-// adds its problems to the same Report. The structs name their fields by tags as
-// for package yaml; the root has the list Profiles, whose items have a Name.
+// type are problems. Package profile checks what the values mean, and adds its problems to
+// the same [Report]. The structs have yaml tags. The root has the list Profiles, whose items
+// have a Name.
 //
-// Outline does for a struct that was not read from a file what Read does for a file:
-// so that it is judged like the file that would be written from it.
+// [Outline] makes the report of a struct that was not read from a file. The report is the
+// same as the report of the file that would be written from the struct.
 package yamlfile

@@ -3,24 +3,22 @@
 package yamlfile
 
 const (
-	// MaxFileSize is the largest file, in bytes. A ConfigMap holds no more than this
-	// either.
+	// MaxFileSize is the largest file, in bytes. It is the limit of a ConfigMap as well.
 	MaxFileSize = 1 << 20
 
-	// MaxValues bounds the values read from one file, each alias counted as
-	// often as it is used: a few lines of nested aliases otherwise stand for
-	// billions of values.
+	// MaxValues is how many values of one file are read. The values of an anchor count
+	// again for each alias, because a few lines of nested aliases can stand for billions of
+	// values.
 	MaxValues = 1 << 18
 
-	// MaxDepth bounds how deep free-form values (KMS Config and Cache) nest.
+	// MaxDepth is how deep values of any form (KMS Config and Cache) may nest.
 	MaxDepth = 32
 
-	// maxPath is how long the path of a field may be, in bytes, before what is in
-	// that field has no path of its own; maxPathName is how much a path has of a
-	// name.
+	// maxPath is the longest path in bytes that gets longer. Fields inside such a field
+	// have its path. maxPathName is how many bytes of a name a path has.
 	maxPath     = 256
 	maxPathName = 64
 
-	// maxMisspelt is how long a name may be, in bytes, for Nearest to look at it.
+	// maxMisspelt is the longest name in bytes that Nearest compares.
 	maxMisspelt = 128
 )

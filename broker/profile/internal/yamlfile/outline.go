@@ -11,27 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// outline finds which fields the file of a document would have, and in which
-// order, as the decoder does with a file. The line of a position counts fields
-// then, which only sorts problems.
+// outline notes the fields that the file of a struct would have, in their order. The line of
+// a position is the number of the field, which is only used to sort problems.
 type outline struct {
 	*Report
 	fields int
-	// values are counted as the decoder does: a name and its value, or an item.
+	// values is how many values the decoder would count: two for a name and its value, one
+	// for an item of a list.
 	values int
-	// text is the length of all text and names, in bytes.
+	// text is the length in bytes of all text and names.
 	text int
 }
 
-// Bounds of what a byte of text and a field take in a file, in bytes: the longest
-// escape, and an indentation as deep as values nest with what YAML needs beside it.
+// Bounds of the size in a file, in bytes. maxEscape is the longest escape of one byte of
+// text. maxFieldSize is the deepest indentation of a field, with what YAML needs beside it.
 const (
 	maxEscape    = 10
 	maxFieldSize = 4*MaxDepth + 64
 )
 
-// Outline notes the fields of a struct that was not read, and reports what no file
-// could hold. marshal writes the file; it is asked only where the size matters.
+// Outline notes the fields of a struct that was not read from a file, and reports what no
+// file can have. marshal returns the file. It is called only if the file may be too large.
 func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 	r.Ranked = true
 	o := &outline{Report: r}
@@ -47,7 +47,7 @@ func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 		r.At(whole, Position{}, "the document holds more than %d values", MaxValues)
 	}
 	if o.text*maxEscape+o.fields*maxFieldSize > MaxFileSize {
-		// Only now it matters what the file takes in fact.
+		// The bound is above the limit, so the real size decides.
 		if data, err := marshal(); err != nil {
 			r.At(whole, Position{}, "cannot be written as a file: %s", err)
 		} else if len(data) > MaxFileSize {
@@ -56,7 +56,7 @@ func Outline(r *Report, document any, marshal func() ([]byte, error)) {
 	}
 }
 
-// value notes a field and all that is in it.
+// value notes a field and all fields in it.
 func (o *outline) value(value reflect.Value, at Place) {
 	o.mark(at)
 	switch value.Kind() {
@@ -98,7 +98,7 @@ func (o *outline) mark(at Place) {
 	}
 }
 
-// structure notes the fields that Marshal writes, one of them left out.
+// structure notes the fields of a struct that Marshal would write, without one of them.
 func (o *outline) structure(value reflect.Value, at Place, except string) {
 	for i := range value.NumField() {
 		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("yaml"), ",")
@@ -110,7 +110,8 @@ func (o *outline) structure(value reflect.Value, at Place, except string) {
 	}
 }
 
-// isEmpty is the rule of YAML's omitempty: a struct is empty where all fields are.
+// isEmpty reports whether YAML's omitempty leaves a value out. A struct is empty if all its
+// fields are.
 func isEmpty(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -134,7 +135,7 @@ func (o *outline) string(text string, at Place) {
 	}
 }
 
-// free notes a free-form value, with the rules of decoder.free.
+// free notes a value of any form, by the rules of decoder.free.
 func (o *outline) free(value any, at Place, depth int) {
 	o.mark(at)
 	if depth == 0 {

@@ -12,22 +12,22 @@ import (
 
 // Problem is one thing that is wrong with a profile file.
 type Problem struct {
-	// File is the name the caller gave to the file.
+	// File is the name of the file, as the caller has given it.
 	File string
-	// Line and Column are where it is, both counted from 1; 0 for a
-	// document that is in no file, see CompileDocument.
+	// Line and Column are where the problem is, both counted from 1. They are 0 for a
+	// document that was not read from a file.
 	Line, Column int
-	// Profile is the name of the profile it is in, empty at the root of the
-	// file and where the profile has no readable name.
+	// Profile is the name of the profile with the problem. It is empty at the root of the
+	// file, and if the profile has no readable name.
 	Profile string
-	// Field is the path of the field inside the profile, or inside the file at
-	// its root, in the spelling of the file: "API.SignCertificate.KeyUsage[2]".
+	// Field is the path of the field, such as "API.SignCertificate.KeyUsage[2]". It begins
+	// in the profile, or at the root of the file if the problem is not in a profile.
 	Field string
 	// Message is one sentence: what was found and what was expected.
 	Message string
 }
 
-// String renders the problem on one line, the way compilers do:
+// String returns the problem on one line, as compilers do:
 //
 //	Profiles.yaml:12:16: profile "Default": API.HashData.HashAlg: unknown value …
 func (p Problem) String() string {
@@ -49,7 +49,7 @@ func (p Problem) String() string {
 // Problems lists everything that is wrong with a file, sorted by position.
 type Problems []Problem
 
-// Err returns all problems as one error, a line each, or nil when there are none.
+// Err returns all problems as one error with a line for each, or nil if there are none.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (ps Problems) Err() error {
 	return errors.New(ps.String())
 }
 
-// String renders the problems a line each, without a newline at the end.
+// String returns the problems, a line for each, without a newline at the end.
 func (ps Problems) String() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {

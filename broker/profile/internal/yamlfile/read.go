@@ -14,15 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The fields that the Go types of a file have, besides any others: the root has a list
-// of profiles, and each of these has a name.
+// The names of the fields that the structs have to have: the root has a list of profiles, and
+// each profile has a name.
 const (
 	profiles = "Profiles"
 	name     = "Name"
 )
 
-// Read reads a file into the struct that document points to, and reports all that is
-// not of the format. It returns false where the root cannot be read.
+// Read reads a file into the struct that document points to, and adds all violations of the
+// format to the report. It reports false if the root cannot be read.
 func Read(r *Report, data []byte, document any) bool {
 	whole := Whole()
 	if len(data) > MaxFileSize {
@@ -50,7 +50,7 @@ func Read(r *Report, data []byte, document any) bool {
 	return !d.exhausted
 }
 
-// readDocument parses the YAML and insists on exactly one document.
+// readDocument parses the YAML. The file has to have exactly one document.
 func readDocument(r *Report, data []byte) (*yaml.Node, bool) {
 	whole := Whole()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -84,11 +84,12 @@ func readDocument(r *Report, data []byte) (*yaml.Node, bool) {
 
 var syntaxErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// grammarError matches messages of the library's parser. It counts lines from 0
-// in them, and from 1 in those of its scanner.
+// grammarError matches messages of the library's parser, which counts lines from 0. The
+// library's scanner counts lines from 1.
 var grammarError = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
 
-// syntaxError takes the line out of the library's message. It tells no column.
+// syntaxError returns the line in a message of the library, and the rest of the message. The
+// library does not report columns.
 func syntaxError(err error) (Position, string) {
 	text := err.Error()
 	pos := Position{1, 1}
@@ -104,7 +105,7 @@ func syntaxError(err error) (Position, string) {
 	return pos, strings.TrimSpace(text)
 }
 
-// describe names what a node holds, for "found …".
+// describe returns a description of a node, for "found …".
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -17,19 +17,19 @@ const Root = -1
 type Place struct {
 	// Profile is the index of the profile that the field is in, or Root.
 	Profile int
-	// Path is that of the field in its profile, or in the file.
+	// Path is the path of the field in its profile, or in the file.
 	Path string
 }
 
-// Whole is the root of a file.
+// Whole returns the place of the root of a file.
 func Whole() Place { return Place{Root, ""} }
 
-// Item is a profile of a file, by its index.
+// Item returns the place of the profile with this index.
 func Item(i int) Place { return Place{i, ""} }
 
-// Field is a place in a map. A path has bounds, since each value of a file has
-// one and a file of little size can have MaxValues of them: a name is cut, and what
-// is deeper than a long path has the place of that.
+// Field returns the place of a field in a map. The length of its path is bounded, because
+// even a small file can have MaxValues values, each with a path. A name of more than 64 bytes
+// is cut. A field below a path of more than 256 bytes has that path.
 func (p Place) Field(name string) Place {
 	if len(name) > maxPathName {
 		name = strings.ToValidUTF8(name[:maxPathName], "") + "…"
@@ -43,7 +43,8 @@ func (p Place) Field(name string) Place {
 	return Place{p.Profile, p.Path + "." + name}
 }
 
-// Index is a place in a list, with the same bounds.
+// Index returns the place of an item in a list. An item below a path of more than 256 bytes
+// has that path.
 func (p Place) Index(i int) Place {
 	if len(p.Path) > maxPath {
 		return p
@@ -56,27 +57,28 @@ type Position struct{ Line, Column int }
 
 func positionOf(n *yaml.Node) Position { return Position{n.Line, n.Column} }
 
-// Report collects the problems of one file and remembers where each field is,
-// so that checks of meaning, which see values only, still name the position.
+// Report collects the problems of one file. It has the position of each field, so that checks
+// that see only values can report positions.
 type Report struct {
 	// File is the name of the file.
 	File string
-	// Ranked says that there is no file, so that lines are the order of the fields.
+	// Ranked is whether there is no file. Lines are then the numbers of fields.
 	Ranked bool
-	// Names are the names of profiles, as far as readable.
+	// Names are the names of profiles by their indices, as far as they could be read.
 	Names map[int]string
-	// Invalid are the profiles that are out of service, or Root.
+	// Invalid has the indices of profiles with problems. It has Root if the file has a
+	// problem outside of profiles.
 	Invalid map[int]bool
-	// Positions are those of each field that the file has.
+	// Positions are the positions of the fields that the file has.
 	Positions map[Place]Position
-	// Failed are the fields that a problem was reported for.
+	// Failed are the fields with a problem.
 	Failed map[Place]bool
 
 	problems Problems
 	owners   []int // the profile index of each problem
 }
 
-// NewReport begins a report about a file of this name.
+// NewReport returns an empty report about a file of this name.
 func NewReport(file string) *Report {
 	return &Report{
 		File:      file,
@@ -87,14 +89,14 @@ func NewReport(file string) *Report {
 	}
 }
 
-// Present reports whether the file has the field, readable or not.
+// Present reports whether the file has the field, even if the field cannot be read.
 func (r *Report) Present(at Place) bool {
 	_, ok := r.Positions[at]
 	return ok
 }
 
-// At reports a problem at a position. One field has one problem: what follows
-// from the first would only be noise.
+// At adds a problem at a position. It ignores further problems of the same field, which
+// mostly follow from the first.
 func (r *Report) At(where Place, pos Position, format string, args ...any) {
 	if r.Failed[where] {
 		return
@@ -108,8 +110,8 @@ func (r *Report) At(where Place, pos Position, format string, args ...any) {
 	})
 }
 
-// Add reports a problem at the field's own position or, where the file does not
-// have the field, at the nearest one around it.
+// Add adds a problem at the position of the field where. If the file does not have that
+// field, it uses the position of the field around.
 func (r *Report) Add(where, around Place, format string, args ...any) {
 	pos, ok := r.Positions[where]
 	if !ok {
@@ -127,7 +129,7 @@ func (r *Report) Add(where, around Place, format string, args ...any) {
 	r.At(where, pos, format, args...)
 }
 
-// Finish fills in the names, sorts and returns all problems.
+// Finish returns all problems, with the names of their profiles, sorted by position.
 func (r *Report) Finish() Problems {
 	for i, owner := range r.owners {
 		if owner != Root {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// List renders allowed values for a message: `"a", "b" or "c"`.
+// List returns allowed values as text for a message: `"a", "b" or "c"`.
 func List(values []string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -19,8 +19,8 @@ func List(values []string) string {
 	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }
 
-// DidYouMean returns `; did you mean "x"?` where one allowed value is close to
-// what was found, and nothing otherwise.
+// DidYouMean returns `; did you mean "x"?` if found is probably a misspelling of an allowed
+// value, and otherwise the empty string.
 func DidYouMean(found string, allowed []string) string {
 	if near := Nearest(found, allowed); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
@@ -28,8 +28,8 @@ func DidYouMean(found string, allowed []string) string {
 	return ""
 }
 
-// Nearest returns the allowed value that what was found most likely stands for,
-// or nothing where none is near.
+// Nearest returns the allowed value for which found is most likely a misspelling, or the
+// empty string if no value is near. It compares found if it has at most 128 bytes.
 func Nearest(found string, allowed []string) string {
 	if len(found) > maxMisspelt {
 		return ""
@@ -44,8 +44,8 @@ func Nearest(found string, allowed []string) string {
 	return best
 }
 
-// distance is the number of insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b (optimal string alignment).
+// distance returns the number of insertions, deletions, substitutions and swaps of neighbours
+// that turn a into b (optimal string alignment).
 func distance(a, b string) int {
 	before, previous, current := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range previous {
@@ -68,7 +68,7 @@ func distance(a, b string) int {
 	return previous[len(b)]
 }
 
-// Excerpt quotes what was found, cut to a length that fits a message.
+// Excerpt returns the first 64 bytes of a text in quotes, for a message.
 func Excerpt(found string) string {
 	const longest = 64
 	if len(found) <= longest {
