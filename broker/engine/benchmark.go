@@ -22,21 +22,21 @@ import (
 
 // Measurement is the average time of an operation.
 type Measurement struct {
-	// Name is that of the operation and its algorithm: "HashData/sha-256".
+	// Name is the name of the operation and of its algorithm, such as "HashData/sha-256".
 	Name string
-	// Average is the time of one call without transport and policy lookup.
+	// Average is the average time of one call, without transport and policy lookup.
 	Average time.Duration
 }
 
-// benchmarkTime is how long each operation is measured; one that takes longer is
-// measured once.
+// benchmarkTime is how long each operation is measured. An operation that takes longer runs
+// once.
 const benchmarkTime = 10 * time.Millisecond
 
-// benchmarkInput is the size of what is hashed, encrypted and signed, in bytes.
+// benchmarkInput is the size of the input in bytes.
 const benchmarkInput = 1 << 10
 
-// Benchmark measures the operations, each on 1 KiB and for about 10 ms, a quarter
-// of a second in all. It ends with ctx, whose error it then returns.
+// Benchmark measures the operations, each with 1 KiB of input for about 10 ms. All together
+// take a quarter of a second. When ctx ends, Benchmark ends and returns its error.
 func Benchmark(ctx context.Context) ([]Measurement, error) {
 	subjects, err := benchmarkSubjects()
 	if err != nil {
@@ -74,7 +74,8 @@ type benchmarkSubject struct {
 	run  func() error
 }
 
-// benchmarkProfiles have one algorithm each, all of them approved by FIPS 140-3.
+// benchmarkProfiles are the profiles for the measurements. FIPS 140-3 approves all their
+// algorithms.
 const benchmarkProfiles = `FormatVersion: 1
 Profiles:
   - Name: "128"

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// CertificateRequest is what a caller asks SignCertificate for.
+// CertificateRequest is a request for a certificate.
 type CertificateRequest struct {
 	// CSR is a PKCS #10 request in PEM (RFC 2986, RFC 7468). Only the first
 	// block is read.
@@ -22,36 +22,36 @@ type CertificateRequest struct {
 	// Subject replaces the subject of the CSR unless it is empty, see package
 	// subject.
 	Subject string
-	// NotBefore and NotAfter are in seconds since 1970, nil for the ends of what
-	// profile and issuer allow.
+	// NotBefore and NotAfter are in seconds since 1970. If one is nil, the certificate is
+	// valid from as early, or until as late, as profile and issuer allow.
 	NotBefore, NotAfter *uint64
-	// CRLDistributionPoints are http or https URLs.
+	// CRLDistributionPoints are URLs with http or https.
 	CRLDistributionPoints []string
 }
 
-// Issuer is who signs certificates. It does not matter where the key is.
+// Issuer is who signs certificates. The key may be outside of the broker.
 type Issuer struct {
 	Key         crypto.Signer
 	Certificate *x509.Certificate
-	// KeyID is the id of a key by reference, whose certificate lies beside it.
-	// Both came with the request where it is empty.
+	// KeyID is the id of the key, if the broker has the key and its certificate. It is
+	// empty if both came with the request.
 	KeyID string
 }
 
-// IssueCertificate makes a certificate (RFC 5280) by the rules of a profile and
-// returns its DER. now is the time of signing.
+// IssueCertificate makes a certificate (RFC 5280) by the rules of a profile, and returns it
+// in DER. now is the time of signing.
 //
-// The subject is that of the CSR byte for byte, or the one of the request; the
-// issuer is the subject of the issuer's certificate byte for byte. Extensions
-// are those that the profile demands and no others: the only ones of a CSR that
-// have a say are alternative names, where the profile lets them.
+// The subject is the subject of the CSR byte for byte, or the subject of the request. The
+// issuer is the subject of the issuer's certificate byte for byte. The certificate has only
+// the extensions that the profile demands. Of the extensions of a CSR, it can have only the
+// alternative names, if the profile allows them.
 //
-// A period that the request asks for is granted or refused, never cut. Where it
-// does not ask, the certificate is valid for as long as the profile allows and
-// the issuer's own certificate lasts.
+// IssueCertificate grants the period that the request asks for, or refuses the request. It
+// never shortens the period. If the request has no period, the certificate is valid for as
+// long as the profile and the issuer's certificate allow.
 //
-// Where the issuer's certificate has name constraints, only names within them are
-// certified.
+// If the issuer's certificate has name constraints, the names of the certificate have to be
+// within them.
 func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
 	csr, err := parseCSR(request.CSR)
 	if err != nil {
@@ -85,9 +85,9 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	nameless := string(rawSubject) == emptyName
 	switch {
 	case nameless && ca:
-		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject, since the profile makes certificate authorities")
+		return nil, inputError("csr", "has an empty subject, expected a subject there or in the field subject, because the profile makes certificate authorities")
 	case nameless && names == nil:
-		return nil, inputError("csr", "has an empty subject, expected one there or in the field subject: without it and without alternative names that the profile lets in, the certificate would name nobody")
+		return nil, inputError("csr", "has an empty subject, expected a subject there or in the field subject: without a subject and without alternative names that the profile allows, the certificate would name nobody")
 	}
 	if err := checkNameConstraints(issuer, request, rawSubject, names); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 		}
 	}
 	template := &x509.Certificate{
-		// Without a serial number, the library makes one of 159 random bits.
+		// The library adds a serial number of 159 random bits.
 		SignatureAlgorithm:    policy.SignatureAlgorithm(),
 		RawSubject:            rawSubject,
 		NotBefore:             notBefore,
@@ -121,7 +121,7 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 		template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: oidBasicConstraints, Value: notCA})
 	}
 	if names != nil {
-		// RFC 5280, section 4.2.1.6: critical where nothing else names the subject.
+		// The extension is critical if the subject is empty (RFC 5280, section 4.2.1.6).
 		template.ExtraExtensions = append(template.ExtraExtensions, pkix.Extension{Id: oidSubjectAltName, Critical: nameless, Value: names})
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, csr.PublicKey, issuer.Key)
@@ -131,7 +131,7 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	return der, nil
 }
 
-// subjectField is the field that the subject comes from.
+// subjectField returns the name of the field that has the subject.
 func (r CertificateRequest) subjectField() string {
 	if r.Subject != "" {
 		return "subject"
@@ -153,11 +153,11 @@ func subjectOf(request CertificateRequest, csr *x509.CertificateRequest) ([]byte
 	return der, nil
 }
 
-// lastTime is the last moment that a certificate can name (RFC 5280, section
-// 4.1.2.5), in seconds since 1970.
+// lastTime is the last moment that a certificate can have (RFC 5280, section 4.1.2.5), in
+// seconds since 1970.
 var lastTime = uint64(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix())
 
-// period finds out when the certificate is valid.
+// period returns when the certificate is valid.
 func period(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) (notBefore, notAfter time.Time, err error) {
 	earliest, latest := policy.Window(now)
 	notBefore, notAfter = earliest, latest

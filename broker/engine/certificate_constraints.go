@@ -13,18 +13,17 @@ import (
 
 var oidNameConstraints = asn1.ObjectIdentifier{2, 5, 29, 30}
 
-// maxComparisons is how many names times constraints are compared. OpenSSL
-// refuses certificates above it.
+// maxComparisons is the largest number of names multiplied by the number of constraints.
+// OpenSSL refuses certificates that need more comparisons.
 const maxComparisons = 1 << 20
 
-// checkNameConstraints checks that a new certificate has only names that its
-// issuer's certificate allows (RFC 5280, section 4.2.1.10). Everybody who
-// verifies it would refuse it otherwise. alternative is the value of its extension
-// SubjectAltName, nil where it has none.
+// checkNameConstraints checks that a new certificate has only names that its issuer's
+// certificate allows (RFC 5280, section 4.2.1.10). Verifiers would refuse it otherwise.
+// alternative is the value of its extension SubjectAltName, nil if it has none.
 //
-// Where RFC 5280 and OpenSSL judge a name differently, both have to allow it.
-// Where the issuer restricts names of a kind that neither can be asked about, the
-// certificate must have none of it.
+// If RFC 5280 and OpenSSL treat a name differently, both have to allow it. If the issuer's
+// certificate constrains names of a kind that the broker cannot compare, the new certificate
+// must not have such names.
 func checkNameConstraints(issuer Issuer, request CertificateRequest, subject, alternative []byte) error {
 	value := extension(issuer.Certificate.Extensions, oidNameConstraints)
 	if value == nil {
@@ -45,7 +44,7 @@ func checkNameConstraints(issuer Issuer, request CertificateRequest, subject, al
 	return inputError(field, "asks for a name that the issuer may not certify by the NameConstraints of its certificate: %s", problem)
 }
 
-// extension returns the value of an extension, nil where there is none.
+// extension returns the value of an extension, or nil if there is none.
 func extension(all []pkix.Extension, id asn1.ObjectIdentifier) []byte {
 	for _, e := range all {
 		if e.Id.Equal(id) {
@@ -58,18 +57,18 @@ func extension(all []pkix.Extension, id asn1.ObjectIdentifier) []byte {
 // subtree is one name of a constraint.
 type subtree struct {
 	value     []byte
-	directory []nameComponentSET // of a directory name, which value is the DER of
+	directory []nameComponentSET // value as a directory name, nil for other kinds
 }
 
 // subtrees are the constraints of one kind of names.
 type subtrees struct {
 	permitted, excluded []subtree
-	// limited reports whether one of them has a depth, which RFC 5280 does not
+	// limited is whether one of them has a minimum or a maximum, which RFC 5280 does not
 	// allow.
 	limited bool
 }
 
-// nameConstraints are those of an issuer by the tag of their kind.
+// nameConstraints are the constraints of an issuer, by the tag of their kind.
 type nameConstraints map[int]*subtrees
 
 func readConstraints(value []byte) (nameConstraints, error) {
@@ -110,8 +109,8 @@ func readConstraints(value []byte) (nameConstraints, error) {
 	return constraints, nil
 }
 
-// problemOf says which of the names of a certificate is not allowed and why;
-// empty where all are.
+// problemOf returns which name of a certificate is not allowed, and why. It is empty if all
+// names are allowed.
 func (c nameConstraints) problemOf(subject, alternative []byte) string {
 	names, problem := readingsOf(subject, alternative)
 	if problem != "" {
@@ -122,7 +121,7 @@ func (c nameConstraints) problemOf(subject, alternative []byte) string {
 		count += len(kind.permitted) + len(kind.excluded)
 	}
 	if count*len(names) > maxComparisons {
-		return fmt.Sprintf("its names and the constraints are too many to be compared, expected at most %d of one times the other", maxComparisons)
+		return fmt.Sprintf("it has too many names and constraints to compare, expected at most %d pairs", maxComparisons)
 	}
 	for _, name := range names {
 		if problem := c.problem(name); problem != "" {
@@ -132,7 +131,7 @@ func (c nameConstraints) problemOf(subject, alternative []byte) string {
 	return ""
 }
 
-// problem judges one name.
+// problem returns why one name is not allowed. It is empty if the name is allowed.
 func (c nameConstraints) problem(name reading) string {
 	kind := c[name.tag]
 	switch {
@@ -141,7 +140,7 @@ func (c nameConstraints) problem(name reading) string {
 	case name.unreadable != "":
 		return name.unreadable
 	case kind.limited:
-		return fmt.Sprintf("%s cannot be judged, since the constraints of its kind have a minimum or a maximum, expected neither", name.what)
+		return fmt.Sprintf("%s cannot be checked, because the constraints of its kind have a minimum or a maximum, expected neither", name.what)
 	case len(kind.permitted) > 0 && !slices.ContainsFunc(kind.permitted, name.isWithin):
 		return name.what + " is not permitted by any constraint"
 	}
@@ -151,7 +150,7 @@ func (c nameConstraints) problem(name reading) string {
 	return ""
 }
 
-// describeSubtree quotes a constraint that is a text.
+// describeSubtree returns a description of a constraint for a message.
 func describeSubtree(tag int, tree subtree) string {
 	switch tag {
 	case tagDirectory:

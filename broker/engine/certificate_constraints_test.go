@@ -161,7 +161,7 @@ func TestANameOfAKindThatNobodyCanJudgeIsNotCertifiedWhereItIsRestricted(t *test
 	})
 	policy := permissive(t, "SubjectAltNames: {Rule: copy}")
 	refusedWith(t, policy, constrained, engine.CertificateRequest{CSR: csr(t, "p-256", with)},
-		`csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: names of the kind "registered" are restricted, and this broker cannot tell how, expected none of them`)
+		`csr asks for a name that the issuer may not certify by the NameConstraints of its certificate: names of the kind "registered" are restricted by constraints that this broker cannot check, expected no such names`)
 	issued(t, policy, constrained, engine.CertificateRequest{CSR: csr(t, "p-256", nil)})
 	issued(t, policy, authority(t, "p-384", nil), engine.CertificateRequest{CSR: csr(t, "p-256", with)})
 }
@@ -227,7 +227,7 @@ func TestConstraintsThatCannotBeAppliedLetNoNamePass(t *testing.T) {
 		names     int
 		want      string
 	}{
-		"a depth":              {func(c *x509.Certificate) { c.ExtraExtensions = []pkix.Extension{deep} }, 1, `the DNS name "a0.example.com" cannot be judged, since the constraints of its kind have a minimum or a maximum, expected neither`},
+		"a depth":              {func(c *x509.Certificate) { c.ExtraExtensions = []pkix.Extension{deep} }, 1, `the DNS name "a0.example.com" cannot be checked, because the constraints of its kind have a minimum or a maximum, expected neither`},
 		"too many of them":     {func(c *x509.Certificate) { c.ExcludedDNSDomains = many }, 1050, "its names and the constraints are too many to be compared, expected at most 1048576 of one times the other"},
 		"as many as there may": {func(c *x509.Certificate) { c.ExcludedDNSDomains = many }, 1000, ""},
 	} {

@@ -24,16 +24,16 @@ var (
 	oidBasicConstraints = asn1.ObjectIdentifier{2, 5, 29, 19}
 	oidSubjectAltName   = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-	// notCA is BasicConstraints with nothing but defaults. The library writes it
-	// as a critical extension, released brokers as one that is not.
+	// notCA is BasicConstraints with only defaults. The library would write a critical
+	// extension, but released brokers write one that is not critical.
 	notCA = []byte{0x30, 0x00}
 )
 
-// keyIdentifierSize is the size of key identifiers in bytes (RFC 5280, section
-// 4.2.1.2, method 1; longer digests cut as in RFC 7093, section 2).
+// keyIdentifierSize is the size of key identifiers in bytes (RFC 5280, section 4.2.1.2,
+// method 1). Longer digests are cut to this size (RFC 7093, section 2).
 const keyIdentifierSize = 20
 
-// keyIdentifier is the digest of the bits of a public key.
+// keyIdentifier returns the first 20 bytes of the digest of the bits of a public key.
 func keyIdentifier(policy *profile.CertificatePolicy, spki []byte) ([]byte, error) {
 	var key struct {
 		Algorithm pkix.AlgorithmIdentifier
@@ -47,8 +47,8 @@ func keyIdentifier(policy *profile.CertificatePolicy, spki []byte) ([]byte, erro
 	return digest.Sum(nil)[:keyIdentifierSize], nil
 }
 
-// alternativeNames returns the value of the extension by the profile's rule, nil
-// where the certificate has none.
+// alternativeNames returns the value of the extension SubjectAltName by the rule of the
+// profile, or nil if the certificate has no alternative names.
 func alternativeNames(policy *profile.NamePolicy, csr *x509.CertificateRequest) ([]byte, error) {
 	if policy.Rule() == profile.NamesDenied {
 		return nil, nil
@@ -64,7 +64,7 @@ func alternativeNames(policy *profile.NamePolicy, csr *x509.CertificateRequest) 
 	}
 	switch {
 	case value == nil && policy.Required():
-		return nil, inputError("csr", "asks for no alternative name, expected an extension SubjectAltName with one at least, since the profile requires it")
+		return nil, inputError("csr", "asks for no alternative name, expected an extension SubjectAltName with at least one name, because the profile requires it")
 	case value == nil:
 		return nil, nil
 	}
@@ -80,8 +80,8 @@ func alternativeNames(policy *profile.NamePolicy, csr *x509.CertificateRequest) 
 	return value, nil
 }
 
-// nameKinds are the alternatives of GeneralName (RFC 5280, section 4.2.1.6), at
-// the index of their tags.
+// nameKinds are the alternatives of GeneralName (RFC 5280, section 4.2.1.6). The index is
+// the tag.
 var nameKinds = [...]string{"other", "mail", "DNS", "X.400", "directory", "EDI", "URI", "IP", "registered"}
 
 const (
@@ -91,9 +91,8 @@ const (
 	tagIP    = 7
 )
 
-// checkName checks that a name of a request is one and, where the profile has
-// patterns, that it matches one. Names are for everybody to read, so messages
-// have them.
+// checkName checks that a name of a request is valid. If the profile has patterns, the name
+// has to match one. Names are not secret, so messages quote them.
 func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 	if name.Class != asn1.ClassContextSpecific || name.Tag >= len(nameKinds) {
 		return inputError("csr", "has an alternative name of an unknown kind")
@@ -120,8 +119,8 @@ func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 		valid, text = valid && ok, address.String()
 		allowed = policy.AllowsIP(address)
 	default:
-		// Names with a structure of their own: rule copy takes them as they are,
-		// and no pattern is about them.
+		// The rule "copy" accepts other kinds of names as they are. There are no patterns
+		// for them.
 		if matched {
 			return inputError("csr", "asks for an alternative name of the kind %q, expected only names that a pattern of the profile allows", kind)
 		}
@@ -129,21 +128,21 @@ func checkName(policy *profile.NamePolicy, name asn1.RawValue) error {
 	}
 	switch {
 	case !valid:
-		return inputError("csr", "asks for the %s name %s, which is none", kind, quote(text, 256))
+		return inputError("csr", "asks for the %s name %s, which is not valid", kind, quote(text, 256))
 	case matched && !allowed:
 		return inputError("csr", "asks for the %s name %s, which no pattern of the profile allows", kind, quote(text, 256))
 	}
 	return nil
 }
 
-// isHostName reports whether a text is a host name. Underscores are no part of
-// one, but in use.
+// isHostName reports whether a text is a host name. It allows underscores, which are in use
+// although no standard allows them in host names.
 func isHostName(text string) bool {
 	tooLong := func(label string) bool { return len(label) > 63 }
 	return len(text) <= 253 && !slices.ContainsFunc(strings.Split(text, "."), tooLong) && hasHostSyntax(text)
 }
 
-// hasHostSyntax reports whether a text of any length is one of a host name.
+// hasHostSyntax reports whether a text has the syntax of a host name, whatever its length.
 func hasHostSyntax(text string) bool {
 	for label := range strings.SplitSeq(text, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' {

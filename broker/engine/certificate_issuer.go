@@ -11,8 +11,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// keyProblem refuses the issuer's key: what the request brought is for the
-// caller to mend, what a reference leads to is not.
+// keyProblem returns an error about the issuer's key. It is an [InputError] if the key came
+// with the request, and a [PreconditionError] if the broker has the key, because the caller
+// cannot correct that.
 func (i Issuer) keyProblem(format string, args ...any) error {
 	if i.KeyID != "" {
 		return preconditionError("the issuer's key %q %s", i.KeyID, fmt.Sprintf(format, args...))
@@ -20,7 +21,8 @@ func (i Issuer) keyProblem(format string, args ...any) error {
 	return inputError("caPrivateKey", format, args...)
 }
 
-// certificateProblem refuses the issuer's certificate.
+// certificateProblem returns an error about the issuer's certificate, as keyProblem does
+// about the key.
 func (i Issuer) certificateProblem(format string, args ...any) error {
 	if i.KeyID != "" {
 		return preconditionError("the certificate of the issuer's key %q %s", i.KeyID, fmt.Sprintf(format, args...))
@@ -28,7 +30,7 @@ func (i Issuer) certificateProblem(format string, args ...any) error {
 	return inputError("caCert", format, args...)
 }
 
-// signatureKeys names the keys that the signature algorithms take.
+// signatureKeys are the algorithms of the keys that the signature algorithms need.
 var signatureKeys = map[x509.SignatureAlgorithm]string{
 	x509.SHA256WithRSA:    "RSA",
 	x509.SHA384WithRSA:    "RSA",
@@ -42,15 +44,15 @@ var signatureKeys = map[x509.SignatureAlgorithm]string{
 	x509.PureEd25519:      "Ed25519",
 }
 
-// pssDigests are the sizes of the digests of RSASSA-PSS in bytes, which here are
-// those of the salts as well.
+// pssDigests are the sizes in bytes of the digests of RSASSA-PSS. The salts have the same
+// sizes.
 var pssDigests = map[x509.SignatureAlgorithm]int{
 	x509.SHA256WithRSAPSS: crypto.SHA256.Size(),
 	x509.SHA384WithRSAPSS: crypto.SHA384.Size(),
 	x509.SHA512WithRSAPSS: crypto.SHA512.Size(),
 }
 
-// checkIssuer checks that the issuer may issue what the profile makes.
+// checkIssuer checks that key and certificate of the issuer fit each other and the profile.
 func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time) error {
 	certificate := issuer.Certificate
 	public := issuer.Key.Public()
@@ -62,11 +64,11 @@ func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time
 	}
 	algorithm, bits := describeKey(public)
 	if want := signatureKeys[policy.SignatureAlgorithm()]; algorithm != want {
-		return issuer.keyProblem("is %s key, expected %s key, since the profile signs with %s", article(algorithm), article(want), policy.SignatureAlgorithm())
+		return issuer.keyProblem("is %s key, expected %s key, because the profile signs with %s", article(algorithm), article(want), policy.SignatureAlgorithm())
 	}
-	// RFC 8017, section 9.1.1: digest, salt and two bytes have to fit in.
+	// The key has to have room for digest, salt and two bytes (RFC 8017, section 9.1.1).
 	if digest := pssDigests[policy.SignatureAlgorithm()]; digest > 0 && (bits-1+7)/8 < 2*digest+2 {
-		return issuer.keyProblem("is an RSA key of %d bits, expected at least %d, since the profile signs with %s", bits, 8*(2*digest+1)+2, policy.SignatureAlgorithm())
+		return issuer.keyProblem("is an RSA key of %d bits, expected at least %d, because the profile signs with %s", bits, 8*(2*digest+1)+2, policy.SignatureAlgorithm())
 	}
 	if policy.RequiresFIPS() {
 		if problem := unapprovedKey(public, issuer.Key); problem != "" {
@@ -76,8 +78,8 @@ func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time
 	return checkAuthority(policy, issuer, now)
 }
 
-// checkAuthority checks what the issuer's certificate says (RFC 5280, sections
-// 4.2.1.3, 4.2.1.9 and 6.1.4).
+// checkAuthority checks that the issuer's certificate allows to issue certificates (RFC 5280,
+// sections 4.2.1.3, 4.2.1.9 and 6.1.4).
 func checkAuthority(policy *profile.CertificatePolicy, issuer Issuer, now time.Time) error {
 	certificate := issuer.Certificate
 	ca, _ := policy.CA()
@@ -87,7 +89,7 @@ func checkAuthority(policy *profile.CertificatePolicy, issuer Issuer, now time.T
 	case string(certificate.RawSubject) == emptyName:
 		return issuer.certificateProblem("has an empty subject, expected the name of an issuer")
 	case !certificate.BasicConstraintsValid || !certificate.IsCA:
-		return issuer.certificateProblem("is not that of a certificate authority, expected BasicConstraints with CA:TRUE")
+		return issuer.certificateProblem("is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE")
 	case certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
 		return issuer.certificateProblem("is not for signing certificates, expected KeyUsage with keyCertSign, or none")
 	case ca && certificate.MaxPathLen == 0 && certificate.MaxPathLenZero:

@@ -16,31 +16,32 @@ var (
 	oidEmailAddress = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 )
 
-// String types of X.680 that package asn1 does not name.
+// Tags of string types in X.680 for which package asn1 has no constants.
 const (
 	tagVisibleString   = 26
 	tagUniversalString = 28
 )
 
-// nameAttribute is one attribute of a distinguished name, with its value as it
-// is encoded: the library leaves out values of types that it does not know.
+// nameAttribute is one attribute of a distinguished name with its encoded value. The type of
+// the standard library leaves out values of types that it does not know.
 type nameAttribute struct {
 	ID    asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
-// nameComponentSET is a relative distinguished name. Package asn1 takes a type of
-// such a name for a SET.
+// nameComponentSET is a relative distinguished name. Package asn1 reads it as a SET because
+// the name of the type ends with SET.
 type nameComponentSET []nameAttribute
 
-// readName reads a distinguished name and reports whether it is one.
+// readName returns the components of a distinguished name. It reports false if der is not
+// one.
 func readName(der []byte) ([]nameComponentSET, bool) {
 	var name []nameComponentSET
 	rest, err := asn1.Unmarshal(der, &name)
 	return name, err == nil && len(rest) == 0
 }
 
-// attributesOf returns the values of all attributes of a kind.
+// attributesOf returns the values of all attributes of the type id.
 func attributesOf(name []nameComponentSET, id asn1.ObjectIdentifier) (values []asn1.RawValue) {
 	for _, component := range name {
 		for _, attribute := range component {
@@ -52,8 +53,8 @@ func attributesOf(name []nameComponentSET, id asn1.ObjectIdentifier) (values []a
 	return values
 }
 
-// textOf reads a string of any type and reports whether it is one. As OpenSSL
-// does, it takes a TeletexString for Latin-1.
+// textOf returns the text of a string of any ASN.1 type. It reports false if the value is not
+// a string. As OpenSSL does, it reads a TeletexString as Latin-1.
 func textOf(value asn1.RawValue) (string, bool) {
 	if value.Class != asn1.ClassUniversal || value.IsCompound {
 		return "", false
@@ -86,8 +87,8 @@ func textOf(value asn1.RawValue) (string, bool) {
 	return text.String(), true
 }
 
-// nameComparison is a way to compare distinguished names: canonical makes values
-// equal that count as equal.
+// nameComparison is a way to compare distinguished names. It returns the same text for values
+// that count as equal.
 type nameComparison func(value asn1.RawValue) string
 
 // isWithin reports whether a distinguished name begins with another one.
@@ -103,7 +104,7 @@ func (canonical nameComparison) isWithin(name, base []nameComponentSET) bool {
 	return true
 }
 
-// component is a relative distinguished name without an order.
+// component returns the attributes of a relative distinguished name in a fixed order.
 func (canonical nameComparison) component(component nameComponentSET) []string {
 	attributes := make([]string, len(component))
 	for i, attribute := range component {
@@ -113,8 +114,8 @@ func (canonical nameComparison) component(component nameComponentSET) []string {
 	return attributes
 }
 
-// asOpenSSL ignores the type of a string, the case of ASCII letters, and spaces at
-// the ends and beside others.
+// asOpenSSL compares as OpenSSL does. It ignores the type of a string, the case of ASCII
+// letters, spaces at both ends, and repeated spaces.
 func asOpenSSL(value asn1.RawValue) string {
 	text, ok := textOf(value)
 	if !ok || value.Tag == asn1.TagNumericString {
@@ -130,8 +131,8 @@ func asOpenSSL(value asn1.RawValue) string {
 	}, text)
 }
 
-// asRFC5280 ignores the case of all letters and all kinds of spaces as well (RFC
-// 5280, section 7.1). What OpenSSL takes for equal, it does too.
+// asRFC5280 compares as RFC 5280, section 7.1, says. It ignores the case of all letters and
+// all kinds of spaces as well. Names that are equal for asOpenSSL are equal for asRFC5280.
 func asRFC5280(value asn1.RawValue) string {
 	text, ok := textOf(value)
 	if !ok {

@@ -11,30 +11,30 @@ import (
 	"strings"
 )
 
-// tagDirectory is the alternative of GeneralName that is a distinguished name.
+// tagDirectory is the tag of a distinguished name in GeneralName.
 const tagDirectory = 4
 
-// smtpUTF8Mailbox is the beginning of another name that is an address of mail (RFC
-// 9598), which constraints of mail are for.
+// smtpUTF8Mailbox is the beginning of an otherName that is a mail address (RFC 9598).
+// Constraints of mail addresses apply to it.
 var smtpUTF8Mailbox = []byte("\x06\x08\x2b\x06\x01\x05\x05\x07\x08\x09")
 
-// reading is a name of a certificate as verifiers read it. Where they read one
-// differently, there are two of it, and each has to be allowed.
+// reading is a name of a certificate as verifiers read it. If verifiers read a name in two
+// ways, there are two readings of it, and both have to be allowed.
 type reading struct {
 	tag  int
-	what string // for messages
-	// unreadable says why no constraint of the kind can be applied, in which case
-	// there must be none (RFC 5280, section 4.2.1.10).
+	what string // describes the name in messages
+	// unreadable says why constraints cannot be applied to the name, else it is empty. The
+	// issuer then must not have constraints of this kind (RFC 5280, section 4.2.1.10).
 	unreadable string
-	// isWithin reports whether all that the name stands for is in a subtree, and
-	// touches whether any of it may be.
+	// isWithin reports whether everything that the name stands for is in a subtree. touches
+	// reports whether a part of it may be.
 	isWithin, touches func(subtree) bool
 }
 
-// readingsOf are all names of a certificate: its alternative names, its subject
-// as a directory name, addresses of mail in the subject and, as OpenSSL has it,
-// common names that are hosts where no alternative name is a DNS name. The problem
-// is that of a name that constraints of any kind rule out.
+// readingsOf returns all names of a certificate: its alternative names, its subject as a
+// directory name, and mail addresses in the subject. If no alternative name is a DNS name,
+// common names that are host names are among them, because OpenSSL reads them so. problem
+// says which name cannot be read.
 func readingsOf(subject, alternative []byte) (names []reading, problem string) {
 	var general []asn1.RawValue
 	if alternative != nil {
@@ -57,7 +57,7 @@ func readingsOf(subject, alternative []byte) (names []reading, problem string) {
 	names = append(names, directoryReading("the subject", components))
 	for _, value := range attributesOf(components, oidEmailAddress) {
 		if value.Class != asn1.ClassUniversal || value.Tag != asn1.TagIA5String {
-			return nil, "an emailAddress of the subject is of another type than IA5String"
+			return nil, "an emailAddress of the subject is not an IA5String"
 		}
 		names = append(names, mailReading(string(value.Bytes)))
 	}
@@ -66,7 +66,7 @@ func readingsOf(subject, alternative []byte) (names []reading, problem string) {
 	}
 	for _, value := range attributesOf(components, oidCommonName) {
 		text, ok := textOf(value)
-		// Some certificates have names with NUL at their end, which OpenSSL ignores.
+		// OpenSSL ignores NUL at the end of a name.
 		text = strings.TrimRight(text, "\x00")
 		if !ok || strings.ContainsRune(text, 0) {
 			return nil, "a common name of the subject cannot be read"
@@ -78,7 +78,7 @@ func readingsOf(subject, alternative []byte) (names []reading, problem string) {
 	return names, ""
 }
 
-// readGeneralName reads an alternative name that was checked.
+// readGeneralName returns the readings of an alternative name that checkName has accepted.
 func readGeneralName(name asn1.RawValue) []reading {
 	switch name.Tag {
 	case tagDNS:
@@ -96,7 +96,7 @@ func readGeneralName(name asn1.RawValue) []reading {
 		return []reading{{tag: tagDirectory, unreadable: "a directory name cannot be read"}}
 	}
 	unreadable := func(tag int) reading {
-		return reading{tag: tag, unreadable: fmt.Sprintf("names of the kind %q are restricted, and this broker cannot tell how, expected none of them", nameKinds[tag])}
+		return reading{tag: tag, unreadable: fmt.Sprintf("names of the kind %q are restricted by constraints that this broker cannot check, expected no such names", nameKinds[tag])}
 	}
 	if name.Tag == 0 && bytes.HasPrefix(name.Bytes, smtpUTF8Mailbox) {
 		return []reading{unreadable(name.Tag), unreadable(tagEmail)}
@@ -104,9 +104,9 @@ func readGeneralName(name asn1.RawValue) []reading {
 	return []reading{unreadable(name.Tag)}
 }
 
-// dnsReading is within a constraint that is its end, label by label. A wildcard
-// touches a constraint that is one of the hosts that it stands for, which OpenSSL
-// overlooks and RFC 5280 leaves open.
+// dnsReading returns the reading of a DNS name. The name is within a constraint if it ends
+// with the labels of the constraint. A wildcard touches a constraint that is one of its
+// hosts. OpenSSL does not check that, and RFC 5280 does not say.
 func dnsReading(name string) reading {
 	within := func(tree subtree) bool {
 		base := string(tree.value)
@@ -122,13 +122,14 @@ func dnsReading(name string) reading {
 	}}
 }
 
-// mailReading is within a constraint that is itself, its host, or a domain with a
-// dot in front that its host is below. Only the host is without case.
+// mailReading returns the reading of a mail address. The address is within a constraint that
+// is the same address, its host, or "." and a domain above its host. Upper and lower case do
+// not matter in the host.
 func mailReading(address string) reading {
 	r := reading{tag: tagEmail, what: "the mail address " + quote(address, 128)}
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || strings.ContainsRune(address, 0) {
-		r.unreadable = r.what + " cannot be read, so that the constraints of mail cannot be applied"
+		r.unreadable = r.what + " cannot be read, so the constraints of mail addresses cannot be applied"
 		return r
 	}
 	r.isWithin = func(tree subtree) bool {
@@ -146,10 +147,10 @@ func mailReading(address string) reading {
 	return r
 }
 
-// uriReadings are within a constraint that is the host, or a domain with a dot in
-// front that the host is below. RFC 5280 takes the host of RFC 3986, and refuses
-// addresses and URIs without a host. OpenSSL takes what is before the first colon,
-// or else before the first slash.
+// uriReadings returns the readings of a URI. The URI is within a constraint that is its host,
+// or "." and a domain above its host. RFC 5280 uses the host by RFC 3986, and refuses IP
+// addresses and URIs without a host. OpenSSL uses the text before the first colon, or else
+// before the first slash.
 func uriReadings(text string) []reading {
 	r := reading{tag: tagURI, what: "the URI " + quote(text, 128)}
 	var host string
@@ -162,7 +163,7 @@ func uriReadings(text string) []reading {
 		asRead, _, _ = strings.Cut(rest, "/")
 	}
 	if _, err := netip.ParseAddr(host); err == nil || !isHostName(host) || asRead == "" {
-		r.unreadable = r.what + " has no host name, so that the constraints of URIs cannot be applied"
+		r.unreadable = r.what + " has no host name, so the constraints of URIs cannot be applied"
 		return []reading{r}
 	}
 	var readings []reading
@@ -183,19 +184,20 @@ func uriReadings(text string) []reading {
 	return readings
 }
 
-// isBelow reports whether a name ends with a domain that begins with a dot, and
-// has something before it.
+// isBelow reports whether a name ends with a domain and has text before it. The domain begins
+// with a dot.
 func isBelow(name, domain string) bool {
 	return len(name) > len(domain) && equalFoldASCII(name[len(name)-len(domain):], domain)
 }
 
-// orEmpty has a constraint without any text exclude every name, which is what
-// issuers write it for. RFC 5280 gives it no meaning, and OpenSSL none either.
+// orEmpty makes an empty constraint exclude every name, as issuers mean it. Neither RFC 5280
+// nor OpenSSL gives it a meaning.
 func orEmpty(within func(subtree) bool) func(subtree) bool {
 	return func(tree subtree) bool { return len(tree.value) == 0 || within(tree) }
 }
 
-// ipReading is within a constraint of an address and a mask of its length.
+// ipReading returns the reading of an IP address. The address is within a constraint that is
+// its network: an address and a mask of the same length.
 func ipReading(address []byte) reading {
 	ip, _ := netip.AddrFromSlice(address)
 	within := func(tree subtree) bool {
@@ -213,9 +215,10 @@ func ipReading(address []byte) reading {
 	return reading{tag: tagIP, what: "the IP address " + ip.String(), isWithin: within, touches: within}
 }
 
-// directoryReading is within a constraint that it begins with. To be permitted it
-// has to begin so as OpenSSL compares names, to be excluded as RFC 5280 does, which
-// takes more names for equal.
+// directoryReading returns the reading of a directory name. The name is within a constraint
+// if it begins with the constraint. OpenSSL's comparison decides whether the name is
+// permitted. The comparison of RFC 5280 decides whether it is excluded, because more names
+// are equal with it.
 func directoryReading(what string, name []nameComponentSET) reading {
 	return reading{
 		tag: tagDirectory, what: what,
@@ -224,7 +227,7 @@ func directoryReading(what string, name []nameComponentSET) reading {
 	}
 }
 
-// equalFoldASCII compares without the case of ASCII letters.
+// equalFoldASCII reports whether two texts are equal except for the case of ASCII letters.
 func equalFoldASCII(a, b string) bool {
 	if len(a) != len(b) {
 		return false

@@ -74,23 +74,23 @@ func TestARequestIsRefusedWhoseCSR(t *testing.T) {
 		"is cut":                         {good[:len(good)/2], "csr has no complete PEM block, expected a certificate request in PEM"},
 		"is a certificate":               {certificatePEM(issuer.Certificate), `csr has a PEM block "CERTIFICATE", expected "CERTIFICATE REQUEST"`},
 		"is a private key":               {relabel(good, "PRIVATE KEY"), `csr has a PEM block "PRIVATE KEY", expected "CERTIFICATE REQUEST"`},
-		"has content that is no request": {relabel(certificatePEM(issuer.Certificate), "CERTIFICATE REQUEST"), "csr is damaged: the content of its PEM block is no request of PKCS #10"},
-		"has an empty block":             {[]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"), "csr is damaged: the content of its PEM block is no request of PKCS #10"},
-		"has a changed signature":        {damage(good, 4), "csr has a signature that its own public key does not confirm, expected one by the private key that the certificate is for"},
-		"has a changed subject":          {replace(good, "app", "bpp"), "csr has a signature that its own public key does not confirm, expected one by the private key that the certificate is for"},
+		"has content that is no request": {relabel(certificatePEM(issuer.Certificate), "CERTIFICATE REQUEST"), "csr is damaged: the content of its PEM block is not a request of PKCS #10"},
+		"has an empty block":             {[]byte("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n"), "csr is damaged: the content of its PEM block is not a request of PKCS #10"},
+		"has a changed signature":        {damage(good, 4), "csr has a signature that its own public key does not verify, expected a signature by the private key of the certificate"},
+		"has a changed subject":          {replace(good, "app", "bpp"), "csr has a signature that its own public key does not verify, expected a signature by the private key of the certificate"},
 		"is for a weak RSA key":          {csr(t, "rsa-1024", nil), "csr is for an RSA key of 1024 bits, expected what the profile allows for subjects: " + keys},
 		"is for too large an RSA key":    {csr(t, "rsa-7680", nil), "csr is for an RSA key of 7680 bits, expected what the profile allows for subjects: " + keys},
 		"is for a weak curve":            {csr(t, "p-224", nil), "csr is for an ECDSA key of 224 bits, expected what the profile allows for subjects: " + keys},
 		"is for a kind of key not in it": {csr(t, "ed25519", nil), "csr is for an Ed25519 key, expected what the profile allows for subjects: " + keys},
 		"is for a curve of its own":      {newCSR(t, "EC", "ec_paramgen_curve:secp256k1"), "csr is damaged or of a kind that is not supported: unsupported elliptic curve"},
 		"is for a key that is no longer": {newCSR(t, "RSA-PSS", "rsa_keygen_bits:2048"), "csr is for a key of an algorithm that is not supported, expected " + keys},
-		"is signed with MD5":             {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-md5"), "csr is signed with MD5-RSA, which proves nothing any more, expected SHA-256 or a longer digest"},
+		"is signed with MD5":             {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-md5"), "csr is signed with MD5-RSA, which is not secure, expected SHA-256 or a longer digest"},
 		"is signed with SHA-1":           {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-sha1"), "csr is signed with SHA1-RSA, which the profile does not allow, expected SHA-256 or a longer digest"},
 		"is signed with ECDSA and SHA-1": {newCSR(t, "EC", "ec_paramgen_curve:P-256", "-sha1"), "csr is signed with ECDSA-SHA1, which the profile does not allow, expected SHA-256 or a longer digest"},
 		"is signed with another digest":  {newCSR(t, "RSA", "rsa_keygen_bits:2048", "-sha3-256"), "csr is signed with an algorithm that is not supported, expected RSA, ECDSA or Ed25519"},
 		"names nobody": {csr(t, "p-256", func(r *x509.CertificateRequest) {
 			r.Subject, r.DNSNames = pkix.Name{}, []string{"a.example"}
-		}), "csr has an empty subject, expected one there or in the field subject: without it and without alternative names that the profile lets in, the certificate would name nobody"},
+		}), "csr has an empty subject, expected a subject there or in the field subject: without a subject and without alternative names that the profile allows, the certificate would name nobody"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := engine.IssueCertificate(policy, issuer, engine.CertificateRequest{CSR: c.csr}, time.Now())
@@ -108,10 +108,10 @@ func TestAProfileMayAllowRequestsThatAreSignedWithSHA1(t *testing.T) {
 		request := newCSR(t, key[0], key[1], "-sha1")
 		verifyByOpenSSL(t, issuer.Certificate, issued(t, policy, issuer, engine.CertificateRequest{CSR: request}))
 		refusedWith(t, policy, issuer, engine.CertificateRequest{CSR: damage(request, 4)},
-			"csr has a signature that its own public key does not confirm, expected one by the private key that the certificate is for")
+			"csr has a signature that its own public key does not verify, expected a signature by the private key of the certificate")
 	}
 	refusedWith(t, policy, issuer, engine.CertificateRequest{CSR: newCSR(t, "RSA", "rsa_keygen_bits:2048", "-md5")},
-		"csr is signed with MD5-RSA, which proves nothing any more, expected SHA-256 or a longer digest")
+		"csr is signed with MD5-RSA, which is not secure, expected SHA-256 or a longer digest")
 }
 
 // newCSR makes a request of a kind that Go's library does not make.
@@ -135,9 +135,9 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 		"key is of another kind than its certificate": {ecdsa, engine.Issuer{Key: certificateKey(t, "rsa-2048"), Certificate: good.Certificate},
 			"caPrivateKey is not the key of the issuer's certificate, expected the private key that belongs to its public key"},
 		"key cannot sign as the profile wants": {ecdsa, authority(t, "rsa-2048", nil),
-			"caPrivateKey is an RSA key, expected an ECDSA key, since the profile signs with ECDSA-SHA256"},
+			"caPrivateKey is an RSA key, expected an ECDSA key, because the profile signs with ECDSA-SHA256"},
 		"key is too short for the digest": {permissive(t, "SignAlg: rsa-pss", "HashAlg: sha-512"), authority(t, "rsa-1024", nil),
-			"caPrivateKey is an RSA key of 1024 bits, expected at least 1034, since the profile signs with SHA512-RSAPSS"},
+			"caPrivateKey is an RSA key of 1024 bits, expected at least 1034, because the profile signs with SHA512-RSAPSS"},
 		"key is weaker than the profile allows": {certificateProfile(t, "Default"), good,
 			"caPrivateKey is an ECDSA key of 256 bits, expected what the profile allows for issuers: ECDSA of 384 to 521 bits"},
 		"key is of a kind that the profile does not allow": {certificateProfile(t, "Default"), authority(t, "rsa-2048", nil),
@@ -148,9 +148,9 @@ func TestARequestIsRefusedWhoseIssuer(t *testing.T) {
 		}),
 			"caCert expired at 2021-01-01T00:00:00Z, expected a certificate that is still valid"},
 		"certificate is no authority's": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.IsCA = false }),
-			"caCert is not that of a certificate authority, expected BasicConstraints with CA:TRUE"},
+			"caCert is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE"},
 		"certificate has no BasicConstraints": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.IsCA, c.BasicConstraintsValid = false, false }),
-			"caCert is not that of a certificate authority, expected BasicConstraints with CA:TRUE"},
+			"caCert is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE"},
 		"certificate is for other things": {ecdsa, authority(t, "p-256", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign }),
 			"caCert is not for signing certificates, expected KeyUsage with keyCertSign, or none"},
 		"certificate allows no authority below": {authorities, authority(t, "p-256", func(c *x509.Certificate) { c.MaxPathLenZero = true }),
@@ -200,7 +200,7 @@ func TestARequestIsRefusedWithTheFields(t *testing.T) {
 	points := func(list ...string) func(*engine.CertificateRequest) {
 		return func(r *engine.CertificateRequest) { r.CRLDistributionPoints = list }
 	}
-	const noURL = ` is no URL of http or https in ASCII, such as "http://crl.example.com/ca.crl"`
+	const noURL = ` is not a URL of http or https in ASCII, such as "http://crl.example.com/ca.crl"`
 	for sentence, c := range map[string]struct {
 		change func(*engine.CertificateRequest)
 		want   string
@@ -245,7 +245,7 @@ func TestDistributionPointsAreThoseThatTheProfileAllows(t *testing.T) {
 		"any where the profile has no rule":        {"", []string{"http://evil.example.net/ca.crl"}, ""},
 		"any by the rule any":                      {"CRLDistributionPoints: {Rule: any}", []string{"http://evil.example.net/ca.crl"}, ""},
 		"none by the rule deny":                    {"CRLDistributionPoints: {Rule: deny}", nil, ""},
-		"one by the rule deny":                     {"CRLDistributionPoints: {Rule: deny}", []string{"http://crl.example.com/ca.crl"}, "crlDistributionPoints is not empty, expected no CRL distribution points, since the profile allows none"},
+		"one by the rule deny":                     {"CRLDistributionPoints: {Rule: deny}", []string{"http://crl.example.com/ca.crl"}, "crlDistributionPoints is not empty, expected no CRL distribution points, because the profile allows none"},
 		"none where there are patterns":            {rule, nil, ""},
 		"those that match a pattern":               {rule, []string{"http://crl.example.com/a/b.crl", "HTTPS://eu.EXAMPLE.org/ca.crl"}, ""},
 		"one that matches none":                    {rule, []string{"http://crl.example.com/ca.crl", "http://crl.example.net/ca.crl"}, `crlDistributionPoints[1] is "http://crl.example.net/ca.crl", which no pattern of the profile allows`},

@@ -18,15 +18,14 @@ import (
 
 // Limits of the CRL distribution points of a request.
 const (
-	// MaxDistributionPoints is how many there may be.
+	// MaxDistributionPoints is how many distribution points a request may have.
 	MaxDistributionPoints = 16
-	// MaxDistributionPointSize is the longest, in bytes.
+	// MaxDistributionPointSize is the longest URL in bytes.
 	MaxDistributionPointSize = 2048
 )
 
-// parseCSR reads the first block of a PEM text as a certificate request. Its
-// signature is checked later, once its key is known to be of a size that the
-// profile allows.
+// parseCSR reads the first block of a PEM text as a certificate request. It does not verify
+// the signature. checkSubjectKey does so, after it has checked the size of the key.
 func parseCSR(text []byte) (*x509.CertificateRequest, error) {
 	der, err := firstBlock("csr", "a certificate request", text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST")
 	if err != nil {
@@ -39,8 +38,8 @@ func parseCSR(text []byte) (*x509.CertificateRequest, error) {
 	return csr, nil
 }
 
-// ParseCertificate reads the first block of a PEM text as a certificate. field
-// is the name that errors begin with.
+// ParseCertificate reads the first block of a PEM text as a certificate. field is the name of
+// the field in errors.
 func ParseCertificate(field string, text []byte) (*x509.Certificate, error) {
 	der, err := firstBlock(field, "a certificate", text, "CERTIFICATE")
 	if err != nil {
@@ -53,7 +52,7 @@ func ParseCertificate(field string, text []byte) (*x509.Certificate, error) {
 	return certificate, nil
 }
 
-// firstBlock returns what the first block of a PEM text holds.
+// firstBlock returns the content of the first block of a PEM text.
 func firstBlock(field, what string, text []byte, labels ...string) ([]byte, error) {
 	if len(text) == 0 {
 		return nil, inputError(field, "is empty, expected %s in PEM", what)
@@ -70,13 +69,13 @@ func firstBlock(field, what string, text []byte, labels ...string) ([]byte, erro
 	return nil, inputError(field, "has a PEM block %s, expected %q", quote(block.Type, 32), labels[0])
 }
 
-// damaged tells what a library says about a certificate or a request, which are
-// public, on one line of bounded length.
+// damaged returns the message of a library about a certificate or a request on one line of at
+// most some 200 characters. It may quote them, because certificates and requests are public.
 func damaged(what string, err error) string {
 	var structural asn1.StructuralError
 	var syntax asn1.SyntaxError
 	if errors.As(err, &structural) || errors.As(err, &syntax) {
-		return "is damaged: the content of its PEM block is no " + what
+		return "is damaged: the content of its PEM block is not a " + what
 	}
 	text := []rune(strings.ToValidUTF8(strings.TrimPrefix(err.Error(), "x509: "), "."))
 	const longest = 160
@@ -91,7 +90,7 @@ func damaged(what string, err error) string {
 	return "is damaged or of a kind that is not supported: " + string(text)
 }
 
-// quote shows the beginning of a text that is no secret.
+// quote returns the first longest bytes of a text in quotes. The text must not be secret.
 func quote(text string, longest int) string {
 	if len(text) > longest {
 		text = text[:longest] + "…"
@@ -99,8 +98,8 @@ func quote(text string, longest int) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// checkSubjectKey checks that the profile allows the key of a request and that
-// the requester has it.
+// checkSubjectKey checks that the profile allows the key of a request, and that the requester
+// has the private key.
 func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateRequest) error {
 	if problem := keyProblem(policy.SubjectKeys(), "subjects", csr.PublicKey); problem != "" {
 		return inputError("csr", "is for %s", problem)
@@ -110,7 +109,7 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 			return inputError("csr", "is for %s", problem)
 		}
 		if algorithm := csr.SignatureAlgorithm; isSHA1(algorithm) {
-			return inputError("csr", "is signed with %s, which FIPS 140-3 does not approve and this broker requires, expected SHA-256 or a longer digest", algorithm)
+			return inputError("csr", "is signed with %s, which FIPS 140-3 does not approve, and this broker requires FIPS 140-3, expected SHA-256 or a longer digest", algorithm)
 		}
 	}
 	if algorithm := csr.SignatureAlgorithm; isSHA1(algorithm) && !policy.AllowsSHA1Requests() {
@@ -122,22 +121,21 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 	case err == nil:
 		return nil
 	case errors.As(err, &insecure):
-		return inputError("csr", "is signed with %s, which proves nothing any more, expected SHA-256 or a longer digest", x509.SignatureAlgorithm(insecure))
+		return inputError("csr", "is signed with %s, which is not secure, expected SHA-256 or a longer digest", x509.SignatureAlgorithm(insecure))
 	case errors.Is(err, x509.ErrUnsupportedAlgorithm):
 		return inputError("csr", "is signed with an algorithm that is not supported, expected RSA, ECDSA or Ed25519")
 	default:
-		return inputError("csr", "has a signature that its own public key does not confirm, expected one by the private key that the certificate is for")
+		return inputError("csr", "has a signature that its own public key does not verify, expected a signature by the private key of the certificate")
 	}
 }
 
-// isSHA1 reports whether a signature that the library checks is one of a SHA-1
-// digest.
+// isSHA1 reports whether a signature algorithm that the library supports uses SHA-1.
 func isSHA1(algorithm x509.SignatureAlgorithm) bool {
 	return algorithm == x509.SHA1WithRSA || algorithm == x509.ECDSAWithSHA1
 }
 
-// keyProblem tells what is wrong with a key by the limits of a profile; empty
-// where nothing is.
+// keyProblem returns what is wrong with a key by the limits of a profile. It is empty if the
+// key is allowed.
 func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey) string {
 	algorithm, bits := describeKey(public)
 	if bits == 0 {
@@ -153,8 +151,8 @@ func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey)
 	return ""
 }
 
-// describeLimits lists the keys that are allowed, such as "RSA of 2048 to 4096
-// bits or ECDSA of 256 to 521 bits".
+// describeLimits returns the keys that are allowed as text, such as "RSA of 2048 to 4096 bits
+// or ECDSA of 256 to 521 bits".
 func describeLimits(limits profile.KeyLimits) string {
 	var allowed []string
 	for _, algorithm := range []string{"RSA", "ECDSA", "Ed25519"} {
@@ -177,7 +175,7 @@ func describeLimits(limits profile.KeyLimits) string {
 
 func checkDistributionPoints(policy *profile.PointPolicy, points []string) error {
 	if len(points) > 0 && policy.Rule() == profile.PointsDenied {
-		return inputError("crlDistributionPoints", "is not empty, expected no CRL distribution points, since the profile allows none")
+		return inputError("crlDistributionPoints", "is not empty, expected no CRL distribution points, because the profile allows none")
 	}
 	if len(points) > MaxDistributionPoints {
 		return inputError("crlDistributionPoints", "has %d entries, expected at most %d", len(points), MaxDistributionPoints)
@@ -189,7 +187,7 @@ func checkDistributionPoints(policy *profile.PointPolicy, points []string) error
 		}
 		u, err := url.Parse(point)
 		if err != nil || u.Host == "" || !isVisibleASCII(point) || !strings.EqualFold(u.Scheme, "http") && !strings.EqualFold(u.Scheme, "https") {
-			return inputError(field, "is no URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\"")
+			return inputError(field, "is not a URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\"")
 		}
 		if policy.Rule() == profile.PointsMatched && !policy.MatchesURI(point) {
 			return inputError(field, "is %s, which no pattern of the profile allows", quote(point, 256))

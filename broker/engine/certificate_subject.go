@@ -12,10 +12,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// checkSubject checks that a subject has no name by the back door where the
-// profile has patterns: verifiers take a common name for a host, some of them even
-// beside alternative names, and emailAddress for an address of mail. field is what
-// the subject came in.
+// checkSubject checks the names in a subject if the profile has patterns for names. Verifiers
+// may read a common name as a host name, some of them even if there are alternative names.
+// They read an emailAddress as a mail address. field is the name of the field that has the
+// subject.
 func checkSubject(policy *profile.NamePolicy, field string, subject []byte) error {
 	if policy.Rule() != profile.NamesMatched {
 		return nil
@@ -64,15 +64,15 @@ func checkCommonName(policy *profile.NamePolicy, field string, value asn1.RawVal
 		return nil
 	}
 	if !allowed {
-		return inputError(field, "has the common name %s, which verifiers take for %s and no pattern of the profile allows", quote(text, 256), kind)
+		return inputError(field, "has the common name %s, which verifiers read as %s and no pattern of the profile allows", quote(text, 256), kind)
 	}
 	return nil
 }
 
-// looksLikeHost reports whether a text has nothing in it that a host name cannot
-// have. One label is enough, since OpenSSL takes the common name "db" for the host
-// db. So is a character beyond ASCII, which an internationalized name may have, and
-// a "*" anywhere, which OpenSSL takes for a part of a label.
+// looksLikeHost reports whether a verifier may read a text as a host name. One label is
+// enough, because OpenSSL reads the common name "db" as the host db. Characters beyond ASCII
+// may be in an internationalized name. "*" may be anywhere, because OpenSSL reads it as a part
+// of a label.
 func looksLikeHost(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		letter := r|0x20 >= 'a' && r|0x20 <= 'z'

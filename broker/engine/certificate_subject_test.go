@@ -100,7 +100,7 @@ func TestACommonNameByPatterns(t *testing.T) {
 				issued(t, matched, issuer, request)
 				return
 			}
-			refusedWith(t, matched, issuer, request, "csr has the common name "+strconv.Quote(c.name)+", which verifiers take for "+c.want+" and no pattern of the profile allows")
+			refusedWith(t, matched, issuer, request, "csr has the common name "+strconv.Quote(c.name)+", which verifiers read as "+c.want+" and no pattern of the profile allows")
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestASubjectIsRefusedByPatternsThatHas(t *testing.T) {
 	bits := commonName("")
 	bits.name[0][0].Value = asn1.RawValue{Tag: asn1.TagBitString, Bytes: []byte("\x00www.bank.com")}
 	dns := testName{kind: "DNS", text: "web.shop.example.com"}
-	const bank = `csr has the common name "www.bank.com", which verifiers take for a DNS name and no pattern of the profile allows`
+	const bank = `csr has the common name "www.bank.com", which verifiers read as a DNS name and no pattern of the profile allows`
 	for sentence, c := range map[string]struct {
 		names   []testName
 		subject string
@@ -136,8 +136,8 @@ func TestASubjectIsRefusedByPatternsThatHas(t *testing.T) {
 		"a second mail address that is another":   {names: []testName{mail(asn1.TagIA5String, "ops@example.com"), mail(asn1.TagIA5String, "ops@bank.com")}, want: `csr has the emailAddress "ops@bank.com", which no pattern of the profile allows`},
 		"a mail address without a host":           {names: []testName{mail(asn1.TagIA5String, "ops")}, want: `csr has the emailAddress "ops", which no pattern of the profile allows`},
 		"a host of the request that matches":      {names: []testName{commonName("www.bank.com")}, subject: "CN=web.shop.example.com"},
-		"another host of the request":             {names: []testName{dns}, subject: "O=Example,CN=www.bank.com", want: `subject has the common name "www.bank.com", which verifiers take for a DNS name and no pattern of the profile allows`},
-		"two hosts of the request":                {subject: "CN=web.shop.example.com+CN=www.bank.com", want: `subject has the common name "www.bank.com", which verifiers take for a DNS name and no pattern of the profile allows`},
+		"another host of the request":             {names: []testName{dns}, subject: "O=Example,CN=www.bank.com", want: `subject has the common name "www.bank.com", which verifiers read as a DNS name and no pattern of the profile allows`},
+		"two hosts of the request":                {subject: "CN=web.shop.example.com+CN=www.bank.com", want: `subject has the common name "www.bank.com", which verifiers read as a DNS name and no pattern of the profile allows`},
 		"another mail address of the request":     {subject: "CN=Jane Doe,emailAddress=jane@bank.com", want: `subject has the emailAddress "jane@bank.com", which no pattern of the profile allows`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

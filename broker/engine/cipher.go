@@ -15,54 +15,55 @@ import (
 
 // Sizes of AES-GCM in bytes (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2).
 const (
-	// NonceSize is the only size of nonces that needs no hashing and no longer
-	// bound on their number.
+	// NonceSize is the size of nonces. AES-GCM hashes nonces of other sizes, so that fewer
+	// of them are allowed.
 	NonceSize = 12
-	// FullTagSize is the size of a tag that is not cut.
+	// FullTagSize is the size of a tag of full length.
 	FullTagSize = 16
 )
 
-// MaxRandomNonces is how often one key may encrypt with nonces that the broker
-// makes: at 2^32 the chance that two are equal reaches 2^-32, the most that NIST
-// SP 800-38D, section 8.3, allows.
+// MaxRandomNonces is how often one key may encrypt with random nonces. After 2^32 of them,
+// the probability that two are equal is 2^-32, the most that NIST SP 800-38D, section 8.3,
+// allows.
 const MaxRandomNonces = 1 << 32
 
 // Errors of a Cipher.
 var (
-	// ErrAuthentication means that key, nonce, additional data, ciphertext and
-	// tag do not belong together. Which of them is wrong cannot be told.
+	// ErrAuthentication means that key, nonce, additional data, ciphertext and tag do not
+	// belong together. Nobody can find out which of them is wrong.
 	ErrAuthentication = errors.New("engine: the ciphertext does not authenticate")
 
-	// ErrExhausted means that a key has encrypted MaxRandomNonces times.
+	// ErrExhausted means that a key has encrypted [MaxRandomNonces] times.
 	ErrExhausted = errors.New("engine: the key has been used as often as random nonces allow")
 )
 
-// Cipher encrypts and decrypts with AES-GCM under one key, wherever that key is.
+// Cipher encrypts and decrypts with AES-GCM and one key, which may be outside of the broker.
 // It is safe for concurrent use.
 type Cipher interface {
-	// KeySize is the size of the key in bytes.
+	// KeySize returns the size of the key in bytes.
 	KeySize() int
-	// Seal encrypts with a nonce of NonceSize bytes, which must never be used
-	// again with this key, and returns a tag of FullTagSize bytes.
+	// Seal encrypts with a nonce of NonceSize bytes, which must never be used again with
+	// this key. The tag has FullTagSize bytes.
 	Seal(nonce, plaintext, additional []byte) (ciphertext, tag []byte, err error)
-	// SealRandom encrypts with a random nonce that it makes, or returns
-	// ErrExhausted.
+	// SealRandom encrypts with a random nonce, which it returns. It returns ErrExhausted
+	// after MaxRandomNonces calls.
 	SealRandom(plaintext, additional []byte) (nonce, ciphertext, tag []byte, err error)
-	// Open decrypts with a tag of 12 to 16 bytes, or returns ErrAuthentication.
+	// Open decrypts with a tag of 12 to 16 bytes. It returns ErrAuthentication if the
+	// arguments and the key do not belong together.
 	Open(nonce, ciphertext, tag, additional []byte) (plaintext []byte, err error)
 }
 
-// AESGCM is a Cipher whose key is in the broker's memory.
+// AESGCM is a Cipher whose key is in the memory of the broker.
 type AESGCM struct {
 	size   int
 	block  cipher.Block
-	given  mode // takes the nonce
-	random mode // makes the nonce
+	given  mode // the caller gives the nonce
+	random mode // the mode makes the nonce
 	used   atomic.Uint64
 }
 
-// mode is one of a cipher's, made by the first who needs it: a key that came with
-// a request is used once, and each mode has key schedules of its own.
+// mode is one of the two modes of a cipher. It is made at its first use, because a key of a
+// request is used once, and each mode has its own key schedule.
 type mode struct {
 	once sync.Once
 	aead cipher.AEAD
@@ -74,8 +75,8 @@ func (m *mode) of(block cipher.Block, start func(cipher.Block) (cipher.AEAD, err
 	return m.aead, m.err
 }
 
-// NewAESGCM makes a cipher of a key of 16, 24 or 32 bytes. It keeps no reference
-// to the key, so the caller can overwrite it.
+// NewAESGCM returns a cipher with a key of 16, 24 or 32 bytes. It keeps no reference to the
+// key, so the caller can overwrite the key. Its error continues the sentence "the key …".
 func NewAESGCM(key []byte) (*AESGCM, error) {
 	switch len(key) {
 	case 16, 24, 32:
@@ -113,7 +114,7 @@ func (c *AESGCM) SealRandom(plaintext, additional []byte) (nonce, ciphertext, ta
 		return nil, nil, nil, err
 	}
 	if c.used.Add(1) > MaxRandomNonces {
-		c.used.Add(^uint64(0)) // do not count what is refused, or the count would wrap one day
+		c.used.Add(^uint64(0)) // refused calls do not count, so the count cannot overflow
 		return nil, nil, nil, ErrExhausted
 	}
 	sealed := aead.Seal(make([]byte, 0, NonceSize+len(plaintext)+FullTagSize), nil, plaintext, additional)
@@ -145,13 +146,14 @@ func (c *AESGCM) Open(nonce, ciphertext, tag, additional []byte) ([]byte, error)
 	return plaintext, nil
 }
 
-// Sealed is what EncryptData returns.
+// Sealed is the result of an encryption.
 type Sealed struct {
 	Nonce, Ciphertext, Tag []byte
 }
 
-// Encrypt encrypts by the rules of a profile. Without a nonce strategy of its
-// own the profile demands one of NonceSize bytes from the caller.
+// Encrypt encrypts by the rules of a profile. Unless the nonce strategy of the profile is
+// "random", the caller has to give a nonce of NonceSize bytes. Otherwise nonce has to be
+// empty. additional is authenticated and not encrypted.
 func Encrypt(policy *profile.CipherPolicy, key Cipher, nonce, plaintext, additional []byte) (Sealed, error) {
 	if err := checkKeySize(policy, key); err != nil {
 		return Sealed{}, err
@@ -171,18 +173,18 @@ func Encrypt(policy *profile.CipherPolicy, key Cipher, nonce, plaintext, additio
 		s.Ciphertext, s.Tag, err = key.Seal(nonce, plaintext, additional)
 	}
 	if errors.Is(err, ErrExhausted) {
-		return Sealed{}, preconditionError("the key has encrypted 2^32 times with nonces of the broker's making, the most that NIST SP 800-38D allows; replace the key")
+		return Sealed{}, preconditionError("the key has encrypted 2^32 times with random nonces, the most that NIST SP 800-38D allows; replace the key")
 	}
 	if err != nil {
 		return Sealed{}, err
 	}
-	// A short tag is the beginning of the whole one (SP 800-38D, section 7.1).
+	// A short tag is the beginning of the full tag (NIST SP 800-38D, section 7.1).
 	s.Tag = s.Tag[:policy.TagSize()]
 	return s, nil
 }
 
-// Decrypt decrypts by the rules of a profile. It says no more than that the
-// input does not authenticate, whatever the cause.
+// Decrypt decrypts by the rules of a profile. If the input does not authenticate, the error
+// does not say why.
 func Decrypt(policy *profile.CipherPolicy, key Cipher, sealed Sealed, additional []byte) ([]byte, error) {
 	if err := checkKeySize(policy, key); err != nil {
 		return nil, err

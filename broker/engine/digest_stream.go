@@ -10,15 +10,15 @@ import (
 // Digest computes the digest of an input that comes in parts.
 type Digest struct{ running algorithm.Running }
 
-// NewDigest begins a digest by the profile's algorithm. All parts together have
-// the digest that AppendDigest computes of the whole.
+// NewDigest begins a digest with the algorithm of the profile. The digest of all parts is the
+// digest that [AppendDigest] returns for the whole input.
 func NewDigest(policy *profile.HashPolicy) *Digest {
 	return &Digest{policy.Algorithm().Start()}
 }
 
-// Add takes the next part of the input.
+// Add adds the next part of the input.
 func (d *Digest) Add(part []byte) { _, _ = d.running.Write(part) } // never returns an error
 
-// Append appends the digest to dst and returns the extended slice. The digest
-// ends with it: nothing can be added any more.
+// Append appends the digest to dst and returns the extended slice. Nothing may be added
+// afterwards.
 func (d *Digest) Append(dst []byte) []byte { return d.running.Sum(dst) }

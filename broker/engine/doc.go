@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine computes what the operations of a profile ask for, by Go's
-// standard library, ML-DSA and CMS apart. It knows no transport and no files; what is allowed
-// was decided by package profile.
+// Package engine does the cryptography of the operations: digests, encryption, signatures and
+// certificates. It uses Go's standard library, and other libraries only for ML-DSA and CMS.
+// Package profile decides what is allowed. The package does not know transports and files.
 package engine

@@ -10,14 +10,14 @@ import (
 	"fmt"
 )
 
-// ValidatedModule is the version of the Go Cryptographic Module that the
-// verdicts of package profile are about; it has CMVP certificate 5247.
+// ValidatedModule is the version of the Go Cryptographic Module that the verdicts of package
+// profile are about. It has the CMVP certificate 5247.
 const ValidatedModule = "v1.0.0"
 
-// FIPSStatus says what this program computes with.
+// FIPSStatus is the cryptographic module of this program and its mode.
 type FIPSStatus struct {
-	// Module is the version of the Go Cryptographic Module, "latest" for the
-	// one of the toolchain, which is not validated.
+	// Module is the version of the Go Cryptographic Module. It is "latest" for the module
+	// of the toolchain, which is not validated.
 	Module string `json:"module"`
 	// Mode is the mode of the module: "off", "on" or "only".
 	Mode string `json:"mode"`
@@ -35,8 +35,8 @@ func FIPS() FIPSStatus {
 	return s
 }
 
-// Problem tells why nothing that this program computes is the validated
-// module's work; nil where it is.
+// Problem returns why this program does not compute with the validated module in FIPS 140-3
+// mode. It returns nil if it does.
 func (s FIPSStatus) Problem() error {
 	switch {
 	case s.Module != ValidatedModule:
@@ -48,17 +48,17 @@ func (s FIPSStatus) Problem() error {
 	}
 }
 
-// unapprovedKey tells what is wrong with a key by FIPS 186-5 although its
-// algorithm and size are right; empty where nothing is. The module takes such
-// keys, but not as an approved service. private is nil where the key only
-// verifies; one that is not in the broker's memory is judged by its public part.
+// unapprovedKey returns why FIPS 186-5 does not approve a key whose algorithm and size are
+// allowed. It is empty if the key is approved. The module accepts such keys, but does not
+// count their use as an approved service. private is nil if the key only verifies. If the
+// private key is not in the memory of the broker, only the public key is checked.
 func unapprovedKey(public crypto.PublicKey, private crypto.Signer) string {
 	key, ok := public.(*rsa.PublicKey)
 	if !ok {
 		return ""
 	}
 	problem := func(format string, args ...any) string {
-		return "an RSA key " + fmt.Sprintf(format, args...) + ", since FIPS 186-5 approves no other and this broker requires it"
+		return "an RSA key " + fmt.Sprintf(format, args...) + ", because this broker requires keys that FIPS 186-5 approves"
 	}
 	pair, _ := private.(*rsa.PrivateKey)
 	switch {

@@ -75,7 +75,7 @@ func oddKey(t *testing.T) *rsa.PrivateKey {
 func TestKeysThatFIPS186DoesNotApproveAreRefusedWhereItIsRequired(t *testing.T) {
 	const api = "SignData: {SignAlg: rsa, HashAlg: sha-256}"
 	strict, usual := strictly(t, api).Signature(), signaturePolicy(t, "SignAlg: rsa", "HashAlg: sha-256")
-	const since = ", since FIPS 186-5 approves no other and this broker requires it"
+	const since = ", because this broker requires keys that FIPS 186-5 approves"
 	for name, c := range map[string]struct {
 		key      *rsa.PrivateKey
 		want     string
@@ -127,9 +127,9 @@ func TestRequestsThatFIPSDoesNotApproveAreRefusedWhereItIsRequired(t *testing.T)
 		csr  []byte
 		want string
 	}{
-		"signed with SHA-1":       {request("-newkey", "rsa:2048", "-sha1"), "csr is signed with SHA1-RSA, which FIPS 140-3 does not approve and this broker requires, expected SHA-256 or a longer digest"},
-		"ECDSA with SHA-1":        {request("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-sha1"), "csr is signed with ECDSA-SHA1, which FIPS 140-3 does not approve and this broker requires, expected SHA-256 or a longer digest"},
-		"for an unusual key":      {request("-newkey", "rsa", "-pkeyopt", "rsa_keygen_bits:2048", "-pkeyopt", "rsa_keygen_pubexp:17"), "csr is for an RSA key with the public exponent 17, expected more than 65536, since FIPS 186-5 approves no other and this broker requires it"},
+		"signed with SHA-1":       {request("-newkey", "rsa:2048", "-sha1"), "csr is signed with SHA1-RSA, which FIPS 140-3 does not approve, and this broker requires FIPS 140-3, expected SHA-256 or a longer digest"},
+		"ECDSA with SHA-1":        {request("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-sha1"), "csr is signed with ECDSA-SHA1, which FIPS 140-3 does not approve, and this broker requires FIPS 140-3, expected SHA-256 or a longer digest"},
+		"for an unusual key":      {request("-newkey", "rsa", "-pkeyopt", "rsa_keygen_bits:2048", "-pkeyopt", "rsa_keygen_pubexp:17"), "csr is for an RSA key with the public exponent 17, expected more than 65536, because this broker requires keys that FIPS 186-5 approves"},
 		"as others make requests": {request("-newkey", "rsa:2048"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

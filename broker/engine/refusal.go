@@ -4,26 +4,26 @@ package engine
 
 import "fmt"
 
-// InputError refuses a request for what one of its fields holds.
+// InputError is the error of a request with an invalid field.
 type InputError struct {
 	// Field is the path of the field in the request, such as "keySource.rawKey".
 	Field string
-	// Problem continues the sentence that the field begins: what was found and
-	// what was expected. It never quotes the field's value.
+	// Problem is the end of a sentence that begins with Field: what was found and what was
+	// expected. It never quotes a value that may be secret.
 	Problem string
 }
 
-// Error is the whole sentence.
+// Error implements error.
 func (e *InputError) Error() string { return e.Field + " " + e.Problem }
 
-// PreconditionError refuses a request that would be right if the broker had what
-// it needs for it.
+// PreconditionError is the error of a valid request that the broker cannot serve, because
+// something in the broker is missing or wrong.
 type PreconditionError struct {
-	// Problem is the sentence: what is missing and where it is expected.
+	// Problem is a sentence that says what is missing and where it is expected.
 	Problem string
 }
 
-// Error is the sentence.
+// Error implements error.
 func (e *PreconditionError) Error() string { return e.Problem }
 
 func inputError(field, format string, args ...any) error {

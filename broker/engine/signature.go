@@ -23,23 +23,23 @@ import (
 // SigningKey is a key that signs.
 type SigningKey struct {
 	Signer crypto.Signer
-	// Certificates are that of the key and, after it, those of its issuers.
+	// Certificates are the certificate of the key and then the certificates of its issuers.
 	// Only CMS needs them.
 	Certificates []*x509.Certificate
 }
 
-// VerifyingKey is a key that signatures are checked with.
+// VerifyingKey is a key that verifies signatures.
 type VerifyingKey struct {
 	Public crypto.PublicKey
-	// Certificates are as in SigningKey.
+	// Certificates are the certificates as in [SigningKey].
 	Certificates []*x509.Certificate
 }
 
-// Sign signs the input by the rules of a profile, with one key for each of the
-// policy's components and in their order.
+// Sign signs the input by the rules of a profile. There has to be one key for each component
+// of the policy, in the same order.
 //
-// RSASSA-PSS uses a salt as long as the digest and MGF1 with the same digest.
-// ML-DSA is hedged, with an empty context string.
+// With RSASSA-PSS, the salt has the length of the digest, and MGF1 uses the same digest.
+// ML-DSA is hedged (FIPS 204, section 3.4) and has an empty context string.
 func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys []SigningKey, input []byte) ([]byte, error) {
 	components := policy.Components()
 	if err := checkFormat(policy, format); err != nil {
@@ -73,12 +73,12 @@ func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys 
 	return encodeSignatures(components, format, keys, signatures)
 }
 
-// Verify reports whether the signature is that of the input, by the rules of a
-// profile and with one key for each of the policy's components and in their
-// order. A hybrid is valid where all of its signatures are.
+// Verify reports whether a signature of the input is valid by the rules of a profile. There
+// has to be one key for each component of the policy, in the same order. A hybrid signature
+// is valid if all its signatures are.
 //
-// A signature that is no such thing at all, by its format or its length, is an
-// error, so that a mistake is not taken for a forgery.
+// A signature with an invalid format or length is an error, so that callers can tell a
+// mistake from a forgery.
 func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys []VerifyingKey, input, signature []byte) (bool, error) {
 	components := policy.Components()
 	if err := checkFormat(policy, format); err != nil {
@@ -114,8 +114,8 @@ func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, key
 	return valid, nil
 }
 
-// signComponent returns a signature in its standard form: DER for ECDSA, else
-// the octets that the algorithm yields.
+// signComponent returns a signature in its standard form. That is DER for ECDSA, and the
+// octets of the algorithm otherwise.
 func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []byte) ([]byte, error) {
 	message := toSign(c, input)
 	signature, err := signer.Sign(rand.Reader, message, c.Algorithm.SignerOptions(c.Hash))
@@ -125,12 +125,13 @@ func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []b
 	return signature, err
 }
 
-// verifyComponent takes a signature in the form that signComponent returns.
+// verifyComponent reports whether a signature is valid. The signature has the form that
+// signComponent returns.
 func verifyComponent(c profile.SignatureComponent, public crypto.PublicKey, input, signature []byte) bool {
 	return c.Algorithm.Verify(public, c.Hash, toSign(c, input), signature)
 }
 
-// toSign is what the algorithm signs: a digest of the input, or the input itself.
+// toSign returns what the algorithm signs: a digest of the input, or the input itself.
 func toSign(c profile.SignatureComponent, input []byte) []byte {
 	if c.Hash == 0 {
 		return input
@@ -144,7 +145,7 @@ func digestOf(hash crypto.Hash, input []byte) []byte {
 	return h.Sum(nil)
 }
 
-// keyField is the path of a key in the request.
+// keyField returns the path of the key with the index i in a request with this many keys.
 func keyField(keys, i int) string {
 	if keys == 1 {
 		return "keySource.single"
@@ -164,7 +165,7 @@ func checkKeyCount(policy *profile.SignaturePolicy, found int) error {
 	}
 }
 
-// checkKey refuses a key of another algorithm, and one of a size that is not allowed.
+// checkKey refuses a key whose algorithm does not fit, or whose size is not allowed.
 func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits profile.KeyLimits, field string) error {
 	found, bits := describeKey(public)
 	want := c.Algorithm.Key().Name
@@ -172,7 +173,7 @@ func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits prof
 		return inputError(field, "is %s key, expected %s key for %s", article(found), article(want), c.Algorithm)
 	}
 	if bits == 0 {
-		return nil // the algorithm fixes the size
+		return nil // the algorithm has one key size
 	}
 	size, ok := limits.Range(found)
 	if !ok {
@@ -184,8 +185,8 @@ func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits prof
 	return nil
 }
 
-// describeKey names the algorithm of a key and its size in bits, 0 where the
-// algorithm's name says it.
+// describeKey returns the algorithm of a key and its size in bits. The size is 0 if the
+// algorithm is ML-DSA, whose name has the size, or not supported.
 func describeKey(public crypto.PublicKey) (algorithm string, bits int) {
 	switch key := public.(type) {
 	case *rsa.PublicKey:
@@ -203,7 +204,7 @@ func describeKey(public crypto.PublicKey) (algorithm string, bits int) {
 
 func article(algorithm string) string {
 	switch algorithm[0] {
-	case 'E', 'R', 'M': // read as letters or with a vowel: an RSA key, an ECDSA key, an ML-DSA key
+	case 'E', 'R', 'M': // spoken with a vowel first: an RSA key, an ECDSA key, an ML-DSA key
 		return "an " + algorithm
 	default:
 		return "a " + algorithm

@@ -15,20 +15,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// cmsDepth bounds how deep the elements of a CMS signature nest, certificates
-// included. Real ones need about 12.
+// cmsDepth is how deep the elements of a CMS signature and of its certificates may nest. Usual
+// signatures have a depth of about 12.
 const cmsDepth = 32
 
-// cmsDigests are the digests that SignedData names (RFC 5754, section 2).
+// cmsDigests are the identifiers of digests in SignedData (RFC 5754, section 2).
 var cmsDigests = map[crypto.Hash]asn1.ObjectIdentifier{
 	crypto.SHA256: pkcs7.OIDDigestAlgorithmSHA256,
 	crypto.SHA384: pkcs7.OIDDigestAlgorithmSHA384,
 	crypto.SHA512: pkcs7.OIDDigestAlgorithmSHA512,
 }
 
-// signCMS makes a detached SignedData (RFC 5652, section 5) with the signed
-// attributes content type, message digest and signing time, and with the
-// certificates of the key.
+// signCMS returns a detached SignedData (RFC 5652, section 5). It has the signed attributes
+// content type, message digest and signing time, and the certificates of the key.
 func signCMS(c profile.SignatureComponent, key SigningKey, input []byte) ([]byte, error) {
 	if err := checkSignerCertificate(key.Certificates, time.Now()); err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func signCMS(c profile.SignatureComponent, key SigningKey, input []byte) ([]byte
 	return signed.Finish()
 }
 
-// checkSignerCertificate refuses to make a signature that no verifier would accept.
+// checkSignerCertificate checks that verifiers can accept the certificate of the signer.
 func checkSignerCertificate(certificates []*x509.Certificate, now time.Time) error {
 	if len(certificates) == 0 {
 		return preconditionError("format CMS needs the certificate of the signer, which only a key in the key directory can have; this key has none")
@@ -65,9 +64,9 @@ func checkSignerCertificate(certificates []*x509.Certificate, now time.Time) err
 	return nil
 }
 
-// verifyCMS checks a detached SignedData of one signer. What makes the signer
-// trusted is the key of the request alone: certificates in the signature are
-// only read to find the one that names this key, and no path is built.
+// verifyCMS reports whether a detached SignedData of one signer is valid. Only the key of the
+// request is trusted. verifyCMS reads certificates in the signature to find the certificate
+// of this key, and does not verify a certificate path.
 func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature []byte) (bool, error) {
 	malformed := func(format string, args ...any) (bool, error) {
 		return false, inputError("signature", format, args...)
@@ -88,8 +87,8 @@ func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature 
 	if !signer.DigestAlgorithm.Algorithm.Equal(cmsDigests[c.Hash]) || !oneOf(c.Algorithm.CMS(c.Hash), signer.DigestEncryptionAlgorithm.Algorithm) {
 		return malformed("names other algorithms than %s with %s, which the profile prescribes", c.Algorithm, c.Hash)
 	}
-	// Without signed attributes a signature of attributes could be passed off as
-	// one of content (RFC 5652, section 11).
+	// Signed attributes are required. Without them, an attacker could present a signature of
+	// attributes as a signature of content (RFC 5652, section 11).
 	var contentType asn1.ObjectIdentifier
 	if err := signed.UnmarshalSignedAttribute(pkcs7.OIDAttributeContentType, &contentType); err != nil || !contentType.Equal(pkcs7.OIDData) {
 		return malformed("has no signed attributes, or their content type is not data")
@@ -100,13 +99,13 @@ func verifyCMS(c profile.SignatureComponent, key VerifyingKey, input, signature 
 	}
 	candidates := certificatesOf(append(signed.Certificates, key.Certificates...), named)
 	if len(candidates) == 0 {
-		return malformed("holds no certificate of its signer, and the key has none that it names")
+		return malformed("has no certificate of its signer, and the key has none with that issuer and serial number")
 	}
 	signed.Certificates = certificatesOf(candidates, func(certificate *x509.Certificate) bool {
 		return SamePublicKey(certificate.PublicKey, key.Public)
 	})
 	if len(signed.Certificates) == 0 {
-		return false, nil // made with another key
+		return false, nil // another key has made the signature
 	}
 	signed.Content = input
 	err = signed.Verify()

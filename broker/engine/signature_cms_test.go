@@ -220,7 +220,7 @@ func TestWhatIsNoDetachedCMSOfTheAlgorithmIsRefused(t *testing.T) {
 		"another algorithm":                {signByOpenSSL(t, "rsa-2048", "sha256", signerCertificate(t, "rsa-2048", nil)), otherAlgorithms},
 		"no signed attributes":             {signByOpenSSL(t, "p-256", "sha256", certificate, "-noattr"), "signature has no signed attributes, or their content type is not data"},
 		"two signers":                      {ofTwo, "signature has 2 signers, expected one"},
-		"no certificate anywhere":          {signByOpenSSL(t, "p-256", "sha256", certificate, "-nocerts"), "signature holds no certificate of its signer, and the key has none that it names"},
+		"no certificate anywhere":          {signByOpenSSL(t, "p-256", "sha256", certificate, "-nocerts"), "signature has no certificate of its signer, and the key has none with that issuer and serial number"},
 		"a signer whose time had run out":  {signByOpenSSL(t, "p-256", "sha256", untimely), "was signed at"},
 		"a signer named by its key's name": {signByOpenSSL(t, "p-256", "sha256", withKeyIdentifier(t), "-keyid"), "signature is not a CMS SignedData with a signer named by issuer and serial number"},
 	} {

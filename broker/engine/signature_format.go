@@ -19,21 +19,20 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// SignaturePEMLabel is the label of a signature in format PEM.
+// SignaturePEMLabel is the label of a signature in the format PEM.
 const SignaturePEMLabel = "SIGNATURE"
 
-// The forms of a signature:
+// The formats of a signature:
 //
-//	RAW  r and s of ECDSA, each as long as the order of the curve and joined
-//	     (IEEE P1363), else the octets that the algorithm yields
-//	DER  ECDSA-Sig-Value (RFC 3279, section 2.2.3), else the same octets
-//	PEM  what DER yields, between lines with the label SIGNATURE
+//	RAW  ECDSA: r and s joined, each as long as the order of the curve (IEEE P1363)
+//	     other algorithms: the octets of the algorithm
+//	DER  ECDSA: ECDSA-Sig-Value (RFC 3279, section 2.2.3)
+//	     other algorithms: the octets of the algorithm
+//	PEM  the format DER, between lines with the label SIGNATURE
 //
-// Two signatures of a hybrid are, in either, the DER of
+// In each format, a hybrid signature is the DER of both signatures, the classical one first:
 //
 //	HybridSignature ::= SEQUENCE SIZE (2) OF OCTET STRING
-//
-// with the classical one first.
 
 // ecdsaSignature is ECDSA-Sig-Value.
 type ecdsaSignature struct{ R, S *big.Int }
@@ -75,7 +74,8 @@ func encodeSignatures(components []profile.SignatureComponent, format profile.Si
 	return encoded, nil
 }
 
-// decodeSignatures undoes encodeSignatures. Its errors are about the form only.
+// decodeSignatures returns the signatures that encodeSignatures has encoded. It does not
+// verify them.
 func decodeSignatures(components []profile.SignatureComponent, format profile.SignatureFormat, keys []VerifyingKey, encoded []byte) ([][]byte, error) {
 	if len(encoded) == 0 {
 		return nil, inputError("signature", "is empty, expected a signature in format %s", format)
@@ -117,12 +117,13 @@ func decodeSignature(c profile.SignatureComponent, format profile.SignatureForma
 		return encoded, nil
 	}
 	if want := signatureSize(public); len(encoded) != want {
-		return nil, inputError("signature", "has %d bytes of %s, expected the %d of this key", len(encoded), c.Algorithm, want)
+		return nil, inputError("signature", "has %d bytes, expected the %d bytes of a signature by this %s key", len(encoded), want, c.Algorithm)
 	}
 	return encoded, nil
 }
 
-// signatureSize is the size in bytes of the signatures of a key other than ECDSA.
+// signatureSize returns the size in bytes of the signatures of a key. The key must not be an
+// ECDSA key.
 func signatureSize(public crypto.PublicKey) int {
 	switch key := public.(type) {
 	case *rsa.PublicKey:
@@ -134,7 +135,7 @@ func signatureSize(public crypto.PublicKey) int {
 	}
 }
 
-// joinECDSA turns an ECDSA-Sig-Value into r and s of fixed length.
+// joinECDSA returns r and s of an ECDSA-Sig-Value with fixed lengths.
 func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
 	var s ecdsaSignature
 	if _, err := asn1.Unmarshal(der, &s); err != nil {
@@ -147,7 +148,7 @@ func joinECDSA(public *ecdsa.PublicKey, der []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// splitECDSA undoes joinECDSA.
+// splitECDSA returns the ECDSA-Sig-Value of r and s with fixed lengths.
 func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
 	size := ecdsaOrderSize(public)
 	if len(raw) != 2*size {
@@ -158,9 +159,9 @@ func splitECDSA(public *ecdsa.PublicKey, raw []byte) ([]byte, error) {
 
 func ecdsaOrderSize(public *ecdsa.PublicKey) int { return (public.Params().N.BitLen() + 7) / 8 }
 
-// oneDER reports whether data is exactly one element of DER down to its leaves,
-// nested no deeper than depth. Libraries that read the more liberal BER are
-// only given what passes.
+// oneDER reports whether data is exactly one element of DER whose elements are DER as well,
+// nested at most depth deep. Other data does not reach libraries that read the more liberal
+// BER.
 func oneDER(data []byte, depth int) bool {
 	var element asn1.RawValue
 	rest, err := asn1.Unmarshal(data, &element)

@@ -142,7 +142,7 @@ func TestTheKeyOfTheProfileSignsCertificates(t *testing.T) {
 		"if its certificate is another key's":      {request("mixed-up", ""), codes.FailedPrecondition, `the key "mixed-up" cannot be used; the broker's log says why`},
 		"if it is only a public one":               {request("public", ""), codes.FailedPrecondition, `the key "public" has no private key, expected one that signs`},
 		"if it is symmetric":                       {request("aes", ""), codes.FailedPrecondition, `the key "aes" has no private key, expected one that signs`},
-		"if its certificate is not an authority's": {request("no-ca", ""), codes.FailedPrecondition, `the certificate of the issuer's key "no-ca" is not that of a certificate authority, expected BasicConstraints with CA:TRUE`},
+		"if its certificate is not an authority's": {request("no-ca", ""), codes.FailedPrecondition, `the certificate of the issuer's key "no-ca" is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE`},
 	} {
 		t.Run("not "+sentence, func(t *testing.T) {
 			name, _, _ := strings.Cut(string(c.request[2:]), "\x12")

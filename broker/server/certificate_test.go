@@ -239,19 +239,19 @@ func TestARequestForACertificateThatIsRefusedLearnsWhy(t *testing.T) {
 		"an encrypted key":           {request("Default", good.csr, encrypted, good.certificate), codes.InvalidArgument, prefix + "caPrivateKey is encrypted, expected a private key that is not: the broker has no passphrase to open it with"},
 		"a key of somebody else":     {request("Default", good.csr, other.key, good.certificate), codes.InvalidArgument, prefix + "caPrivateKey is not the key of the issuer's certificate, expected the private key that belongs to its public key"},
 		"a certificate that is cut":  {request("Default", good.csr, good.key, good.certificate[:200]), codes.InvalidArgument, prefix + "caCert has no complete PEM block, expected a certificate in PEM"},
-		"no certificate authority":   {request("Default", good.csr, leaf.key, leaf.certificate), codes.InvalidArgument, prefix + "caCert is not that of a certificate authority, expected BasicConstraints with CA:TRUE"},
+		"no certificate authority":   {request("Default", good.csr, leaf.key, leaf.certificate), codes.InvalidArgument, prefix + "caCert is not the certificate of a certificate authority, expected BasicConstraints with CA:TRUE"},
 		"a weak issuer":              {request("KSA-ADVANCED-2020", good.csr, good.key, good.certificate), codes.InvalidArgument, `SignCertificate with profile "KSA-ADVANCED-2020": caPrivateKey is an ECDSA key of 384 bits, expected what the profile allows for issuers: ECDSA of 521 bits`},
 		"another kind of issuer":     {request("KSA-MODERATE-2020", good.csr, good.key, good.certificate), codes.InvalidArgument, `SignCertificate with profile "KSA-MODERATE-2020": caPrivateKey is an ECDSA key, expected what the profile allows for issuers: RSA of 3072 to 8192 bits`},
 		"a subject that is none":     {good.request("Default").text(certSubject, "app"), codes.InvalidArgument, prefix + `subject cannot be read: component 1 has no "=", expected an attribute such as "CN=api.example.com"; a comma inside a value is written "\,"`},
 		"a period in the past":       {good.request("Default").number(certNotBefore, 1), codes.InvalidArgument, prefix + "validNotBefore is 1970-01-01T00:00:01Z, expected a time that the profile allows, "},
-		"a distribution point":       {good.request("Default").text(certPoints, "ftp://a"), codes.InvalidArgument, prefix + "crlDistributionPoints[0] is no URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\""},
+		"a distribution point":       {good.request("Default").text(certPoints, "ftp://a"), codes.InvalidArgument, prefix + "crlDistributionPoints[0] is not a URL of http or https in ASCII, such as \"http://crl.example.com/ca.crl\""},
 		"an id above the limit":      {good.request("Default").bytes(certMetadata, message{}.text(metadataID, strings.Repeat("i", 129))), codes.InvalidArgument, "SignCertificate: metadata.id has 129 bytes, expected at most 128"},
 		"a request above the limit":  {request("Default", pad(good.csr, 64<<10+1), good.key, good.certificate), codes.InvalidArgument, "SignCertificate: csr has 65537 bytes, expected at most 65536"},
 		"a key above the limit":      {request("Default", good.csr, pad(good.key, 64<<10+1), good.certificate), codes.InvalidArgument, "SignCertificate: caPrivateKey has 65537 bytes, expected at most 65536"},
 		"an issuer above the limit":  {request("Default", good.csr, good.key, pad(good.certificate, 64<<10+1)), codes.InvalidArgument, "SignCertificate: caCert has 65537 bytes, expected at most 65536"},
 		"a subject above the limit":  {good.request("Default").text(certSubject, pad("CN=a", 1025)), codes.InvalidArgument, "SignCertificate: subject has 1025 bytes, expected at most 1024"},
 		"a message far too large":    {request("Default", pad(good.csr, 3<<20), good.key, good.certificate), codes.InvalidArgument, "SignCertificate: a message has 31"},
-		"a request that is no UTF-8": {request("Default", "\xff", good.key, good.certificate), codes.InvalidArgument, "SignCertificate: the request is not a "},
+		"a request that is not UTF-8": {request("Default", "\xff", good.key, good.certificate), codes.InvalidArgument, "SignCertificate: the request is not a "},
 	} {
 		for _, method := range []string{methodSign, methodSignCertificate, methodSignCertificateV1} {
 			t.Run(sentence+" "+method, func(t *testing.T) {

@@ -242,7 +242,7 @@ func TestAVerificationThatIsRefusedLearnsWhy(t *testing.T) {
 		want    string
 	}{
 		"no signature":                {verification("Ed", one(byID("ed")), "input", ""), codes.InvalidArgument, `VerifyData with profile "Ed": signature is empty, expected a signature in format RAW`},
-		"half a signature":            {verification("Ed", one(byID("ed")), "input", good[:32]), codes.InvalidArgument, `VerifyData with profile "Ed": signature has 32 bytes of ed25519, expected the 64 of this key`},
+		"half a signature":            {verification("Ed", one(byID("ed")), "input", good[:32]), codes.InvalidArgument, `VerifyData with profile "Ed": signature has 32 bytes, expected the 64 bytes of a signature by this ed25519 key`},
 		"a signature above the limit": {verification("Ed", one(byID("ed")), "input", strings.Repeat("s", 64<<10+1)), codes.InvalidArgument, "VerifyData: signature has 65537 bytes, expected at most 65536"},
 		"an input above the limit":    {verification("Ed", one(byID("ed")), strings.Repeat("i", 1<<20+1), good), codes.InvalidArgument, "VerifyData: input has 1048577 bytes, expected at most 1048576"},
 		"a key that is none":          {verification("Own", one(raw("hunter2")), "input", good), codes.InvalidArgument, `VerifyData with profile "Own": keySource.single.rawKey has no key, expected PEM with a public key, a certificate or a private key`},
@@ -267,6 +267,6 @@ func TestAnInputAndASignatureAtTheLimitsAreServed(t *testing.T) {
 			t.Errorf("%s: not valid", generation)
 		}
 		refuses(t, conn, g.verify, verification("Ed", one(byID("ed")), input, strings.Repeat("s", 64<<10)), codes.InvalidArgument,
-			fmt.Sprintf(`VerifyData with profile "Ed": signature has %d bytes of ed25519, expected the 64 of this key`, 64<<10))
+			fmt.Sprintf(`VerifyData with profile "Ed": signature has %d bytes, expected the 64 bytes of a signature by this ed25519 key`, 64<<10))
 	}
 }

@@ -13,12 +13,12 @@ import (
 type encoding uint8
 
 const (
-	// directory is PrintableString where the characters allow it and otherwise
-	// UTF8String, which RFC 5280, section 4.1.2.4 leaves of DirectoryString.
+	// directory is PrintableString if the characters allow it, and otherwise UTF8String.
+	// These are the two types of DirectoryString that RFC 5280, section 4.1.2.4, recommends.
 	directory encoding = iota
-	// printable is PrintableString only.
+	// printable is always PrintableString.
 	printable
-	// ia5 is IA5String, which is ASCII.
+	// ia5 is always IA5String, which is ASCII.
 	ia5
 )
 
@@ -26,12 +26,12 @@ const (
 type attribute struct {
 	id       asn1.ObjectIdentifier
 	encoding encoding
-	// length is how many characters the value must have, 0 for any.
+	// length is how many characters the value has to have, 0 for any number.
 	length int
 }
 
-// attributes are the types known by name. Sources: RFC 4519 and RFC 5280,
-// appendix A.1; the short forms S, T, E and EMAIL are what other tools print.
+// attributes are the types that have names. They are in RFC 4519 and in RFC 5280, appendix
+// A.1. Other tools print the short forms S, T, E and EMAIL.
 var attributes = byName([]named{
 	{"CN commonName", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 3}}},
 	{"SN surname", attribute{id: asn1.ObjectIdentifier{2, 5, 4, 4}}},
@@ -64,7 +64,7 @@ type named struct {
 	attribute
 }
 
-// byName indexes attributes by name in lower case and by object identifier.
+// byName returns attributes by their names in lower case and by their object identifiers.
 func byName(list []named) map[string]attribute {
 	index := map[string]attribute{}
 	for _, a := range list {
@@ -76,8 +76,8 @@ func byName(list []named) map[string]attribute {
 	return index
 }
 
-// isType reports whether a text could be the type of an attribute: a keyword or
-// the digits and dots of an object identifier, of a length that anybody uses.
+// isType reports whether a text can be the type of an attribute: a name, or the digits and
+// dots of an object identifier, of at most 64 bytes.
 func isType(text string) bool {
 	if text == "" || len(text) > 64 {
 		return false
@@ -92,7 +92,7 @@ func isType(text string) bool {
 	return true
 }
 
-// parseType finds the type of an attribute by name or object identifier.
+// parseType returns the type of an attribute by its name or object identifier.
 func parseType(text string) (attribute, error) {
 	if a, ok := attributes[strings.ToLower(text)]; ok {
 		return a, nil
@@ -108,14 +108,15 @@ func parseType(text string) (attribute, error) {
 	}
 	id, ok := parseObjectIdentifier(text)
 	if !ok {
-		return attribute{}, problem("attribute type %q is no object identifier, expected one such as 2.5.4.3", text)
+		return attribute{}, problem("attribute type %q is not an object identifier, expected one such as 2.5.4.3", text)
 	}
 	return attribute{id: id}, nil
 }
 
-// parseObjectIdentifier reads the dotted form of RFC 4512, section 1.4: numbers
-// without leading zeros, the first at most 2 and the second at most 39 below
-// it. Numbers beyond 31 bits are refused, since readers of certificates do.
+// parseObjectIdentifier reads the dotted form of an object identifier (RFC 4512, section 1.4).
+// Numbers have no leading zeros. The first is at most 2, and the second at most 39 if the
+// first is 0 or 1. Numbers of more than 31 bits are refused, because readers of certificates
+// refuse them.
 func parseObjectIdentifier(text string) (asn1.ObjectIdentifier, bool) {
 	var id asn1.ObjectIdentifier
 	for part := range strings.SplitSeq(text, ".") {

@@ -3,21 +3,20 @@
 // Package subject reads distinguished names that are written as text, such as
 // "CN=api.example.com,O=Example\, Inc.,C=DE".
 //
-// The syntax is that of RFC 4514: components with commas between them, several
-// attributes of one component with "+", "\" before a special character or two
-// hexadecimal digits, "#" before a value in hexadecimal DER, names of attributes
-// in any case or as dotted object identifiers. It is wider in what released
-// clients may send to a broker:
+// The syntax is the syntax of RFC 4514. Commas separate components, and "+" separates several
+// attributes of one component. "\" is before a special character or two hexadecimal digits,
+// and "#" before a value in hexadecimal DER. Attributes have names, whose case does not
+// matter, or dotted object identifiers. Because released clients may send them, the syntax
+// also allows:
 //
-//   - Spaces around names and values mean nothing, unless they are escaped.
-//   - Components without text are skipped, as after a comma at the end.
-//   - "<", ">" and "=" in a value stand for themselves, and so does "+" where no
-//     attribute follows it.
+//   - spaces around names and values, which have no meaning unless they are escaped;
+//   - components without text, such as after a comma at the end, which are skipped;
+//   - "<", ">" and "=" in a value without an escape, and "+" if no attribute follows it.
 //
-// What other readings exist for is refused with the way to write it: an
-// unescaped quotation mark, which older syntaxes quote with, and an unescaped
-// semicolon, which they separate with.
+// Unescaped quotation marks and semicolons are refused, because older syntaxes quote values
+// with quotation marks and separate components with semicolons. The error says how to write
+// them.
 //
-// The order is the one difference to RFC 4514: the first component of the text
-// is the first of the name, as every released broker has it, and not the last.
+// The order is different from RFC 4514: the first component of the text is the first component
+// of the name, as in every released broker, and not the last.
 package subject

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// attributeTypeAndValue and relativeDistinguishedNameSET are the types of X.501
-// in the form that makes encoding/asn1 keep the type of each value; a slice
-// whose type ends with SET is sorted as DER wants it.
+// attributeTypeAndValue and relativeDistinguishedNameSET are types of X.501. With RawValue,
+// encoding/asn1 keeps the type of each value. It sorts a slice whose type ends with SET, as
+// DER demands.
 type (
 	attributeTypeAndValue struct {
 		Type  asn1.ObjectIdentifier
@@ -21,8 +21,9 @@ type (
 	relativeDistinguishedNameSET []attributeTypeAndValue
 )
 
-// Parse reads a distinguished name and returns its DER, a Name of RFC 5280,
-// section 4.1.2.4. Errors are one sentence that tells what to write instead.
+// Parse returns the DER of a distinguished name that is written as text. It is a Name of RFC
+// 5280, section 4.1.2.4. Errors are one sentence that says what to write instead. They do not
+// quote values.
 func Parse(text string) ([]byte, error) {
 	p := parser{rest: text}
 	var name []relativeDistinguishedNameSET
@@ -47,11 +48,11 @@ func Parse(text string) ([]byte, error) {
 
 type parser struct {
 	rest string
-	// component counts the parts between commas, from 1.
+	// component is the number of the current component, from 1.
 	component int
 }
 
-// next reads attributes up to a comma or the end; nil where there is none.
+// next returns the attributes up to a comma or the end, or nil if there are none.
 func (p *parser) next() (relativeDistinguishedNameSET, error) {
 	p.component++
 	p.skipBlanks()
@@ -79,8 +80,8 @@ func sameAttribute(a, b attributeTypeAndValue) bool {
 	return a.Type.Equal(b.Type) && bytes.Equal(a.Value.Bytes, b.Value.Bytes) && bytes.Equal(a.Value.FullBytes, b.Value.FullBytes)
 }
 
-// attribute reads "type=value" and stops before a comma, a plus sign that
-// separates, or at the end.
+// attribute reads "type=value". It stops before a comma, before a plus sign that separates
+// attributes, or at the end.
 func (p *parser) attribute() (attributeTypeAndValue, error) {
 	name, value, found := strings.Cut(p.rest, "=")
 	if !found || strings.Contains(name, ",") {
@@ -113,10 +114,10 @@ func (p *parser) value(name string, kind attribute) (asn1.RawValue, error) {
 	return kind.encode(name, text)
 }
 
-// text reads a value with its escapes. Blanks at its end go, unless escaped.
+// text reads a value with its escapes. It removes blanks at the end that are not escaped.
 func (p *parser) text(name string) (string, error) {
 	var text []byte
-	kept := 0 // length up to the last character that is no bare blank
+	kept := 0 // the length without unescaped blanks at the end
 	for p.rest != "" {
 		switch c := p.rest[0]; {
 		case c == ',', c == '+' && p.attributeFollows():
@@ -144,14 +145,14 @@ func (p *parser) text(name string) (string, error) {
 	return string(text[:kept]), nil
 }
 
-// attributeFollows reports whether the plus sign at hand separates attributes.
+// attributeFollows reports whether the current plus sign separates attributes.
 func (p *parser) attributeFollows() bool {
 	name, _, found := strings.Cut(p.rest[1:], "=")
 	return found && isType(strings.TrimSpace(name))
 }
 
-// escape reads a backslash and what follows it: a special character or two
-// hexadecimal digits of one byte.
+// escape reads a backslash and a special character, or a backslash and the two hexadecimal
+// digits of a byte.
 func (p *parser) escape(name string) (byte, error) {
 	if len(p.rest) >= 2 && strings.IndexByte(" \"#+,;<=>\\", p.rest[1]) >= 0 {
 		c := p.rest[1]
@@ -167,7 +168,7 @@ func (p *parser) escape(name string) (byte, error) {
 	return 0, problem("the value of %s has a backslash that escapes nothing, expected a special character or two hexadecimal digits after it, or \"\\\\\" for the character", name)
 }
 
-// blank are the characters that mean nothing around names and values.
+// blank are the characters that have no meaning around names and values.
 const blank = " \t\r\n"
 
 func (p *parser) skipBlanks() { p.rest = strings.TrimLeft(p.rest, blank) }

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// problem is an error about the text; its message is one sentence without the
-// name of the field, which the caller knows. It quotes types of attributes but
-// no values: what a client put here by mistake might be secret.
+// problem returns an error about the text. Its message is one sentence without the name of the
+// field, which the caller adds. It may quote types of attributes, but not values: a client may
+// have put a secret here by mistake.
 func problem(format string, arguments ...any) error { return fmt.Errorf(format, arguments...) }
 
-// encode makes the DER of a value.
+// encode returns the encoded value.
 func (a attribute) encode(name, text string) (asn1.RawValue, error) {
 	if err := a.check(name, text); err != nil {
 		return asn1.RawValue{}, err
@@ -36,7 +36,7 @@ func (a attribute) check(name, text string) error {
 	case text == "":
 		return problem("%s has no value", name)
 	case !utf8.ValidString(text):
-		return problem("the value of %s is no UTF-8", name)
+		return problem("the value of %s is not UTF-8", name)
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return problem("the value of %s has a control character", name)
 	case a.encoding == printable && !isPrintableString(text):
@@ -62,10 +62,9 @@ func isPrintableString(text string) bool {
 	return true
 }
 
-// decodeHex reads a value written as "#" and the hexadecimal digits of its DER
-// (RFC 4514, section 2.4). It has to be one of the string types of a name, and
-// what it says has to be what may be said in plain text, too; the bytes are
-// kept as they are.
+// decodeHex returns a value that is written as "#" and the hexadecimal digits of its DER (RFC
+// 4514, section 2.4). The value has to be one of the string types of a name, and has to be
+// allowed as text as well. Its bytes stay as they are.
 func (a attribute) decodeHex(name, digits string) (asn1.RawValue, error) {
 	der, err := hex.DecodeString(digits)
 	if err != nil {

@@ -233,7 +233,7 @@ func (d *decoder) field(e entry, at Place, fields map[string]int, value reflect.
 	names := FieldNames(value.Type())
 	d.At(at.Field(e.name), positionOf(e.key), "unknown field %s, expected %s%s", Excerpt(e.name), List(names), DidYouMean(e.name, names))
 	if near := Nearest(e.name, names); near != "" && !d.Present(at.Field(near)) {
-		// One misspelling is one problem: do not report the field as missing, too.
+		// The misspelt field is not reported as missing as well.
 		d.Positions[at.Field(near)] = positionOf(e.key)
 		d.Failed[at.Field(near)] = true
 	}
