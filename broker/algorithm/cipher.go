@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Cipher is an algorithm that encrypts and authenticates. The zero value is none.
+// Cipher is an algorithm that encrypts and authenticates. The zero value is not a cipher.
 type Cipher uint8
 
 // AESGCM is AES-GCM of NIST SP 800-38D.
 const AESGCM Cipher = iota + 1
 
-// cipherRow is what is known of a cipher. Sizes are in bits.
+// cipherRow is a cipher with all that is known about it. Sizes are in bits.
 type cipherRow struct {
 	name string
-	// primitive is what messages call its keys by, with their size: "AES-128".
+	// primitive is the name of its keys in messages without their size: "AES" in "AES-128".
 	primitive string
 	approval  Approval
 	since     Format
-	// keys are the sizes of keys, each of which has as many bits of strength (table 2).
+	// keys are the sizes of keys. The strength of a key is its size (table 2).
 	keys []int
-	// tags are the sizes of tags, the whole one last. SP 800-38D allows these without
-	// reserve.
+	// tags are the sizes of tags, the full size last. NIST SP 800-38D allows all of them
+	// for any use.
 	tags []int
 }
 
@@ -40,7 +40,7 @@ func Ciphers() []string {
 	return names
 }
 
-// FindCipher finds a cipher by its name, in any case.
+// FindCipher returns the cipher with this name. Upper and lower case do not matter.
 func FindCipher(name string) (Cipher, bool) {
 	for i, row := range ciphers {
 		if row.name != "" && strings.EqualFold(row.name, name) {
@@ -53,26 +53,27 @@ func FindCipher(name string) (Cipher, bool) {
 // String returns the name that profiles and replies have, in lower case.
 func (c Cipher) String() string { return ciphers[c].name }
 
-// Approval is the verdict of FIPS 140-3, where nonces are random.
+// Approval returns the verdict of FIPS 140-3 on the cipher with random nonces.
 func (c Cipher) Approval() Approval { return ciphers[c].approval }
 
-// KeySizes are those of keys, in bits. The caller must not change them.
+// KeySizes returns the sizes of keys in bits. The caller must not change them.
 func (c Cipher) KeySizes() []int { return ciphers[c].keys }
 
-// TagSizes are those of tags in bits, the whole one last. The caller must not
-// change them.
+// TagSizes returns the sizes of tags in bits, the full size last. The caller must not change
+// them.
 func (c Cipher) TagSizes() []int { return ciphers[c].tags }
 
-// WholeTag is the size of a tag that is not cut, in bits.
+// WholeTag returns the full size of a tag in bits.
 func (c Cipher) WholeTag() int { return ciphers[c].tags[len(ciphers[c].tags)-1] }
 
-// Strength is that of a key of so many bits, and the words for what limits it.
+// Strength returns the strength in bits of a key of keySize bits. limit describes the key, for
+// messages.
 func (c Cipher) Strength(keySize int) (bits int, limit string) {
 	return keySize, fmt.Sprintf("%s-%d", ciphers[c].primitive, keySize)
 }
 
-// CipherFormat is the version of the profile format that a cipher came with, by
-// its name; Format0 without a name.
+// CipherFormat returns the first version of the profile format that has the cipher with this
+// name. It is Format0 for an empty name, and the newest version for an unknown name.
 func CipherFormat(name string) Format {
 	if name == "" {
 		return Format0

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Digest is an algorithm that digests a message. The zero value is none.
+// Digest is a digest algorithm. The zero value is not a digest.
 type Digest uint8
 
 // The digests of FIPS 180-4 (SHA-1 and SHA-2) and FIPS 202 (SHA-3 and SHAKE).
@@ -31,38 +31,38 @@ const (
 	SHAKE256
 )
 
-// Use is what a digest may be chosen for.
+// Use is a purpose for which a profile may choose a digest. Uses can be combined.
 type Use uint8
 
 const (
-	// ForData is the digest of the operation HashData.
+	// ForData is the use in the operation HashData.
 	ForData Use = 1 << iota
-	// ForSignatures is the digest of a signature over data.
+	// ForSignatures is the use in signatures of data.
 	ForSignatures
-	// ForCertificates is the digest of a signature over a certificate.
+	// ForCertificates is the use in signatures of certificates.
 	ForCertificates
-	// ForKeyIdentifiers is the digest in the identifier of a key, where nothing rests
-	// on its resistance to collisions (RFC 5280, section 4.2.1.2; RFC 7093).
+	// ForKeyIdentifiers is the use in identifiers of keys, which do not need resistance to
+	// collisions (RFC 5280, section 4.2.1.2; RFC 7093).
 	ForKeyIdentifiers
 )
 
-// digestRow is what is known of a digest.
+// digestRow is a digest with all that is known about it.
 type digestRow struct {
 	name string
 	// strength is the resistance to collisions in bits (table 3). The strength of SHAKE is
-	// half of the output at most (FIPS 202, appendix A.1), that of SHA-1 what the
-	// attacks known in 2020 leave.
+	// at most half of the size of its output (FIPS 202, appendix A.1). The strength of SHA-1
+	// is reduced by the attacks that were known in 2020.
 	strength int
 	approval Approval
 	since    Format
-	// size is that of the output in bytes. Extendable-output functions have the
-	// sizes of released brokers.
+	// size is the size of the output in bytes. SHAKE has the sizes of released brokers.
 	size int
 	uses Use
-	// hash is the constant of Go's package crypto, 0 for functions that signatures
-	// do not take.
+	// hash is the constant of Go's package crypto, 0 for SHAKE, which signatures do not
+	// use.
 	hash crypto.Hash
-	// sum appends the digest of a whole message, start begins one that comes in parts.
+	// sum appends the digest of a whole message. start begins the digest of a message that
+	// comes in parts.
 	sum   func(dst, message []byte) []byte
 	start func() Running
 }
@@ -106,7 +106,7 @@ const (
 	shake256Size = 32
 )
 
-// Digests returns the names of all digests for a use, in the order of their values.
+// Digests returns the names of all digests for a use, in the order of the constants.
 func Digests(use Use) []string {
 	var names []string
 	for _, row := range digests {
@@ -117,7 +117,7 @@ func Digests(use Use) []string {
 	return names
 }
 
-// FindDigest finds a digest by its name, in any case.
+// FindDigest returns the digest with this name. Upper and lower case do not matter.
 func FindDigest(name string) (Digest, bool) {
 	for i, row := range digests {
 		if row.name != "" && strings.EqualFold(row.name, name) {
@@ -127,30 +127,30 @@ func FindDigest(name string) (Digest, bool) {
 	return 0, false
 }
 
-// String returns the name in lower case, which is also what replies carry.
+// String returns the name in lower case. Replies have the same name.
 func (d Digest) String() string { return digests[d].name }
 
-// Strength is the resistance to collisions, in bits.
+// Strength returns the resistance to collisions in bits.
 func (d Digest) Strength() int { return digests[d].strength }
 
-// Approval is the verdict of FIPS 140-3.
+// Approval returns the verdict of FIPS 140-3.
 func (d Digest) Approval() Approval { return digests[d].approval }
 
-// Is reports whether the digest may be chosen for a use.
+// Is reports whether a profile may choose the digest for a use.
 func (d Digest) Is(use Use) bool { return digests[d].uses&use != 0 }
 
-// Hash is the constant of Go's package crypto; 0 for functions that have none.
+// Hash returns the constant of Go's package crypto. It is 0 for SHAKE.
 func (d Digest) Hash() crypto.Hash { return digests[d].hash }
 
-// AppendSum appends the digest of a message and returns the extended slice. With
-// MaxDigestSize bytes of capacity left only SHAKE allocates.
+// AppendSum appends the digest of a message to dst and returns the extended slice. If dst has
+// room for MaxDigestSize bytes, only SHAKE allocates.
 func (d Digest) AppendSum(dst, message []byte) []byte { return digests[d].sum(dst, message) }
 
 // Start begins the digest of a message that comes in parts.
 func (d Digest) Start() Running { return digests[d].start() }
 
-// DigestFormat is the version of the profile format that a digest came with, by
-// its name; Format0 without a name.
+// DigestFormat returns the first version of the profile format that has the digest with this
+// name. It is Format0 for an empty name, and the newest version for an unknown name.
 func DigestFormat(name string) Format {
 	if name == "" {
 		return Format0
@@ -161,8 +161,8 @@ func DigestFormat(name string) Format {
 	return newest
 }
 
-// Running is the digest of a message that comes in parts. Write never returns an
-// error. Sum appends the digest to dst and ends it: nothing can be added any more.
+// Running is the digest of a message that comes in parts. Write never returns an error. Sum
+// appends the digest to dst. Nothing may be written afterwards.
 type Running interface {
 	io.Writer
 	Sum(dst []byte) []byte
@@ -172,7 +172,7 @@ func running[H Running](start func() H) func() Running {
 	return func() Running { return start() }
 }
 
-// shake is a SHAKE with the size of its output in bytes.
+// shake is SHAKE with a fixed size of its output in bytes.
 type shake struct {
 	*sha3.SHAKE
 	size int

@@ -6,29 +6,30 @@ import "fmt"
 
 // Key is an algorithm of keys. Sizes are in bits.
 type Key struct {
-	// Name is what profiles and messages call it, such as "RSA".
+	// Name is the name in profiles and messages, such as "RSA".
 	Name string
-	// MinSize and MaxSize are the bounds of what a profile may allow. Both are
-	// FixedSize where the name says the size, and profiles do not list the algorithm.
+	// MinSize and MaxSize are the smallest and the largest size that a profile may allow.
+	// Both are FixedSize if the name has the size. Profiles do not list such algorithms.
 	MinSize, MaxSize int
-	// DefaultMinSize is the smallest size with 112 bits of strength, which NIST SP
+	// DefaultMinSize is the smallest size with a strength of 112 bits, which NIST SP
 	// 800-131A Rev. 2 demands of every signature.
 	DefaultMinSize int
-	// MinApprovedSize is the smallest size that FIPS 186-5 approves.
+	// MinApprovedSize is the smallest size that FIPS 186-5 approves, or AnySize.
 	MinApprovedSize int
 	Approval        Approval
-	Since           Format
-	// strengths are those of table 2, the strongest first.
+	// Since is the first version of the profile format that has the algorithm.
+	Since Format
+	// strengths are the strengths of sizes (table 2), the strongest first.
 	strengths []sizeStrength
 }
 
-// sizeStrength is the strength of keys of a size or above, both in bits.
+// sizeStrength is the strength of keys of at least a size, both in bits.
 type sizeStrength struct{ size, strength int }
 
 const (
-	// FixedSize stands for the size of keys that have one size only.
+	// FixedSize is the size of keys of an algorithm that has one size only.
 	FixedSize = -1
-	// AnySize as MinApprovedSize: each size that a profile may allow is approved.
+	// AnySize is the MinApprovedSize of an algorithm whose sizes are all approved.
 	AnySize = -1
 )
 
@@ -36,25 +37,25 @@ const (
 const (
 	// MaxRSASize is the largest RSA key that a profile can allow.
 	MaxRSASize = 16384
-	// MaxGivenRSASize is the size of the largest RSA key that a request may bring
-	// unless the profile allows larger ones: the time that a key takes grows with the
-	// cube of its size.
+	// MaxGivenRSASize is the size of the largest RSA key that a request may bring, unless
+	// the profile allows larger ones. The time for a signature grows with the cube of the
+	// size.
 	MaxGivenRSASize = 4096
 )
 
-// The names of keys that a profile can list.
+// The names of the key algorithms that a profile can list.
 const (
 	RSAKey     = "RSA"
 	ECDSAKey   = "ECDSA"
 	Ed25519Key = "Ed25519"
 )
 
-// keys are all algorithms of keys. The lower bound of RSA is what Go's crypto/rsa
-// still accepts, the upper bound of ECDSA is P-521.
+// keys are all algorithms of keys. The lower bound of RSA is the smallest size that Go's
+// crypto/rsa accepts. The upper bound of ECDSA is the size of P-521.
 var keys = [...]Key{
 	{RSAKey, 1024, MaxRSASize, 2048, 2048, Approved, Format0, []sizeStrength{{15360, 256}, {7680, 192}, {3072, 128}, {2048, 112}, {1024, 80}}},
 	{ECDSAKey, 224, 521, 224, AnySize, Approved, Format0, []sizeStrength{{512, 256}, {384, 192}, {256, 128}, {224, 112}, {160, 80}}},
-	// NIST SP 800-186, section 3.2.3.
+	// The strength of Ed25519 is in NIST SP 800-186, section 3.2.3.
 	{Ed25519Key, 256, 256, 256, AnySize, Approved, Format1, []sizeStrength{{256, 128}}},
 	// FIPS 204, table 1: categories 2, 3 and 5 are at least as hard to break as
 	// collisions of SHA-256, AES-192 and AES-256.
@@ -74,7 +75,7 @@ func ListedKeys() []Key {
 	return listed
 }
 
-// ListedKeyNames returns the names of ListedKeys.
+// ListedKeyNames returns the names of [ListedKeys].
 func ListedKeyNames() []string {
 	var names []string
 	for _, key := range ListedKeys() {
@@ -83,7 +84,7 @@ func ListedKeyNames() []string {
 	return names
 }
 
-// FindKey finds an algorithm of keys by its exact name.
+// FindKey returns the algorithm of keys with this exact name.
 func FindKey(name string) (Key, bool) {
 	for _, key := range keys {
 		if key.Name == name {
@@ -93,12 +94,11 @@ func FindKey(name string) (Key, bool) {
 	return Key{}, false
 }
 
-// IsListed reports whether a profile can list the algorithm in KeyConstraints,
-// with sizes. The others have one size only.
+// IsListed reports whether a profile can list the algorithm with sizes in KeyConstraints.
 func (k Key) IsListed() bool { return k.MinSize != FixedSize }
 
-// Strength is that of keys of so many bits or more, and the words for what limits
-// it. Keys below all sizes of the table have 0 bits.
+// Strength returns the strength in bits of keys of at least size bits. It is 0 for a size below
+// all sizes of the table. limit describes the keys, for messages.
 func (k Key) Strength(size int) (bits int, limit string) {
 	for _, row := range k.strengths {
 		if size >= row.size {
@@ -111,8 +111,8 @@ func (k Key) Strength(size int) (bits int, limit string) {
 	return 0, k.Name + " keys, none of which is allowed"
 }
 
-// KeyFormat is the version of the profile format that an algorithm of keys came
-// with, by its exact name.
+// KeyFormat returns the first version of the profile format that has the algorithm of keys
+// with this exact name. It is the newest version for an unknown name.
 func KeyFormat(name string) Format {
 	if key, known := FindKey(name); known {
 		return key.Since

@@ -14,7 +14,7 @@ import (
 	"filippo.io/mldsa"
 )
 
-// Signature is an algorithm of signatures. The zero value is none.
+// Signature is a signature algorithm. The zero value is not a signature algorithm.
 type Signature uint8
 
 // The signature algorithms: RSASSA-PKCS1-v1_5 and RSASSA-PSS (RFC 8017), ECDSA
@@ -29,36 +29,37 @@ const (
 	MLDSA87
 )
 
-// Kind is what a signature algorithm withstands. The zero value is none.
+// Kind says whether a signature algorithm resists quantum computers. The zero value is not a
+// kind.
 type Kind uint8
 
 const (
-	// Classical algorithms fall to a quantum computer.
+	// Classical is the kind of algorithms that a quantum computer can break.
 	Classical Kind = iota + 1
-	// PostQuantum algorithms are made to withstand one.
+	// PostQuantum is the kind of algorithms that are made to resist quantum computers.
 	PostQuantum
 )
 
-// digesting says who digests the message. The zero value is no answer.
+// digesting says who digests the message. The zero value is not valid.
 type digesting uint8
 
 const (
-	// byCaller means: the message is digested first, by a digest of the profile.
+	// byCaller means that the caller digests the message, with a digest of the profile.
 	byCaller digesting = iota + 1
-	// byAlgorithm means: the algorithm takes the whole message.
+	// byAlgorithm means that the algorithm takes the whole message.
 	byAlgorithm
 )
 
-// Certificate is how a signature over a certificate is called.
+// Certificate has the names of a signature algorithm in certificates.
 type Certificate struct {
 	// Algorithm is the constant of Go's package crypto/x509.
 	Algorithm x509.SignatureAlgorithm
-	// Name is that of the object identifier in RFC 4055, 5758, 8017 or 8410, which
-	// replies carry.
+	// Name is the name of the object identifier in RFC 4055, 5758, 8017 or 8410. Replies
+	// have this name.
 	Name string
 }
 
-// signatureRow is what is known of a signature algorithm.
+// signatureRow is a signature algorithm with all that is known about it.
 type signatureRow struct {
 	name      string
 	kind      Kind
@@ -66,17 +67,17 @@ type signatureRow struct {
 	digesting digesting
 	approval  Approval
 	since     Format
-	// certificates are by the digest, 0 where the algorithm takes the whole message;
-	// empty where it signs no certificates.
+	// certificates has the names in certificates by digest, or by 0 if the algorithm takes
+	// the whole message. It is empty if the algorithm does not sign certificates.
 	certificates map[Digest]Certificate
-	// cms are the identifiers that a SignerInfo of CMS may name for a digest (RFC
-	// 5754, section 3); empty where there are none. For RSA the key's algorithm is
-	// allowed as well.
+	// cms are the identifiers in a SignerInfo of CMS by digest (RFC 5754, section 3). It is
+	// empty if CMS has none. RSA has the identifier of its keys as well.
 	cms map[crypto.Hash][]asn1.ObjectIdentifier
-	// options are the options of a signer, with the hash of the digest or 0.
+	// options returns the options of a signer for a digest, or for 0 if the algorithm takes
+	// the whole message.
 	options func(crypto.Hash) crypto.SignerOpts
-	// verify checks a signature in its standard form: DER for ECDSA, else the octets
-	// that the algorithm yields. message is digested where the caller digests.
+	// verify reports whether a signature is valid. The signature is in DER for ECDSA, and
+	// the octets of the algorithm otherwise. message is the digest if the caller digests.
 	verify func(public crypto.PublicKey, hash crypto.Hash, message, signature []byte) bool
 }
 
@@ -161,7 +162,7 @@ func Signatures(kind Kind) []string {
 	return names
 }
 
-// CertificateSignatures returns the names of those that sign certificates.
+// CertificateSignatures returns the names of all signature algorithms for certificates.
 func CertificateSignatures() []string {
 	var names []string
 	for _, row := range signatures {
@@ -172,7 +173,8 @@ func CertificateSignatures() []string {
 	return names
 }
 
-// FindSignature finds a signature algorithm by its name, in any case.
+// FindSignature returns the signature algorithm with this name. Upper and lower case do not
+// matter.
 func FindSignature(name string) (Signature, bool) {
 	for i, row := range signatures {
 		if row.name != "" && strings.EqualFold(row.name, name) {
@@ -182,8 +184,8 @@ func FindSignature(name string) (Signature, bool) {
 	return 0, false
 }
 
-// FindSignatures finds the parts of a SignAlg: one algorithm, or several joined by
-// "+". Parts that are none are left out.
+// FindSignatures returns the algorithms of a SignAlg: one algorithm, or several joined by
+// "+". It leaves out unknown names.
 func FindSignatures(signAlg string) []Signature {
 	var found []Signature
 	for part := range strings.SplitSeq(signAlg, "+") {
@@ -197,47 +199,47 @@ func FindSignatures(signAlg string) []Signature {
 // String returns the name that profiles use, in lower case.
 func (s Signature) String() string { return signatures[s].name }
 
-// Kind is what the algorithm withstands.
+// Kind returns whether the algorithm resists quantum computers.
 func (s Signature) Kind() Kind { return signatures[s].kind }
 
-// Key is the algorithm of its keys.
+// Key returns the algorithm of its keys.
 func (s Signature) Key() Key {
 	key, _ := FindKey(signatures[s].key) // a test checks that each row has one
 	return key
 }
 
-// TakesDigest reports whether a digest of the message is signed, which the profile
-// chooses. The other algorithms fix their own.
+// TakesDigest reports whether the algorithm signs a digest that the profile chooses. Other
+// algorithms take the whole message.
 func (s Signature) TakesDigest() bool { return signatures[s].digesting == byCaller }
 
-// Approval is the verdict of FIPS 140-3.
+// Approval returns the verdict of FIPS 140-3.
 func (s Signature) Approval() Approval { return signatures[s].approval }
 
-// Certificate is how a signature over a certificate is called with a digest, which
-// is 0 for algorithms that fix their own; false where there is none.
+// Certificate returns the names of the algorithm with a digest in certificates. digest is 0 if
+// TakesDigest is false. Certificate reports false if certificates cannot have the combination.
 func (s Signature) Certificate(digest Digest) (Certificate, bool) {
 	c, ok := signatures[s].certificates[digest]
 	return c, ok
 }
 
-// CMS returns the identifiers that a SignerInfo of CMS may name, the one to write
-// first; empty where CMS has none for the digest. The caller must not change them.
+// CMS returns the identifiers that a SignerInfo of CMS may have for a digest. The first one is
+// the identifier to write. It returns none if CMS has none. The caller must not change them.
 func (s Signature) CMS(hash crypto.Hash) []asn1.ObjectIdentifier { return signatures[s].cms[hash] }
 
-// SignerOptions returns the options of a signer. hash is 0 where TakesDigest is false.
+// SignerOptions returns the options of a signer. hash is 0 if TakesDigest is false.
 func (s Signature) SignerOptions(hash crypto.Hash) crypto.SignerOpts {
 	return signatures[s].options(hash)
 }
 
-// Verify reports whether a signature in its standard form is valid: DER for ECDSA,
-// else the octets that the algorithm yields. message is digested by hash where
-// TakesDigest is true. It panics for a key of another algorithm.
+// Verify reports whether a signature is valid. The signature is in DER for ECDSA, and the
+// octets of the algorithm otherwise. message is the digest of the message by hash if
+// TakesDigest is true. Verify panics for a key of another algorithm.
 func (s Signature) Verify(public crypto.PublicKey, hash crypto.Hash, message, signature []byte) bool {
 	return signatures[s].verify(public, hash, message, signature)
 }
 
-// SignatureFormat is the version of the profile format that a SignAlg came with:
-// the newest of its parts, and Format0 without any.
+// SignatureFormat returns the first version of the profile format that has all algorithms of a
+// SignAlg. It is Format0 for an empty SignAlg, and the newest version for unknown names.
 func SignatureFormat(signAlg string) Format {
 	version := Format0
 	if signAlg == "" {

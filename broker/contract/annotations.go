@@ -2,11 +2,11 @@
 
 package contract
 
-// AnnotationPrefix is what the names of all annotations of this project begin
-// with. On a pod that gets a broker, one that is not known is refused.
+// AnnotationPrefix is the beginning of the names of all annotations of this project. On a pod
+// that gets a broker, unknown annotations with this prefix are refused.
 const AnnotationPrefix = "cryptobroker.io/"
 
-// Annotations by which a pod says what it wants; docs/pods.md has the values.
+// Annotations that users write on pods. docs/pods.md has their values.
 const (
 	// InjectAnnotation asks for a broker ("true") or declines one ("false").
 	// Every other value is refused.
@@ -15,54 +15,54 @@ const (
 	// AllowedProfilesAnnotation lists the profiles that the pod may use.
 	AllowedProfilesAnnotation = "cryptobroker.io/profiles"
 
-	// ContainerProfilesPrefix and the name of a container list the profiles
-	// that this container may use.
+	// ContainerProfilesPrefix is the beginning of an annotation that lists the profiles of
+	// one container. The name of the container follows.
 	ContainerProfilesPrefix = "cryptobroker.io/profiles."
 
 	// ContainersAnnotation lists the containers that get a socket.
 	ContainersAnnotation = "cryptobroker.io/containers"
 
-	// SocketPathAnnotation is where containers find the directory with their
+	// SocketPathAnnotation is the path of the directory in which containers find their
 	// socket.
 	SocketPathAnnotation = "cryptobroker.io/socket-path"
 
 	// CPURequestAnnotation, CPULimitAnnotation, MemoryRequestAnnotation and
-	// MemoryLimitAnnotation are quantities for the broker's container.
+	// MemoryLimitAnnotation are the resources of the broker's container, as quantities.
 	CPURequestAnnotation    = "cryptobroker.io/cpu-request"
 	CPULimitAnnotation      = "cryptobroker.io/cpu-limit"
 	MemoryRequestAnnotation = "cryptobroker.io/memory-request"
 	MemoryLimitAnnotation   = "cryptobroker.io/memory-limit"
 
-	// LogLevelAnnotation is what the broker logs.
+	// LogLevelAnnotation is the log level of the broker.
 	LogLevelAnnotation = "cryptobroker.io/log-level"
 
 	// MetricsPortAnnotation is the broker's status port in this pod.
 	MetricsPortAnnotation = "cryptobroker.io/metrics-port"
 
-	// ImageAnnotation is the broker's image, one that the operator allows.
+	// ImageAnnotation is the image of the broker. The operator has to allow it.
 	ImageAnnotation = "cryptobroker.io/image"
 
 	// KeysAnnotation lists Secrets with keys for the broker.
 	KeysAnnotation = "cryptobroker.io/keys"
 
-	// ImagePullSecretAnnotation is the Secret to pull the broker's image with.
+	// ImagePullSecretAnnotation is the Secret with which the kubelet pulls the broker's
+	// image.
 	ImagePullSecretAnnotation = "cryptobroker.io/image-pull-secret"
 )
 
-// Annotations on pods that the operator writes, and nobody else.
+// Annotations on pods that only the operator writes.
 const (
-	// ProfilesDigestAnnotation is written by the operator as
-	// "<digest>.<try>" to make the kubelet sync the pod's volumes at once. It
-	// says what was asked of the kubelet, not what the broker serves.
+	// ProfilesDigestAnnotation is "<digest>.<try>". The operator writes it so that the
+	// kubelet updates the volumes of the pod at once. It does not say what the broker
+	// serves.
 	ProfilesDigestAnnotation = "cryptobroker.io/profiles-digest"
 
-	// ProfilesSnapshotAnnotation is the copy of the namespace's profiles that
-	// the webhook takes at admission, for a pod that starts before its
-	// ConfigMap can be mounted.
+	// ProfilesSnapshotAnnotation is a copy of the namespace's profile file, which the
+	// webhook makes at admission. A pod uses it if it starts before its ConfigMap can be
+	// mounted.
 	ProfilesSnapshotAnnotation = "cryptobroker.io/profiles-snapshot"
 
-	// ProfilesSnapshotSignatureAnnotation is the copy of the signature of those
-	// profiles; a pod has both or none.
+	// ProfilesSnapshotSignatureAnnotation is a copy of the signature of the snapshot.
 	ProfilesSnapshotSignatureAnnotation = "cryptobroker.io/profiles-snapshot-signature"
 
 	// InjectedAnnotation is the webhook's stamp,
@@ -70,10 +70,9 @@ const (
 	InjectedAnnotation = "cryptobroker.io/injected"
 )
 
-// The label of a namespace by which all its pods ask.
+// The label of a namespace whose pods get brokers by default.
 const (
-	// InjectionLabel with the value InjectionEnabled makes injection the
-	// default for pods of the namespace.
+	// InjectionLabel is the name of the label, and InjectionEnabled its value.
 	InjectionLabel   = "cryptobroker.io/injection"
 	InjectionEnabled = "enabled"
 )

@@ -22,14 +22,14 @@ const (
 	StateDirFlag         = "state-dir"
 )
 
-// Argument is the argument that gives a flag a value.
+// Argument returns the argument that sets a flag to a value.
 func Argument(flag, value string) string { return "--" + flag + "=" + value }
 
-// Switch is the argument that turns a flag on that needs no value.
+// Switch returns the argument that turns on a flag without a value.
 func Switch(flag string) string { return "--" + flag }
 
-// ArgumentOf returns the value of a flag in a broker's arguments, and reports
-// whether it is there. Of several the last counts, as it does for the broker.
+// ArgumentOf returns the value of a flag in the arguments of a broker, and reports whether the
+// flag is there. If the flag is there several times, the last one counts, as for the broker.
 func ArgumentOf(arguments []string, flag string) (value string, found bool) {
 	for i, argument := range arguments {
 		if text, ok := strings.CutPrefix(argument, Switch(flag)+"="); ok {

@@ -4,19 +4,20 @@ package contract
 
 import "strings"
 
-// Names inside a pod; they are reserved.
+// Reserved names in a pod.
 const (
 	// BrokerContainer is the name of the broker's init container.
 	BrokerContainer = "crypto-broker"
 
-	// SocketVolume holds the sockets, one directory for each app container.
+	// SocketVolume is the name of the volume with the sockets. It has a directory for each
+	// container that calls.
 	SocketVolume = "crypto-broker-socket"
 
-	// ProfilesVolume holds the profiles; only the broker mounts it.
+	// ProfilesVolume is the name of the volume with the profiles. Only the broker mounts it.
 	ProfilesVolume = "crypto-broker-profiles"
 
-	// KeysVolumePrefix and a number from 1 on name the volumes of Secrets with
-	// keys; only the broker mounts them.
+	// KeysVolumePrefix is the beginning of the names of the volumes with Secrets of keys. A
+	// number from 1 on follows. Only the broker mounts them.
 	KeysVolumePrefix = "crypto-broker-keys-"
 )
 
@@ -24,8 +25,8 @@ const (
 // broker: it has the reserved name and keeps running beside the application. The
 // policy is nil for an init container that ends before the application starts.
 //
-// A pod that is being created is another matter. There the name alone is reserved,
-// and the webhook refuses the container or makes a broker of it.
+// A pod that is being created is different: the webhook makes a broker of a container with
+// the reserved name, or refuses the container.
 func IsBroker[Policy ~string](name string, restartPolicy *Policy) bool {
 	return name == BrokerContainer && restartPolicy != nil && *restartPolicy == "Always"
 }
@@ -35,15 +36,14 @@ func IsReservedVolume(name string) bool {
 	return name == SocketVolume || name == ProfilesVolume || strings.HasPrefix(name, KeysVolumePrefix)
 }
 
-// Namespaces that never get a broker and no profiles, besides the operator's own.
+// Namespaces of Kubernetes that never get brokers or profiles.
 const (
 	SystemNamespace    = "kube-system"
 	NodeLeaseNamespace = "kube-node-lease"
 )
 
-// IsExcluded reports whether a namespace never gets a broker and no profiles. more
-// are the namespaces that are left out besides those of Kubernetes: the operator's
-// own, where it is known.
+// IsExcluded reports whether a namespace never gets brokers or profiles. more are excluded
+// namespaces besides those of Kubernetes, such as the operator's own namespace.
 func IsExcluded(namespace string, more ...string) bool {
 	if namespace == SystemNamespace || namespace == NodeLeaseNamespace {
 		return true

@@ -4,36 +4,36 @@ package contract
 
 // Paths in the containers of an injected pod.
 const (
-	// SocketDir is where clients look for the broker's socket. Each container
-	// mounts its own directory of SocketVolume there.
+	// SocketDir is the directory in which clients look for the broker's socket. Each
+	// container mounts its own directory of SocketVolume there.
 	SocketDir = "/tmp/open-crypto-broker"
 
-	// SocketFile is the file name of every socket; clients have it built in.
+	// SocketFile is the file name of every socket. Clients know it.
 	SocketFile = "crypto-broker-server.sock"
 
-	// BrokerSocketDir is where the broker's container has the directories of all
-	// containers. It is short, because the path of a socket has at most 107
-	// bytes and the name of a container up to 63.
+	// BrokerSocketDir is the directory in the broker's container with the directories of
+	// all containers. The path is short, because the path of a socket may have 107 bytes,
+	// and the name of a container 63.
 	BrokerSocketDir = "/run/broker"
 
-	// StateDir is where a broker keeps the set that it serves. Other containers
-	// mount only their own directories of that volume, and no container can have
-	// this name.
+	// StateDir is the directory in which a broker stores the set that it serves. Other
+	// containers do not see it: each mounts only the directory of its name, and no container
+	// can have this name.
 	StateDir = BrokerSocketDir + "/.served"
 
-	// ProfilesDir is where the broker's container has the set of profiles.
+	// ProfilesDir is the directory with the profiles in the broker's container.
 	ProfilesDir = "/etc/crypto-broker/profiles"
 
 	// KeysDir has a directory for each Secret with keys.
 	KeysDir = "/etc/crypto-broker/keys"
 
-	// BrokerBinary is the broker's program in its image.
+	// BrokerBinary is the path of the broker's program in its image.
 	BrokerBinary = "/broker"
 )
 
-// SocketVariable is the environment variable by which clients find the socket.
+// SocketVariable is the name of the environment variable that has the path of the socket for
+// clients.
 const SocketVariable = "CRYPTO_BROKER_SOCKET"
 
-// BrokerVariablePrefix is what the names of the broker's own environment variables
-// begin with.
+// BrokerVariablePrefix is the beginning of the names of the broker's environment variables.
 const BrokerVariablePrefix = "CRYPTO_BROKER_"

@@ -12,27 +12,28 @@ const (
 	// StatusPortName is the name of the port in the broker's container.
 	StatusPortName = "broker-status"
 
-	// DefaultStatusPort is the status port where nobody says otherwise.
+	// DefaultStatusPort is the number of the status port if a pod does not set another.
 	DefaultStatusPort = 9470
 
-	// MinStatusPort is the lowest status port: the broker runs without the right
-	// to open a lower one, and the well-known ports below belong to other services.
+	// MinStatusPort is the lowest status port. The broker does not have the privilege to
+	// open a lower port.
 	MinStatusPort = 1024
 
-	// HealthPath, ReadyPath, MetricsPath and ProfilesPath are served there by HTTP.
+	// HealthPath, ReadyPath, MetricsPath and ProfilesPath are the paths that the status
+	// port serves with HTTP.
 	HealthPath   = "/healthz"
 	ReadyPath    = "/readyz"
 	MetricsPath  = "/metrics"
 	ProfilesPath = "/profiles"
 )
 
-// StatusAddress is the value of StatusAddressFlag that opens the port on all
-// addresses of the pod.
+// StatusAddress returns the value of StatusAddressFlag that opens the port on all addresses of
+// the pod.
 func StatusAddress(port int32) string { return ":" + strconv.Itoa(int(port)) }
 
-// StatusPort returns the status port that a broker with these arguments opens on
-// all addresses of its pod. It is 0 where the port is off, is below MinStatusPort,
-// cannot be read, or is bound to one address, so that nobody else can ask it.
+// StatusPort returns the status port that a broker with these arguments opens on all addresses
+// of its pod. It returns 0 if the port is off, below MinStatusPort or not a number, or if the
+// port is open on one address only.
 func StatusPort(arguments []string) uint16 {
 	address, _ := ArgumentOf(arguments, StatusAddressFlag)
 	host, text, err := net.SplitHostPort(address)

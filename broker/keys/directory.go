@@ -19,19 +19,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// Directory provides the keys of a directory of files and follows it, see the
-// package's comment.
+// Directory provides the keys of a directory of files, and follows the directory. The comment
+// of the package has the names of the files.
 type Directory struct {
 	options
 	dir  string
 	done chan struct{}
 
-	// current maps ids to keys; nil where a key is bad and never was good.
+	// current has the keys by id. A key is nil if its files were never valid.
 	current atomic.Pointer[map[string]*Key]
 
-	// The rest is used by the watching goroutine alone.
+	// Only the watching goroutine uses the fields below.
 	loaded map[string]*loaded
-	told   string // what the observer was told last
+	told   string // the last event of the observer, as text
 }
 
 var _ Provider = (*Directory)(nil)
@@ -45,40 +45,39 @@ type options struct {
 // Option changes how Watch works.
 type Option func(*options)
 
-// WithPollInterval sets how often the directory is read even though nothing
-// announced a change; 10 s by default.
+// WithPollInterval sets how often the directory is read without a notification of a change.
+// The default is 10 s.
 func WithPollInterval(d time.Duration) Option {
 	return func(o *options) { o.pollInterval = d }
 }
 
-// WithObserver calls f after each look at the directory that found something
-// else than the one before, one call at a time. The first call happens before
-// Watch returns.
+// WithObserver calls f after each look at the directory that found a change, one call at a
+// time. The first call of f is before Watch returns.
 func WithObserver(f func(Event)) Option {
 	return func(o *options) { o.observe = f }
 }
 
-// WithWatchProblem calls f with the reason when the directory cannot be watched
-// and is read each second instead, and with nil once it is watched again.
+// WithWatchProblem calls f with an error when the directory cannot be watched and is read
+// each second instead. It calls f with nil when the directory is watched again.
 func WithWatchProblem(f func(error)) Option {
 	return func(o *options) { o.watchProblem = f }
 }
 
-// Event tells an observer what is in use after a look at the directory.
+// Event is the outcome of a look at the directory, for an observer.
 type Event struct {
-	// Keys is how many keys are in use, Unusable how many are not because they
-	// are bad and never were good.
+	// Keys is how many keys are in use. Unusable is how many keys are not, because their
+	// files were never valid.
 	Keys, Unusable int
-	// Problems are those of all files, in the order of their paths.
+	// Problems are the problems of all files, sorted by path.
 	Problems []Problem
-	// Err is why the directory could not be read. The keys that were in use stay
-	// so.
+	// Err is why the directory could not be read, else nil. The keys that were in use stay
+	// in use.
 	Err error
 }
 
-// Watch reads the keys of a directory, given by its absolute path, and follows
-// it until ctx ends. Nothing about its content is an error: bad keys are
-// Problems, and a directory that is missing or not readable may come later.
+// Watch reads the keys of a directory, and follows the directory until ctx ends. dir is an
+// absolute path. Watch returns no error for invalid keys, which are Problems, nor for a
+// directory that is missing or cannot be read, because that may be corrected later.
 func Watch(ctx context.Context, dir string, opts ...Option) (*Directory, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("key directory %q: expected an absolute path", dir)
@@ -116,12 +115,12 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Directory, error) 
 	return d, nil
 }
 
-// Wait returns once the directory is not watched any more, after the end of the
-// context that Watch was given.
+// Wait returns when the directory is not watched any more, after the context of [Watch] has
+// ended.
 func (d *Directory) Wait() { <-d.done }
 
-// Key implements Provider. The id is only ever looked up among the keys that
-// were found; it never becomes part of a path.
+// Key implements Provider. It only looks up the id among the keys that were found. The id
+// never becomes part of a path.
 func (d *Directory) Key(_ context.Context, id string) (*Key, error) {
 	current := d.current.Load()
 	if current == nil {
@@ -137,11 +136,11 @@ func (d *Directory) Key(_ context.Context, id string) (*Key, error) {
 	}
 }
 
-// maxReads is how often a directory that changes while it is read is read again
-// at once, before that is left to the next look.
+// maxReads is how often one look reads a directory that changes while it is read.
 const maxReads = 3
 
-// look reads the directory and reports whether it was at rest.
+// look reads the directory. It reports false if the directory changed while it was read, so
+// that the next look has to be soon.
 func (d *Directory) look() bool {
 	for range maxReads {
 		before := d.generation()
@@ -153,7 +152,7 @@ func (d *Directory) look() bool {
 			d.tell(Event{Keys: d.count(), Err: fmt.Errorf("read the key directory: %w", err)})
 			return true
 		case d.generation() != before:
-			continue // a kubelet replaced it: what was read may be half old, half new
+			continue // a kubelet replaced the content, so old and new files may be mixed
 		}
 		d.publish(next, problems)
 		return true
@@ -196,9 +195,9 @@ func (d *Directory) publish(next map[string]*loaded, problems []Problem) {
 	d.tell(Event{Keys: usable, Unusable: len(next) - usable, Problems: problems})
 }
 
-// authorityKeys are the public keys of all certificate authorities that the
-// directory has certificates of, as SPKISHA256. The key of one may lie there under
-// a second id, without a certificate that says so.
+// authorityKeys returns the public keys of all certificate authorities whose certificates are
+// in the directory, as SPKISHA256. The key of an authority may be there under another id as
+// well, without a certificate.
 func authorityKeys(all map[string]*loaded) map[[sha256.Size]byte]bool {
 	authorities := map[[sha256.Size]byte]bool{}
 	for _, l := range all {
@@ -209,7 +208,7 @@ func authorityKeys(all map[string]*loaded) map[[sha256.Size]byte]bool {
 			if !ofAuthority(certificate) {
 				continue
 			}
-			if spki, err := spkiSHA256(certificate.PublicKey); err == nil { // else it is no key that the broker can have
+			if spki, err := spkiSHA256(certificate.PublicKey); err == nil { // the broker cannot have other keys
 				authorities[spki] = true
 			}
 		}
@@ -227,7 +226,7 @@ func (d *Directory) count() int {
 	return usable
 }
 
-// tell informs the observer, unless it knows.
+// tell calls the observer, unless nothing has changed since the last call.
 func (d *Directory) tell(event Event) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d %v\n", event.Keys, event.Unusable, event.Err)
@@ -254,8 +253,8 @@ func (d *Directory) ids() []string {
 	return ids
 }
 
-// subdirectories are the directories of keys, which may be volumes of their own.
-// Where the directory cannot be read there are none; look tells why.
+// subdirectories returns the directories in the directory, which may be mounted volumes. It
+// returns none if the directory cannot be read, which look reports.
 func (d *Directory) subdirectories() []string {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -274,8 +273,8 @@ func (d *Directory) subdirectories() []string {
 	return dirs
 }
 
-// generation identifies what a kubelet has put into the directory and into those
-// in it. Without a kubelet it is always the same.
+// generation returns a text that changes when a kubelet replaces the content of the directory
+// or of a directory in it. Without a kubelet it never changes.
 func (d *Directory) generation() string {
 	var b strings.Builder
 	for _, dir := range append(d.subdirectories(), d.dir) {

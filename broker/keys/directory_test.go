@@ -119,11 +119,11 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		},
 		"a private key with rubbish inside": {
 			map[string]string{"k.key": block("PRIVATE KEY", []byte(content))},
-			[]string{`k.key: has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 7 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
+			[]string{`k.key: has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 7 bytes are not complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
 		},
 		"an encrypted private key": {
 			map[string]string{"k.key": block("ENCRYPTED PRIVATE KEY", []byte(content))},
-			[]string{"k.key: is encrypted, expected a private key that is not: the broker has no passphrase to open it with"},
+			[]string{"k.key: is encrypted, expected an unencrypted private key, because the broker has no passphrase"},
 		},
 		"two private keys in a file": {
 			map[string]string{"k.key": privatePEM(ecKey) + privatePEM(otherKey)},
@@ -139,15 +139,15 @@ func TestWhatIsWrongWithAKeyIsSaidAndCostsThatKeyOnly(t *testing.T) {
 		},
 		"the certificate of another key": {
 			map[string]string{"k.key": privatePEM(ecKey), "k.crt": certificate(otherKey, otherKey, nil)},
-			[]string{"k.crt: has the certificate of another key than the one beside it"},
+			[]string{"k.crt: has a certificate that does not belong to the key beside it"},
 		},
 		"the public key of another key": {
 			map[string]string{"k.key": privatePEM(ecKey), "k.pub": publicPEM(otherKey)},
-			[]string{"k.pub: has the public key of another key than the private key beside it"},
+			[]string{"k.pub: has a public key that does not belong to the private key beside it"},
 		},
 		"certificates that did not issue one another": {
 			map[string]string{"k.crt": certificate(ecKey, ecKey, nil) + certificate(otherKey, otherKey, other)},
-			[]string{"k.crt: has certificates out of order: number 2 did not issue number 1 (x509: ECDSA verification failure); expected that of the key first and each followed by its issuer"},
+			[]string{"k.crt: has certificates out of order: number 2 did not issue number 1 (x509: ECDSA verification failure); expected the certificate of the key first, and each followed by its issuer"},
 		},
 		"an expired certificate, which the key is used with nevertheless": {
 			map[string]string{"k.crt": certificate(ecKey, ecKey, func(c *x509.Certificate) {

@@ -13,8 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 )
 
-// Key is what can be done with one key. It never changes and is safe for
-// concurrent use.
+// Key is a key with its operations. It never changes and is safe for concurrent use.
 type Key struct {
 	id     string
 	signer crypto.Signer
@@ -22,13 +21,12 @@ type Key struct {
 	spki   [sha256.Size]byte
 	chain  []*x509.Certificate
 	cipher engine.Cipher
-	// authority is whether a certificate makes it the key of a certificate
-	// authority.
+	// authority is whether the key belongs to a certificate authority, see OfAuthority.
 	authority bool
 }
 
-// NewSigning makes a key that signs and verifies. chain may be empty; its first
-// certificate is that of the key.
+// NewSigning returns a key that signs and verifies. chain may be empty. Its first certificate
+// is the certificate of the key.
 func NewSigning(id string, signer crypto.Signer, chain []*x509.Certificate) (*Key, error) {
 	k, err := NewVerifying(id, signer.Public(), chain)
 	if err != nil {
@@ -38,7 +36,7 @@ func NewSigning(id string, signer crypto.Signer, chain []*x509.Certificate) (*Ke
 	return k, nil
 }
 
-// NewVerifying makes a key that verifies only.
+// NewVerifying returns a key that only verifies.
 func NewVerifying(id string, public crypto.PublicKey, chain []*x509.Certificate) (*Key, error) {
 	spki, err := spkiSHA256(public)
 	if err != nil {
@@ -56,37 +54,37 @@ func NewVerifying(id string, public crypto.PublicKey, chain []*x509.Certificate)
 	return &Key{id: id, public: public, spki: spki, chain: chain, authority: len(chain) > 0 && ofAuthority(chain[0])}, nil
 }
 
-// ofAuthority reports whether a certificate lets its key sign others (RFC 5280,
+// ofAuthority reports whether a certificate allows its key to sign certificates (RFC 5280,
 // sections 4.2.1.3 and 4.2.1.9).
 func ofAuthority(certificate *x509.Certificate) bool {
 	return certificate.BasicConstraintsValid && certificate.IsCA || certificate.KeyUsage&x509.KeyUsageCertSign != 0
 }
 
-// NewSymmetric makes a key that encrypts and decrypts.
+// NewSymmetric returns a key that encrypts and decrypts.
 func NewSymmetric(id string, cipher engine.Cipher) *Key { return &Key{id: id, cipher: cipher} }
 
-// ID is the id under which the provider knows the key.
+// ID returns the id of the key.
 func (k *Key) ID() string { return k.id }
 
-// Signer signs with the private key, nil where there is none.
+// Signer returns the signer of the private key, or nil if there is no private key.
 func (k *Key) Signer() crypto.Signer { return k.signer }
 
-// Public is the public key, nil for a symmetric key.
+// Public returns the public key, or nil for a symmetric key.
 func (k *Key) Public() crypto.PublicKey { return k.public }
 
-// Certificates are the certificate of the key and, after it, those of its
-// issuers as far as the provider has them. The slice must not be changed.
+// Certificates returns the certificate of the key, and then the certificates of its issuers as
+// far as the provider has them. The caller must not change the slice.
 func (k *Key) Certificates() []*x509.Certificate { return k.chain }
 
-// OfAuthority reports whether the key is that of a certificate authority: any
+// OfAuthority reports whether the key belongs to a certificate authority. It does if any
 // certificate that the provider has for the public key says so.
 func (k *Key) OfAuthority() bool { return k.authority }
 
-// Cipher encrypts and decrypts with the key, nil for an asymmetric key.
+// Cipher returns the cipher of the key, or nil for an asymmetric key.
 func (k *Key) Cipher() engine.Cipher { return k.cipher }
 
-// SPKISHA256 is the SHA-256 of the DER SubjectPublicKeyInfo of the public key
-// (RFC 5280, section 4.1.2.7); false for a symmetric key.
+// SPKISHA256 returns the SHA-256 of the SubjectPublicKeyInfo in DER of the public key (RFC
+// 5280, section 4.1.2.7). It reports false for a symmetric key.
 func (k *Key) SPKISHA256() ([sha256.Size]byte, bool) { return k.spki, k.public != nil }
 
 func spkiSHA256(public crypto.PublicKey) ([sha256.Size]byte, error) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// role is what a file says about its key.
+// role is the kind of content that a file of a key has.
 type role uint8
 
 const (
@@ -28,44 +28,45 @@ var suffixes = [roles]string{privateKey: ".key", certificates: ".crt", publicKey
 // tlsNames are the files of a Secret of type kubernetes.io/tls.
 var tlsNames = map[string]role{"tls.key": privateKey, "tls.crt": certificates}
 
-// tlsAlso is what may lie beside them without being used: the issuer's
-// certificate, which cert-manager adds.
+// tlsAlso is a file of such a Secret that is not used: the issuer's certificate, which
+// cert-manager adds.
 const tlsAlso = "ca.crt"
 
 // Bounds of a directory.
 const (
-	// MaxFileSize is the largest file of a key, in bytes, as on the wire.
+	// MaxFileSize is the largest file of a key in bytes. Keys in requests have the same
+	// limit.
 	MaxFileSize = 64 << 10
-	// MaxKeys is how many keys a directory may hold.
+	// MaxKeys is how many keys a directory may have.
 	MaxKeys = 1024
 )
 
-// files are those of one key: their paths, relative to the directory.
+// files are the files of one key. Paths are relative to the directory.
 type files struct {
 	id    string
 	paths [roles]string
-	// twice has the files that say the same about the key.
+	// twice are further files whose role another file of the key has already.
 	twice []string
 }
 
 // Problem is one thing that is wrong with a key directory.
 type Problem struct {
-	// Path is the file or directory, relative to the key directory; "." is that
-	// itself.
+	// Path is the path of the file or directory, relative to the key directory. It is "."
+	// for the key directory itself.
 	Path string
-	// Key is the id of the key it concerns, empty where it is none.
+	// Key is the id of the key with the problem, empty if the problem is not about a key.
 	Key string
-	// Message continues the sentence that the path begins.
+	// Message is the end of a sentence that begins with Path.
 	Message string
-	// Warning is true where the key is used nevertheless.
+	// Warning is whether the key is used in spite of the problem.
 	Warning bool
 }
 
-// String renders the problem on one line.
+// String returns the problem on one line.
 func (p Problem) String() string { return p.Path + ": " + p.Message }
 
-// survey finds the files of each key. Names that begin with a dot belong to the
-// system: the links and directories of a kubelet among them.
+// survey returns the files of each key. It skips names that begin with a dot, such as the
+// links and directories of a kubelet.
 func survey(dir string) ([]files, []Problem, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -122,9 +123,9 @@ func survey(dir string) ([]files, []Problem, error) {
 	return all, problems, nil
 }
 
-// surveySecret finds the files of a Secret that is mounted as a subdirectory. One
-// of type kubernetes.io/tls is the key of the directory's name; another holds keys
-// as the directory itself does.
+// surveySecret finds the files of a Secret that is mounted as a subdirectory. A Secret of type
+// kubernetes.io/tls is one key, whose id is the name of the subdirectory. Other Secrets have
+// keys as the directory itself does.
 func surveySecret(dir, secret string, place func(id, path string, r role)) []Problem {
 	entries, err := os.ReadDir(filepath.Join(dir, secret))
 	if err != nil {
@@ -173,9 +174,8 @@ func splitName(name string) (id string, r role, ok bool) {
 	return "", 0, false
 }
 
-// checkID judges the part of a name that is the id of a key. What is a safe
-// file name stays one in every file system: letters, digits, dots, hyphens and
-// underscores.
+// checkID reports whether the part of a name that is the id of a key is valid. It may have
+// letters, digits, dots, hyphens and underscores, which every file system allows.
 func checkID(id, path string) (Problem, bool) {
 	safe := func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
@@ -191,10 +191,9 @@ func checkID(id, path string) (Problem, bool) {
 	return Problem{}, true
 }
 
-// reason is the part of an error of the file system that says why, without the
-// path, which stands before it already.
+// reason returns an error of the file system without the path, which the message has already.
 func reason(err error) string {
-	if e, ok := err.(*os.PathError); ok { //nolint:errorlint // only the error itself has the shape that is taken apart
+	if e, ok := err.(*os.PathError); ok { //nolint:errorlint // a wrapped error has text that would be lost
 		return e.Err.Error()
 	}
 	return err.Error()

@@ -22,15 +22,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 )
 
-// loaded is a key as it was read. A key whose files did not change is not made
-// again: what it counts goes on.
+// loaded is a key that was read. If its files have not changed, the next look uses the same
+// key, so that the count of its random nonces goes on.
 type loaded struct {
-	key    *Key // nil where it is bad and never was good
+	key    *Key // nil if its files were never valid
 	digest [sha256.Size]byte
 }
 
-// load makes the key of some files. before is what was loaded under its id.
-// It fails only with regular.ErrBeingWritten.
+// load reads the files of a key. before is what was loaded for the same id. The only error is
+// regular.ErrBeingWritten.
 func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 	var problems []Problem
 	complain := func(path, format string, args ...any) {
@@ -93,8 +93,8 @@ func load(dir string, f files, before *loaded) (*loaded, []Problem, error) {
 	return next, problems, nil
 }
 
-// validity returns what is wrong with the time of the key's certificate. The key
-// is used nevertheless: what needs the certificate checks it.
+// validity returns a warning if the key's certificate is not valid now. The key is used in
+// spite of that. Operations that need the certificate check it.
 func validity(key *Key, now time.Time) string {
 	if len(key.chain) == 0 {
 		return ""
@@ -109,8 +109,8 @@ func validity(key *Key, now time.Time) string {
 	}
 }
 
-// build makes a key of the contents of its files. Its error is about the file of
-// the path.
+// build returns the key that is made of the contents of its files. The error is about the file
+// path.
 func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 	if path = f.paths[rawKey]; path != "" {
 		cipher, err := engine.NewAESGCM(content[rawKey])
@@ -134,7 +134,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 			return nil, path, err
 		}
 		if public != nil && !engine.SamePublicKey(public, given) {
-			return nil, path, errors.New("has the public key of another key than the private key beside it")
+			return nil, path, errors.New("has a public key that does not belong to the private key beside it")
 		}
 		public = given
 	}
@@ -146,7 +146,7 @@ func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 			public = chain[0].PublicKey
 		}
 		if !engine.SamePublicKey(public, chain[0].PublicKey) {
-			return nil, path, errors.New("has the certificate of another key than the one beside it")
+			return nil, path, errors.New("has a certificate that does not belong to the key beside it")
 		}
 	}
 	path = existing(f.paths)[0]
@@ -180,9 +180,9 @@ func read(dir, path string, r role, digest hash.Hash) (data []byte, warning stri
 	return data, warning, nil
 }
 
-// permissions returns what is unwise about who may use a file with a secret.
-// Files of a volume that a kubelet made are readable by everybody who sees the
-// volume: the broker alone mounts it, and under whatever user it runs.
+// permissions returns a warning if too many users may read or change a file with a secret.
+// Files in a volume of a kubelet may be readable by everybody, because only the broker mounts
+// the volume, and it may run as any user.
 func permissions(name string, mode fs.FileMode) string {
 	switch perm := mode.Perm(); {
 	case perm&0o022 != 0:
@@ -194,8 +194,8 @@ func permissions(name string, mode fs.FileMode) string {
 	}
 }
 
-// ofKubelet reports whether a file is in a volume that a kubelet made, where files
-// are reached through the link "..data".
+// ofKubelet reports whether a file is in a volume that a kubelet made. Such a volume has the
+// link "..data".
 func ofKubelet(name string) bool {
 	for dir, levels := filepath.Dir(name), 0; levels < 2; dir, levels = filepath.Dir(dir), levels+1 {
 		if info, err := os.Lstat(filepath.Join(dir, watch.DataLink)); err == nil && info.Mode()&fs.ModeSymlink != 0 {

@@ -19,15 +19,13 @@ import (
 	mldsax509 "filippo.io/mldsa/x509"
 )
 
-// The errors of this file continue a sentence that begins with where the key
-// comes from, such as "rawKey" or the name of a file. They say nothing of its
-// content but kinds and sizes: those of libraries are not passed on, since they
-// may quote what they read.
+// The errors of this file are the end of a sentence that begins with the place of the key,
+// such as "rawKey" or the name of a file. They have only kinds and sizes of keys. They do not
+// wrap errors of libraries about keys, which may quote what they read.
 
-// ParseSigner reads one private key that signs, in PEM or DER: PKCS #8, PKCS #1
-// for RSA and SEC 1 for ECDSA. ML-DSA keys are in the seed form of RFC 9881. An
-// RSA key has at most largestRSA bits, see ParsePrivateKey; so it has for
-// ParseVerifier.
+// ParseSigner reads one private key that signs, in PEM or DER: PKCS #8, PKCS #1 for RSA, or
+// SEC 1 for ECDSA. ML-DSA keys have to be in the seed form of RFC 9881. An RSA key may have at
+// most largestRSA bits, see [ParsePrivateKey].
 func ParseSigner(data []byte, largestRSA int) (crypto.Signer, error) {
 	if isDER(data) {
 		if len(data) > maxPrivateKeySize {
@@ -51,8 +49,9 @@ func ParseSigner(data []byte, largestRSA int) (crypto.Signer, error) {
 	return usableSigner(nil, err, block.Bytes)
 }
 
-// usableSigner judges what came of parsing a private key, whose DER tells more of
-// one that was not taken.
+// usableSigner returns the signer, or an error if its algorithm is not supported. err is the
+// error of the parser. For an ML-DSA key that is not in the seed form, der leads to a better
+// error.
 func usableSigner(signer crypto.Signer, err error, der []byte) (crypto.Signer, error) {
 	if err != nil && isMLDSA(der) {
 		return nil, errors.New("is an ML-DSA key that is not in the seed form of RFC 9881, expected the seed alone")
@@ -66,7 +65,7 @@ func usableSigner(signer crypto.Signer, err error, der []byte) (crypto.Signer, e
 	return signer, nil
 }
 
-// isMLDSA reports whether a DER is the PKCS #8 of an ML-DSA key.
+// isMLDSA reports whether der is an ML-DSA key in PKCS #8.
 func isMLDSA(der []byte) bool {
 	var outer struct {
 		Version   int
@@ -76,8 +75,8 @@ func isMLDSA(der []byte) bool {
 	return decodesAs(der, &outer) && isMLDSAKeyOID(outer.Algorithm.Algorithm)
 }
 
-// labelsOf lists the labels of all PEM blocks but those that may stand before a
-// private key.
+// labelsOf returns the labels of all PEM blocks, except for EC PARAMETERS, which may be before
+// a private key.
 func labelsOf(text []byte) []string {
 	var labels []string
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -89,10 +88,9 @@ func labelsOf(text []byte) []string {
 	return labels
 }
 
-// ParseVerifier reads a key that signatures are checked with: a public key
-// (SubjectPublicKeyInfo) or a certificate in PEM, a public key in DER, or the
-// private key. Certificates behind the first, which are its issuers', say
-// nothing of the key and are not read.
+// ParseVerifier reads a key that verifies signatures: a public key (SubjectPublicKeyInfo) or a
+// certificate in PEM, a public key in DER, or the private key. It does not read certificates
+// after the first one, which belong to issuers. An RSA key may have at most largestRSA bits.
 func ParseVerifier(data []byte, largestRSA int) (crypto.PublicKey, []*x509.Certificate, error) {
 	if isDER(data) {
 		public, err := parsePublicDER(data, largestRSA)
@@ -162,19 +160,19 @@ func usablePublic(public crypto.PublicKey) (crypto.PublicKey, error) {
 	switch public.(type) {
 	case *rsa.PublicKey, *ecdsa.PublicKey, ed25519.PublicKey, *mldsa.PublicKey:
 		return public, nil
-	case nil: // what crypto/x509 makes of an algorithm in a certificate that it does not know
-		return nil, errors.New("has a certificate for a key of an algorithm that is not known, expected RSA, ECDSA or Ed25519")
+	case nil: // crypto/x509 returns nil if it does not know the algorithm of the key
+		return nil, errors.New("has a certificate for a key of an unknown algorithm, expected RSA, ECDSA or Ed25519")
 	default:
 		return nil, fmt.Errorf("has a public key of a kind that does not verify (%T), expected RSA, ECDSA, Ed25519 or ML-DSA", public)
 	}
 }
 
-// maxChain is the longest chain of certificates.
+// maxChain is how many certificates a chain may have.
 const maxChain = 10
 
-// ParseCertificates reads a chain of certificates in PEM: the first is that of
-// the key, each other one has issued the one before it. None has an RSA key of
-// more than largestRSA bits.
+// ParseCertificates reads a chain of at most 10 certificates in PEM. The first is the
+// certificate of the key. Each of the others has issued the certificate before it. RSA keys
+// may have at most largestRSA bits.
 func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	for rest := data; ; {
@@ -192,13 +190,14 @@ func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error)
 		if err != nil {
 			return nil, fmt.Errorf("has a certificate, number %d, that cannot be read: %w", len(chain)+1, err)
 		}
-		// The next line may check a signature with it.
+		// The size is checked before the key verifies a signature, which takes long for
+		// large keys.
 		if err := CheckRSASize(certificate.PublicKey, largestRSA); err != nil {
 			return nil, fmt.Errorf("has a certificate, number %d, whose key %w", len(chain)+1, err)
 		}
 		if i := len(chain); i > 0 {
 			if err := chain[i-1].CheckSignatureFrom(certificate); err != nil {
-				return nil, fmt.Errorf("has certificates out of order: number %d did not issue number %d (%w); expected that of the key first and each followed by its issuer", i+1, i, err)
+				return nil, fmt.Errorf("has certificates out of order: number %d did not issue number %d (%w); expected the certificate of the key first, and each followed by its issuer", i+1, i, err)
 			}
 		}
 		chain = append(chain, certificate)
@@ -212,12 +211,11 @@ func ParseCertificates(data []byte, largestRSA int) ([]*x509.Certificate, error)
 	return chain, nil
 }
 
-// isDER reports whether the data begins as every key in DER does, with a sequence.
+// isDER reports whether the data begins with a sequence, as every key in DER does.
 func isDER(data []byte) bool { return bytes.HasPrefix(data, []byte{0x30}) }
 
-// Forget overwrites a private key that came with a request, once it was used: an
-// Ed25519 key is a slice. Keys of other algorithms are numbers and tables inside
-// Go's packages, which nobody can overwrite.
+// Forget overwrites an Ed25519 private key that came with a request. Keys of other algorithms
+// are inside types of Go's packages, where nobody can overwrite them.
 func Forget(signer crypto.Signer) {
 	if key, ok := signer.(ed25519.PrivateKey); ok {
 		clear(key)

@@ -15,12 +15,12 @@ import (
 	mldsax509 "filippo.io/mldsa/x509"
 )
 
-// maxPrivateKeySize bounds the DER of a private key, in bytes: checking an RSA
-// key takes the longer the larger it is. A key of 16384 bits, the largest that
-// a profile can allow, has 9 KiB.
+// maxPrivateKeySize is the largest DER of a private key in bytes. There is a limit because the
+// check of an RSA key takes longer the larger the key is. An RSA key of 16384 bits, the largest
+// that a profile can allow, has 9 KiB.
 const maxPrivateKeySize = 16 << 10
 
-// The labels of PEM blocks that matter here.
+// Labels of PEM blocks.
 const (
 	labelPKCS1     = "RSA PRIVATE KEY"
 	labelSEC1      = "EC PRIVATE KEY"
@@ -30,17 +30,14 @@ const (
 	labelParameters = "EC PARAMETERS"
 )
 
-// ParsePrivateKey reads the first private key of a PEM text: PKCS #1, SEC 1 or
-// PKCS #8, with RSA, ECDSA on a NIST curve, Ed25519 or ML-DSA. What follows the
-// key is not looked at.
+// ParsePrivateKey reads the first private key of a PEM text: PKCS #1, SEC 1 or PKCS #8, with
+// RSA, ECDSA on a NIST curve, Ed25519 or ML-DSA. It does not read what follows the key.
 //
-// An error continues a sentence that begins with the name of what was parsed:
-// what was found and what was expected. It holds nothing of the key. What this
-// function itself had of the key is overwritten when it returns; the text is the
-// caller's to overwrite.
+// An error is the end of a sentence that begins with the name of what was parsed. It says what
+// was found and what was expected, and has no part of the key. ParsePrivateKey overwrites its
+// copies of the key when it returns. The caller overwrites the text.
 //
-// An RSA key of more than largestRSA bits is refused before anything is done with
-// it that takes time.
+// An RSA key of more than largestRSA bits is refused before it takes much processor time.
 func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && block.Type == labelParameters {
@@ -52,7 +49,7 @@ func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	defer clear(block.Bytes)
 	switch {
 	case block.Type == labelEncrypted, strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
-		return nil, errors.New("is encrypted, expected a private key that is not: the broker has no passphrase to open it with")
+		return nil, errors.New("is encrypted, expected an unencrypted private key, because the broker has no passphrase")
 	case len(block.Bytes) > maxPrivateKeySize:
 		return nil, fmt.Errorf("has a PEM block of %d bytes, expected at most %d, more than an RSA key of 16384 bits has", len(block.Bytes), maxPrivateKeySize)
 	case block.Type != labelPKCS1 && block.Type != labelSEC1 && block.Type != labelPKCS8:
@@ -61,14 +58,14 @@ func ParsePrivateKey(text []byte, largestRSA int) (crypto.Signer, error) {
 	return parsePrivateDER(block.Bytes, largestRSA, fmt.Sprintf("has a PEM block %s whose content", quoteLabel(block.Type)))
 }
 
-// parsePrivateDER reads a private key in any of the three forms. what begins the
-// sentence about content that has none of them.
+// parsePrivateDER reads a private key in PKCS #8, PKCS #1 or SEC 1. what is the beginning of
+// the error for any other content.
 func parsePrivateDER(der []byte, largestRSA int, what string) (crypto.Signer, error) {
 	if err := checkPrivateRSASize(der, largestRSA); err != nil {
 		return nil, err
 	}
-	// A label that belongs to another of the three forms is a common mistake
-	// that never mattered: the forms cannot be taken for each other.
+	// All forms are tried, whatever the PEM label says: a wrong label is a common mistake,
+	// and no key is valid in two of the forms.
 	for _, parse := range []func([]byte) (any, error){mldsax509.ParsePKCS8PrivateKey, parsePKCS1, parseSEC1} {
 		key, err := parse(der)
 		if err != nil {
@@ -101,20 +98,20 @@ var (
 	ecdsaKeyOID   = asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1}
 	ed25519KeyOID = asn1.ObjectIdentifier{1, 3, 101, 112}
 
-	// mldsaKeyOIDs is the arc of ML-DSA-44 to ML-DSA-87, whose last number is 17 to 19.
+	// mldsaKeyOIDs is the beginning of the object identifiers of ML-DSA-44 to ML-DSA-87.
+	// Their last number is 17 to 19.
 	mldsaKeyOIDs = asn1.ObjectIdentifier{2, 16, 840, 1, 101, 3, 4, 3}
 
 	nistCurves = []asn1.ObjectIdentifier{{1, 3, 132, 0, 33}, {1, 2, 840, 10045, 3, 1, 7}, {1, 3, 132, 0, 34}, {1, 3, 132, 0, 35}}
 )
 
-// What keys of either kind are refused for.
+// Errors of private and of public keys.
 var (
 	errDamaged         = errors.New("is damaged: its parts do not fit together")
 	errRestrictedToPSS = errors.New("is an RSA key restricted to RSASSA-PSS, expected the ordinary kind (rsaEncryption); a profile chooses PSS by SignAlg rsa-pss")
 )
 
-// shortOID writes an object identifier for a message, which has to stay short
-// whatever a key claims to be.
+// shortOID returns the first 64 bytes of an object identifier as text, for a message.
 func shortOID(oid asn1.ObjectIdentifier) string {
 	const longest = 64
 	text := oid.String()
@@ -129,8 +126,8 @@ func isMLDSAKeyOID(oid asn1.ObjectIdentifier) bool {
 	return len(oid) == last+1 && oid[:last].Equal(mldsaKeyOIDs) && oid[last] >= 17 && oid[last] <= 19
 }
 
-// explainPrivateKey tells why no parser takes a private key. The parsers' own words are
-// for programmers, and each knows only its own form.
+// explainPrivateKey returns why no parser accepts a private key. The errors of the parsers are
+// not clear enough, because each parser knows only its own form.
 func explainPrivateKey(der []byte, what string) error {
 	var pkcs8 struct {
 		Version   int
@@ -143,7 +140,7 @@ func explainPrivateKey(der []byte, what string) error {
 		Curve   asn1.ObjectIdentifier `asn1:"optional,explicit,tag:0"`
 		Public  asn1.BitString        `asn1:"optional,explicit,tag:1"`
 	}
-	// These are copies, even where only a part could be decoded.
+	// Both are copies of the key, even if only a part could be decoded.
 	defer func() {
 		clear(pkcs8.Key)
 		clear(sec1.Key)
@@ -155,7 +152,7 @@ func explainPrivateKey(der []byte, what string) error {
 		case algorithm.Equal(rsaPSSKeyOID):
 			return errRestrictedToPSS
 		case algorithm.Equal(ecdsaKeyOID):
-			// What are no parameters of a named curve is on an unknown one.
+			// If the parameters do not name a curve, curve stays empty, which is unknown.
 			_, _ = asn1.Unmarshal(pkcs8.Algorithm.Parameters.FullBytes, &curve)
 		case algorithm.Equal(rsaKeyOID), algorithm.Equal(ed25519KeyOID):
 			return errDamaged
@@ -165,14 +162,14 @@ func explainPrivateKey(der []byte, what string) error {
 	case decodesAs(der, &sec1):
 		curve = sec1.Curve
 	case decodesAs(der, new([]asn1.RawValue)):
-		return fmt.Errorf("%s is DER, but no private key of PKCS #8, PKCS #1 or SEC 1", what)
+		return fmt.Errorf("%s is DER, but not a private key of PKCS #8, PKCS #1 or SEC 1", what)
 	default:
-		return fmt.Errorf("%s is damaged or cut: its %d bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1", what, len(der))
+		return fmt.Errorf("%s is damaged or cut: its %d bytes are not complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1", what, len(der))
 	}
 	return explainCurve(curve)
 }
 
-// explainCurve tells why a key with the parameters of a named curve is not taken.
+// explainCurve returns why no parser accepts an ECDSA key on a curve.
 func explainCurve(curve asn1.ObjectIdentifier) error {
 	for _, known := range nistCurves {
 		if curve.Equal(known) {
@@ -182,8 +179,8 @@ func explainCurve(curve asn1.ObjectIdentifier) error {
 	return errors.New("is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name")
 }
 
-// explainPublicKey tells why the DER of a public key is not taken, or returns nil
-// where it is no SubjectPublicKeyInfo at all.
+// explainPublicKey returns why the parser does not accept the DER of a public key. It returns
+// nil if der is not a SubjectPublicKeyInfo.
 func explainPublicKey(der []byte) error {
 	var info struct {
 		Algorithm pkix.AlgorithmIdentifier
@@ -197,7 +194,7 @@ func explainPublicKey(der []byte) error {
 		return errRestrictedToPSS
 	case algorithm.Equal(ecdsaKeyOID):
 		curve := asn1.ObjectIdentifier{}
-		// What are no parameters of a named curve is on an unknown one.
+		// If the parameters do not name a curve, curve stays empty, which is unknown.
 		_, _ = asn1.Unmarshal(info.Algorithm.Parameters.FullBytes, &curve)
 		return explainCurve(curve)
 	case algorithm.Equal(rsaKeyOID), algorithm.Equal(ed25519KeyOID), isMLDSAKeyOID(algorithm):

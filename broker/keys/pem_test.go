@@ -94,15 +94,15 @@ func TestAPrivateKeyIsRefusedBecauseIt(t *testing.T) {
 		"is empty":                          {nil, "has no complete PEM block, expected a private key in PEM"},
 		"is cut":                            {p256[:len(p256)-20], "has no complete PEM block, expected a private key in PEM"},
 		"is DER":                            {[]byte{0x30, 0x03, 0x02, 0x01, 0x00}, "has no complete PEM block, expected a private key in PEM"},
-		"is encrypted in PKCS #8":           {writtenByOpenSSL(t, p256, "pkey", "-aes256", "-passout", "pass:secret"), "is encrypted, expected a private key that is not: the broker has no passphrase to open it with"},
-		"is encrypted in the old way":       {writtenByOpenSSL(t, rsa, "rsa", "-traditional", "-aes256", "-passout", "pass:secret"), "is encrypted, expected a private key that is not: the broker has no passphrase to open it with"},
+		"is encrypted in PKCS #8":           {writtenByOpenSSL(t, p256, "pkey", "-aes256", "-passout", "pass:secret"), "is encrypted, expected an unencrypted private key, because the broker has no passphrase"},
+		"is encrypted in the old way":       {writtenByOpenSSL(t, rsa, "rsa", "-traditional", "-aes256", "-passout", "pass:secret"), "is encrypted, expected an unencrypted private key, because the broker has no passphrase"},
 		"is a public key":                   {writtenByOpenSSL(t, p256, "pkey", "-pubout"), `has a PEM block "PUBLIC KEY", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 		"is a certificate":                  {block("CERTIFICATE", []byte{0}), `has a PEM block "CERTIFICATE", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 		"has a label without an end":        {block(strings.Repeat("X", 40), []byte{0}), `has a PEM block "` + strings.Repeat("X", 32) + `…", expected "PRIVATE KEY", "EC PRIVATE KEY" or "RSA PRIVATE KEY"`},
 		"is larger than any key":            {block("PRIVATE KEY", make([]byte, 16<<10+1)), "has a PEM block of 16385 bytes, expected at most 16384, more than an RSA key of 16384 bits has"},
-		"has content that is no DER":        {block("PRIVATE KEY", []byte("secret")), `has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 6 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
-		"has content that was cut":          {block("EC PRIVATE KEY", content(p256)[:40]), `has a PEM block "EC PRIVATE KEY" whose content is damaged or cut: its 40 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
-		"has content that is no key":        {block("PRIVATE KEY", []byte{0x30, 0x03, 0x02, 0x01, 0x00}), `has a PEM block "PRIVATE KEY" whose content is DER, but no private key of PKCS #8, PKCS #1 or SEC 1`},
+		"has content that is no DER":        {block("PRIVATE KEY", []byte("secret")), `has a PEM block "PRIVATE KEY" whose content is damaged or cut: its 6 bytes are not complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
+		"has content that was cut":          {block("EC PRIVATE KEY", content(p256)[:40]), `has a PEM block "EC PRIVATE KEY" whose content is damaged or cut: its 40 bytes are not complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1`},
+		"has content that is no key":        {block("PRIVATE KEY", []byte{0x30, 0x03, 0x02, 0x01, 0x00}), `has a PEM block "PRIVATE KEY" whose content is DER, but not a private key of PKCS #8, PKCS #1 or SEC 1`},
 		"has a changed byte in RSA":         {damaged(rsa), "is damaged: its parts do not fit together"},
 		"is on a curve of other vendors":    {newPEMKey(t, "EC", "ec_paramgen_curve:secp256k1"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
 		"has the parameters of its curve":   {newPEMKey(t, "EC", "ec_paramgen_curve:P-256", "ec_param_enc:explicit"), "is an ECDSA key on another curve, expected P-224, P-256, P-384 or P-521 by name"},
@@ -153,7 +153,7 @@ func TestASigningKeyThatWasCutIsCalledByWhatItIs(t *testing.T) {
 	text := newPEMKey(t, "EC", "ec_paramgen_curve:P-256")
 	block, _ := pem.Decode(text)
 	cut := block.Bytes[:40]
-	const damage = " is damaged or cut: its 40 bytes are no complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1"
+	const damage = " is damaged or cut: its 40 bytes are not complete DER, expected a private key of PKCS #8, PKCS #1 or SEC 1"
 	for form, c := range map[string]struct {
 		data []byte
 		want string

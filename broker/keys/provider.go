@@ -11,24 +11,24 @@ import (
 
 // Provider finds keys by their ids. It is safe for concurrent use.
 type Provider interface {
-	// Key returns the key of an id. The error is ErrNotFound where there is no
-	// such key, ErrUnusable where there is one that cannot be used, that of ctx,
-	// or one that wraps ErrUnavailable where the provider cannot tell.
+	// Key returns the key with an id. The error is ErrNotFound if there is no such key,
+	// ErrUnusable if the key cannot be used, the error of ctx if ctx ends, or an error that
+	// wraps ErrUnavailable if the provider cannot answer.
 	Key(ctx context.Context, id string) (*Key, error)
 }
 
 var (
-	// ErrNotFound means that the provider has no key of the id.
-	ErrNotFound = errors.New("keys: there is no key of this id")
+	// ErrNotFound means that the provider has no key with the id.
+	ErrNotFound = errors.New("keys: there is no key with this id")
 
-	// ErrUnusable means that the provider has the key but something is wrong
-	// with it. What it is has been said to the operator of the broker.
+	// ErrUnusable means that the provider has the key, but the key is not valid. The log of
+	// the broker says why.
 	ErrUnusable = errors.New("keys: the key cannot be used")
 
 	// ErrUnavailable means that the provider cannot be reached or read.
 	ErrUnavailable = errors.New("keys: the provider is not available")
 )
 
-// MaxIDLength is the longest id of a key, in bytes. Which ids are valid is said
-// by profile.ValidKeyID; a provider may know fewer.
+// MaxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
+// valid. A provider may allow fewer ids.
 const MaxIDLength = profile.MaxKeyIDLength

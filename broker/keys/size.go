@@ -11,10 +11,9 @@ import (
 	"math/bits"
 )
 
-// CheckRSASize refuses a public key of RSA that is larger than some bits, since
-// what is done with it takes the longer the larger it is. Like the errors of
-// parsers, its own continues a sentence. To read such a key takes no time to
-// speak of.
+// CheckRSASize refuses an RSA public key of more than largest bits, because the operations with
+// a key take longer the larger the key is. To parse the key takes little time. The error is the
+// end of a sentence, as the errors of parsers are.
 func CheckRSASize(public crypto.PublicKey, largest int) error {
 	if key, ok := public.(*rsa.PublicKey); ok && key.N.BitLen() > largest {
 		return rsaTooLarge(key.N.BitLen(), largest)
@@ -26,10 +25,9 @@ func rsaTooLarge(found, largest int) error {
 	return fmt.Errorf("is an RSA key of %d bits, expected at most %d", found, largest)
 }
 
-// checkPrivateRSASize refuses the DER of a private key of RSA that is larger than
-// some bits. To parse one checks and prepares it, which takes long before the size
-// is known, so that this looks at the numbers in the DER alone. What is no such
-// key is left to the parsers.
+// checkPrivateRSASize refuses the DER of an RSA private key of more than largest bits. The
+// parser checks and prepares a key before its size is known, which takes long for large keys.
+// So checkPrivateRSASize reads only the numbers in the DER. It returns nil for other keys.
 func checkPrivateRSASize(der []byte, largest int) error {
 	var outer struct {
 		Version   int
@@ -48,8 +46,8 @@ func checkPrivateRSASize(der []byte, largest int) error {
 	return nil
 }
 
-// checkNumbers judges the modulus of a key, which is the first number, and those that
-// follow: none of them is larger.
+// checkNumbers refuses a modulus of more than largest bits, and other numbers of the key that
+// are larger than the modulus. The modulus is the first number.
 func checkNumbers(numbers []asn1.RawValue, largest int) error {
 	modulus := bitLength(numbers[0].Bytes)
 	if modulus > largest {
@@ -67,7 +65,7 @@ func isInteger(value asn1.RawValue) bool {
 	return value.Class == asn1.ClassUniversal && value.Tag == asn1.TagInteger
 }
 
-// bitLength is the length of a number without the zeros that it begins with.
+// bitLength returns the length of a number in bits without leading zeros.
 func bitLength(number []byte) int {
 	for i, b := range number {
 		if b != 0 {

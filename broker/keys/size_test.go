@@ -73,7 +73,7 @@ func TestAnRSAKeyThatIsTooLargeIsRefusedAtOnceAs(t *testing.T) {
 		"a public key":                  {verifier, public, "is an RSA key of 400000 bits, expected at most 4096"},
 		"a public key in PEM":           {verifier, []byte(block("PUBLIC KEY", public)), "is an RSA key of 400000 bits, expected at most 4096"},
 		"the key of a certificate":      {verifier, []byte(certificateOver(huge)), "has a certificate, number 1, whose key is an RSA key of 400000 bits, expected at most 4096"},
-		"nothing, within the bound":     {signer, privateRSA(4096, 4096), "has content that is DER, but no private key of PKCS #8, PKCS #1 or SEC 1"},
+		"nothing, within the bound":     {signer, privateRSA(4096, 4096), "has content that is DER, but not a private key of PKCS #8, PKCS #1 or SEC 1"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			began := time.Now()

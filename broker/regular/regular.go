@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package regular reads the files that others give to a broker: profiles,
-// signatures, keys, and what it keeps itself. Any of them may turn out to be
-// something else, such as a named pipe or a device, or be very large. Reading one
-// never waits and takes bounded memory.
+// Package regular reads regular files: profiles, signatures, keys, and the state of a broker.
+// At the path of such a file there may be something else, such as a named pipe or a device, or
+// a very large file. Reading never waits, and takes bounded memory.
 package regular
 
 import (
@@ -15,26 +14,24 @@ import (
 	"syscall"
 )
 
-// ErrBeingWritten means that a file changed while it was read. What was read is
-// of no use, and the next try may be.
+// ErrBeingWritten means that a file changed while it was read. The next attempt may succeed.
 var ErrBeingWritten = errors.New("the file is being written")
 
-// ErrNotRegular means that there is something else than a regular file.
+// ErrNotRegular means that there is no regular file at the path, but something else.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// Read returns the content of a regular file and what the system says about it.
-// Of a file with more than limit bytes it returns limit+1, so that the caller sees
-// that there are more. Symbolic links are followed: a kubelet reaches its files by
-// them.
+// Read returns the content and the information of a regular file. If the file has more than
+// limit bytes, Read returns limit+1 of them, so that the caller knows that there are more. Read
+// follows symbolic links, because the files of a kubelet are behind links.
 //
-// A kubelet replaces files as a whole, but editors do not: content that changes
-// under the reading is ErrBeingWritten.
+// Editors do not replace files as a whole, as a kubelet does. If the file changes while Read
+// reads it, Read returns [ErrBeingWritten].
 func Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	file, before, err := open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // nothing was written, so nothing can be lost
 	expected := min(before.Size(), limit+1)
 	// One byte more than expected shows whether the file has grown.
 	data := make([]byte, expected+1)
@@ -54,10 +51,10 @@ func Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 	return data[:n], before, nil
 }
 
-// open opens a regular file. Opening a pipe would wait until somebody writes to it,
-// unless it is opened without waiting. Opening a device may have effects of its own,
-// so that is looked at first. What has taken the file's place in between is
-// recognized when it is open.
+// open opens a regular file. It checks the type of the file first, because opening a device may
+// have effects. It opens the file without waiting, because opening a pipe would wait for a
+// writer. It checks the type again afterwards, because the file may have been replaced in
+// between.
 func open(name string) (*os.File, fs.FileInfo, error) {
 	info, err := os.Stat(name)
 	if err != nil {

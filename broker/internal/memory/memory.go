@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory lets fuzz targets fail on inputs that take memory out of
-// proportion. Only tests use it.
+// Package memory lets fuzz targets fail for inputs that take too much memory for their size.
+// Only tests use it.
 package memory
 
 import (
@@ -9,27 +9,27 @@ import (
 	"testing"
 )
 
-// Base is what a call may allocate whatever its input is, in bytes. It is far more
-// than a broker's call takes: a certificate some ten KiB, a key of RSA a hundred.
-// It is also more than goroutines that have nothing to do with the call allocate
-// meanwhile, and than the spans of small objects, which are counted when they are
-// full.
+// Base is how many bytes a call may allocate, whatever its input is. Calls of a broker need
+// far less: some ten KiB for a certificate, a hundred KiB for an RSA key. Base also covers
+// what other goroutines allocate meanwhile, and spans of small objects, which Go counts when
+// they are full.
 const Base = 16 << 20
 
-// PerByte is what a byte of input may have allocated, in bytes: about eight times
-// what one of the worst known inputs has, a subject of very many short components.
+// PerByte is how many bytes a call may allocate for each byte of its input. It is about eight
+// times as many as one of the worst known inputs needs, a subject of very many short
+// components.
 const PerByte = 1 << 10
 
-// Allocated is how many bytes of the heap this process ever allocated, those that
-// were collected since among them.
+// Allocated returns how many bytes of the heap this process has allocated since its start. It
+// counts bytes that were freed as well.
 func Allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// Check calls what is tested, with an input of length bytes of which each may have
-// perByte bytes allocated. The test fails where these and Base are not enough.
+// Check runs call, whose input has length bytes. The test fails if call allocates more than
+// Base bytes, and perByte bytes for each byte of the input.
 func Check(t testing.TB, length, perByte int, call func()) {
 	t.Helper()
 	before := Allocated()

@@ -11,7 +11,7 @@ import (
 
 const workingDirectory = -1
 
-// Open refuses every directory: a broker runs only where directories have owners.
+// Open refuses every directory, because directories do not have Unix owners on this system.
 func (k Kind) Open(_ int, _, path string) (*Dir, error) {
 	return nil, fmt.Errorf("open the %s %s: %w", k.Name, path, errors.ErrUnsupported)
 }

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workingDirectory is what relative names are opened from.
+// workingDirectory stands for the working directory in place of a file descriptor.
 const workingDirectory = unix.AT_FDCWD
 
-// Open opens a directory, and makes it if it is missing. name is what leads to it
-// from the directory at. One that belongs neither to the broker's user nor to root is
-// refused, and so is a symbolic link.
+// Open opens a directory, and makes it if it is missing. name is its name in the directory
+// with the file descriptor at, and path is its path for errors. Open refuses a symbolic link,
+// and a directory that belongs neither to the broker's user nor to root.
 func (k Kind) Open(at int, name, path string) (*Dir, error) {
 	if err := unix.Mkdirat(at, name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make the %s %s: %w", k.Name, path, err)
@@ -37,17 +37,17 @@ func (k Kind) Open(at int, name, path string) (*Dir, error) {
 	return dir, nil
 }
 
-// noDirectory says what is in the place of a directory.
+// noDirectory returns the error for what is in the place of a directory.
 func (k Kind) noDirectory(at int, name, path string) error {
 	var found unix.Stat_t
 	if err := unix.Fstatat(at, name, &found, unix.AT_SYMLINK_NOFOLLOW); err == nil && found.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return fmt.Errorf("the %s %s is a symbolic link, expected a directory: remove the link or choose another %s", k.Name, path, k.Name)
 	}
-	return fmt.Errorf("the %s %s exists and is no directory: remove it or choose another %s", k.Name, path, k.Name)
+	return fmt.Errorf("the %s %s exists and is not a directory: remove it or choose another %s", k.Name, path, k.Name)
 }
 
-// own reports whether a directory belongs to the broker's user. It is an error where
-// it is not root's either.
+// own reports whether a directory belongs to the broker's user. It returns an error if the
+// directory belongs neither to the broker's user nor to root.
 func (k Kind) own(dir *Dir) (bool, error) {
 	var found unix.Stat_t
 	if err := unix.Fstat(dir.FD(), &found); err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownedir opens directories that nobody but the broker's user or root can
-// have made, so that nobody else can replace what the broker puts into them.
+// Package ownedir opens directories that belong to the broker's user or to root, so that no
+// other user can replace what the broker puts into them.
 package ownedir
 
 import (
@@ -10,26 +10,26 @@ import (
 	"path/filepath"
 )
 
-// Kind is what a directory is for. Its errors say so.
+// Kind is the purpose of a directory, for errors.
 type Kind struct {
-	// Name is that of the directory, such as "socket directory".
+	// Name is the name of the directory, such as "socket directory".
 	Name string
 	// Content is what another owner could replace, such as "sockets".
 	Content string
 }
 
-// Dir is an open directory, so that what is done in it is done in the one that was
-// judged, whatever its path leads to by now.
+// Dir is an open directory. Its owner was checked. Operations with its file descriptor are
+// always in this directory, even if another directory is at its path now.
 type Dir struct {
 	*os.File
 	Path string
-	// Own is set where the directory belongs to the broker's user. Else it is root's,
-	// such as the root of a mounted volume, and is used as it is.
+	// Own is whether the directory belongs to the broker's user. Otherwise it belongs to
+	// root, such as the root of a mounted volume, and the broker does not change it.
 	Own bool
 }
 
-// Make opens the directory at a path as Open does, and makes those above it if they
-// are missing. Links above it are the system's own.
+// Make opens the directory at a path as [Kind.Open] does, and makes the directories above it
+// if they are missing. It follows symbolic links in the path above the directory.
 func (k Kind) Make(path string) (*Dir, error) {
 	path = filepath.Clean(path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -38,5 +38,5 @@ func (k Kind) Make(path string) (*Dir, error) {
 	return k.Open(workingDirectory, path, path)
 }
 
-// FD is the file descriptor of the directory.
+// FD returns the file descriptor of the directory.
 func (d *Dir) FD() int { return int(d.Fd()) }

@@ -336,7 +336,7 @@ func TestATrustThatCannotWorkIsRefusedAtOnce(t *testing.T) {
 	}{
 		"no key":                     {signed.Trust{Audience: here}, "", "found 0 trusted keys, expected 1 to 16"},
 		"a relative state directory": {trusting(0), "served", `state directory "served": expected an absolute path`},
-		"a file for a directory":     {trusting(0), occupied, "the state directory " + occupied + " exists and is no directory: remove it or choose another state directory"},
+		"a file for a directory":     {trusting(0), occupied, "the state directory " + occupied + " exists and is not a directory: remove it or choose another state directory"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if _, err := directory.Watch(t.Context(), "/profiles", directory.WithTrust(test.trust, test.state)); err == nil || err.Error() != test.want {

@@ -198,7 +198,7 @@ func TestWhatIsInTheWayIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 			}, []string{"app"},
-			"the socket directory %s/app exists and is no directory: remove it or choose another socket directory",
+			"the socket directory %s/app exists and is not a directory: remove it or choose another socket directory",
 		},
 		"a link to a directory": {
 			func(t *testing.T, dir string) { moveBehindALink(t, dir) }, nil,
