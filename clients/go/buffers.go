@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// smallBuffer is the size in bytes of most buffers. It is above the size from
-	// which on gRPC counts who still uses a buffer.
+	// smallBuffer is the size in bytes of most buffers. gRPC counts the references only of
+	// buffers that are larger than 1 KiB.
 	smallBuffer = 4 << 10
-	// batchBuffer is the size of those in which requests go out together.
+	// batchBuffer is the size in bytes of buffers with several requests.
 	batchBuffer = 32 << 10
 )
 
-// buffers keeps buffers for requests. What is put back is overwritten, since
-// requests have keys and plaintexts in them.
+// buffers is the pool of buffers for requests. Put overwrites a buffer, because requests may
+// contain keys and plaintexts.
 var buffers = &bufferPool{}
 
 // bufferPool implements mem.BufferPool.
@@ -46,7 +46,7 @@ func (p *bufferPool) Get(size int) *[]byte {
 	return &made
 }
 
-// Put implements mem.BufferPool. What the length leaves out is not overwritten.
+// Put implements mem.BufferPool. It overwrites only the bytes up to the length of the buffer.
 func (p *bufferPool) Put(buffer *[]byte) {
 	clear(*buffer)
 	if pool, capacity := p.of(cap(*buffer)); cap(*buffer) >= capacity {
@@ -54,14 +54,14 @@ func (p *bufferPool) Put(buffer *[]byte) {
 	}
 }
 
-// outgoing is a message that is sent as it is. gRPC frees what it is given, so
-// that it gets a reference of its own.
+// outgoing is an encoded message to send. Each time gRPC sends it, gRPC gets and frees its own
+// reference to the buffer.
 type outgoing struct {
-	head   []byte // what is sent before the buffer; not used again
+	head   []byte // bytes that are sent before the buffer
 	buffer mem.Buffer
 }
 
-// incoming is a message as it was received; whoever received it frees it.
+// incoming is an encoded message that was received. Whoever receives it frees it.
 type incoming struct{ buffer mem.Buffer }
 
 func (m *incoming) free() {
@@ -71,11 +71,10 @@ func (m *incoming) free() {
 	}
 }
 
-// wireCodec passes messages as the bytes they are.
+// wireCodec is a codec for messages that are encoded already.
 type wireCodec struct{}
 
-// Name implements encoding.CodecV2. It is what the broker finds in the
-// content type.
+// Name implements encoding.CodecV2. It is part of the content type that the broker reads.
 func (wireCodec) Name() string { return "proto" }
 
 // Marshal implements encoding.CodecV2.

@@ -17,7 +17,8 @@ import (
 type operation struct {
 	name   string
 	method string
-	// number is that of its request in Call and of its response in Reply.
+	// number is the number of the field with its request in Call, and with its response in
+	// Reply.
 	number number
 }
 
@@ -25,39 +26,40 @@ func newOperation(name string, n number) *operation {
 	return &operation{name, "/cryptobroker.v1.CryptoService/" + name, n}
 }
 
-// maxRequest is the size in bytes that a broker reads at most: what it answers to
-// a larger one could not be told from a broker that has too much to do.
+// maxRequest is the size in bytes of the largest request that the client sends. Brokers refuse
+// larger ones. Some brokers do so with the code of a broker that has too much to do, and the
+// client would try again in vain.
 const maxRequest = 4 << 20
 
-// maxKept is the size of the largest reply whose buffer is kept for the next one.
+// maxKept is the size in bytes of the largest reply whose buffer the next call uses again.
 const maxKept = 32 << 10
 
-// call is a request on its way.
+// call is a call of an operation, with its request and its reply.
 type call struct {
 	op      *operation
 	profile string
 	trace   TraceContext
 	// request is the encoded request.
 	request *[]byte
-	// shared is the request as gRPC gets it, nil before the first call of gRPC.
+	// shared is the request for a unary call of gRPC, nil before the first one.
 	shared mem.Buffer
-	// reply is the encoded reply. It is kept, or else in received.
+	// reply is the encoded reply. Its bytes are in kept or in received.
 	reply    []byte
 	kept     []byte
 	received incoming
 
-	// The rest is for the stream, under its lock until done has an element.
+	// The mutex of the stream guards the fields below until done has an element.
 	id      uint64
 	outcome failure
-	// again tells that the call is to be made without the stream.
+	// again is whether the call has to be made again without the stream.
 	again bool
 	done  chan struct{}
 }
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
 
-// begin makes the call of a request; size is what its fields take, in bytes.
-// Whoever gets a call ends it.
+// begin returns a call whose request has the field profile. size is the size in bytes of the
+// other fields. Whoever gets a call calls end.
 func (c *Client) begin(ctx context.Context, op *operation, profile string, size int) (*call, error) {
 	if profile == "" {
 		profile = c.profile
@@ -70,7 +72,7 @@ func (c *Client) begin(ctx context.Context, op *operation, profile string, size 
 	if c.trace != nil {
 		p.trace = c.trace(ctx)
 	}
-	// Tags and lengths take what is added.
+	// 256 bytes are enough for tags and lengths.
 	p.request = buffers.Get(size + len(profile) + p.trace.size() + 256)
 	*p.request = appendString((*p.request)[:0], requestProfile, profile)
 	return p, nil
@@ -80,7 +82,7 @@ func errClosed(op *operation, profile string) *Error {
 	return failure{code: CodeCanceled, message: said(op, profile, "the client was closed"), cause: ErrClosed}.error(op, profile)
 }
 
-// end lets go of a call.
+// end frees a call.
 func (c *Client) end(p *call) {
 	if p.shared != nil {
 		p.shared.Free()
@@ -97,7 +99,7 @@ func (c *Client) end(p *call) {
 	c.leave()
 }
 
-// do makes the call, and again while that may help.
+// do makes the call. It tries again after transient failures.
 func (c *Client) do(ctx context.Context, p *call) error {
 	if size := len(*p.request); size > maxRequest {
 		return failure{code: CodeInvalidArgument, message: said(p.op, p.profile, "the request has %d bytes, expected at most %d", size, maxRequest)}.error(p.op, p.profile)
@@ -131,8 +133,8 @@ func (c *Client) try(ctx context.Context, p *call) failure {
 	return c.unary(ctx, p)
 }
 
-// retry waits and tries again, until there is a result that is no transient
-// failure, or no time for another try.
+// retry waits and tries again until the result is not a transient failure, or until there is no
+// time for another try.
 func (c *Client) retry(ctx context.Context, op *operation, profile string, began time.Time, last failure, try func() failure) failure {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -159,11 +161,12 @@ func (c *Client) retry(ctx context.Context, op *operation, profile string, began
 	}
 }
 
-// firstWait is the most that is waited before the second try.
+// firstWait is the longest wait before the second try.
 const firstWait = 10 * time.Millisecond
 
-// jittered is how long to wait after so many tries: anything up to twice as much
-// each time, so that many callers do not come back at once.
+// jittered returns how long to wait after this many tries. It is a random time, so that many
+// callers do not try again at the same moment. The longest time doubles with each try, up to
+// maxWait.
 func jittered(tries int) time.Duration {
 	most := maxWait
 	if tries < 8 {
@@ -172,7 +175,7 @@ func jittered(tries int) time.Duration {
 	return rand.N(most) + 1
 }
 
-// ended is the failure of a call whose context ended.
+// ended returns the failure of a call whose context has ended.
 func ended(op *operation, profile string, err error) failure {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return failure{code: CodeDeadlineExceeded, message: said(op, profile, "there was no reply within the time for the call"), cause: err}
@@ -180,12 +183,12 @@ func ended(op *operation, profile string, err error) failure {
 	return failure{code: CodeCanceled, message: said(op, profile, "the call was canceled"), cause: err}
 }
 
-// unreadable is the error of a reply that is none.
+// unreadable returns the error of a call whose reply cannot be decoded.
 func (p *call) unreadable(err error) error {
 	return failure{code: CodeInternal, message: said(p.op, p.profile, "the reply cannot be read: %v", err), cause: err}.error(p.op, p.profile)
 }
 
-// missing is the error of a reply without what was asked for.
+// missing returns the error of a call whose reply lacks a field.
 func (p *call) missing(what string) error {
 	return p.unreadable(fmt.Errorf("it has no %s", what))
 }

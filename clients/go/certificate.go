@@ -11,25 +11,26 @@ import (
 
 var signCertificate = newOperation("SignCertificate", 4)
 
-// SignCertificateRequest asks for a certificate.
+// SignCertificateRequest is a request for a certificate.
 type SignCertificateRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// CSR is the certificate request (PKCS #10) in PEM, at most 64 KiB.
 	CSR []byte
-	// CAPrivateKey is the issuer's private key in PEM, at most 64 KiB; empty where
-	// the profile names the key, which is better.
+	// CAPrivateKey is the issuer's private key in PEM, at most 64 KiB. It is empty if the
+	// profile names a key of the broker, which is safer.
 	CAPrivateKey []byte
-	// CACertificate is the issuer's certificate in PEM, at most 64 KiB; may be empty
-	// where the profile names the key.
+	// CACertificate is the issuer's certificate in PEM, at most 64 KiB. It may be empty if
+	// the profile names one key of the broker.
 	CACertificate []byte
-	// NotBefore and NotAfter are when the certificate is valid, by the second. Zero
-	// is as early, or as late, as profile and issuer allow.
+	// NotBefore and NotAfter are the times between which the certificate is valid, cut to
+	// seconds. Zero stands for the earliest or the latest time that profile and issuer
+	// allow.
 	NotBefore, NotAfter time.Time
-	// Subject replaces that of the request: text as in RFC 4514, at most 1 KiB, the
-	// components in the order that the certificate has them.
+	// Subject replaces the subject of the CSR. It is text as in RFC 4514, at most 1 KiB,
+	// with the components in the order of the certificate.
 	Subject string
-	// CRLDistributionPoints are URLs, at most 16 of 2048 bytes each.
+	// CRLDistributionPoints are at most 16 URLs of at most 2048 bytes each.
 	CRLDistributionPoints []string
 }
 
@@ -37,7 +38,7 @@ type SignCertificateRequest struct {
 type SignCertificateResult struct {
 	// Certificate is the certificate in DER.
 	Certificate []byte
-	// Algorithm is what the profile chose, such as "ecdsa".
+	// Algorithm is the signature algorithm of the profile, such as "ecdsa-with-SHA256".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation

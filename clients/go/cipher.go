@@ -12,7 +12,7 @@ var (
 	decryptData = newOperation("DecryptData", 6)
 )
 
-// EncryptDataRequest asks for an encryption.
+// EncryptDataRequest is a request to encrypt data.
 type EncryptDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
@@ -20,30 +20,30 @@ type EncryptDataRequest struct {
 	Key Key
 	// Plaintext is what to encrypt, at most 1 MiB.
 	Plaintext []byte
-	// Nonce is 12 bytes that are never used twice with the same key; empty where
-	// the profile has the broker make it.
+	// Nonce has 12 bytes, which must never be used again with the same key. It is empty if
+	// the broker makes the nonce: the profile has NonceStrategy "random".
 	Nonce []byte
 	// AdditionalData is authenticated but not encrypted, at most 64 KiB.
 	AdditionalData []byte
 }
 
-// EncryptDataResult is what DecryptData needs, beside the key and the additional
-// data. None of it is a secret.
+// EncryptDataResult is the result of [Client.EncryptData]. DecryptData needs it together with
+// the key and the additional data. None of its fields is secret.
 type EncryptDataResult struct {
 	// Ciphertext is as long as the plaintext.
 	Ciphertext []byte
-	// Nonce is the one that was used.
+	// Nonce is the nonce that was used.
 	Nonce []byte
 	// Tag is the authentication tag.
 	Tag []byte
-	// Algorithm is what the profile chose, such as "aes-gcm".
+	// Algorithm is the algorithm of the profile, such as "aes-gcm".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation
 }
 
-// EncryptData encrypts by the algorithm of a profile. See the package on what a
-// repeated call means.
+// EncryptData encrypts with the algorithm of a profile. The comment of the package says what
+// it means if a call is repeated.
 func (c *Client) EncryptData(ctx context.Context, r EncryptDataRequest) (EncryptDataResult, error) {
 	p, err := c.begin(ctx, encryptData, r.Profile, r.Key.size()+len(r.Plaintext)+len(r.Nonce)+len(r.AdditionalData))
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *EncryptDataResult) readParameters(wire []byte) error {
 	return f.err
 }
 
-// appendParameters appends an EncryptMetadata or a DecryptMetadata.
+// appendParameters appends a field with EncryptMetadata or DecryptMetadata.
 func appendParameters(b []byte, n number, nonce, aad, tag []byte) []byte {
 	start := len(b)
 	b = appendBytes(b, parameterNonce, nonce)
@@ -104,28 +104,28 @@ func appendParameters(b []byte, n number, nonce, aad, tag []byte) []byte {
 	return nest(b, start, n)
 }
 
-// DecryptDataRequest asks for the plaintext of what EncryptData made.
+// DecryptDataRequest is a request to decrypt what EncryptData has encrypted.
 type DecryptDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
 	// Key is the AES key.
 	Key Key
-	// Ciphertext, Nonce and Tag are those of the result of EncryptData.
+	// Ciphertext, Nonce and Tag are the fields of the [EncryptDataResult].
 	Ciphertext, Nonce, Tag []byte
-	// AdditionalData is that of the request to EncryptData.
+	// AdditionalData is the field of the [EncryptDataRequest].
 	AdditionalData []byte
 }
 
-// DecryptDataResult is a plaintext, which was authentic.
+// DecryptDataResult is the result of [Client.DecryptData].
 type DecryptDataResult struct {
-	// Plaintext is what was encrypted.
+	// Plaintext is the authentic plaintext.
 	Plaintext []byte
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation
 }
 
-// DecryptData decrypts by the algorithm of a profile. What does not authenticate is
-// ErrInvalidArgument.
+// DecryptData decrypts with the algorithm of a profile. It returns ErrInvalidArgument if the
+// ciphertext does not authenticate.
 func (c *Client) DecryptData(ctx context.Context, r DecryptDataRequest) (DecryptDataResult, error) {
 	p, err := c.begin(ctx, decryptData, r.Profile, r.Key.size()+len(r.Ciphertext)+len(r.Nonce)+len(r.Tag)+len(r.AdditionalData))
 	if err != nil {

@@ -18,29 +18,30 @@ const maxInFlight = 1024
 type Client struct {
 	settings
 	conn *grpc.ClientConn
-	// connections counts the connections that were made, so that what was learned
-	// of a broker can be forgotten with the connection to it.
+	// connections is how many connections were made. It is the number of the current
+	// connection.
 	connections atomic.Uint64
-	// withoutExchange is the count at which the broker did not have the stream.
+	// withoutExchange is the number of a connection whose broker does not have the stream,
+	// 0 for none.
 	withoutExchange atomic.Uint64
 
 	exchanges  exchanges
 	algorithms interned
-	warned     sync.Map // of Deprecation that were told
+	warned     sync.Map // each Deprecation for which the handler was called
 
-	// active counts the calls under way; closedBit is added once.
+	// active is how many calls have begun and not ended. Close adds closedBit once.
 	active  atomic.Int64
-	drained chan struct{} // closed once closed and not active
+	drained chan struct{} // closed when the client is closed and active is 0
 	drain   sync.Once
-	// done ends what waits when the client stops waiting for its calls.
+	// done is closed when Close stops waiting for calls. Calls that wait then end.
 	done chan struct{}
 	stop sync.Once
 }
 
 const closedBit = 1 << 62
 
-// New makes a client. It connects when the first call is made, so that a broker
-// that is not there yet is no error. The only errors are those of options.
+// New returns a client. The client connects at its first call, so New does not fail if the
+// broker is not running yet. New returns an error only for invalid options.
 func New(options ...Option) (*Client, error) {
 	settings, err := newSettings(options)
 	if err != nil {
@@ -54,9 +55,9 @@ func New(options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close lets no more calls in, waits for those under way until ctx ends, then ends
-// the ones that are left, with ErrClosed, and returns the context's error. Nothing
-// of the client is left behind. Closing twice is no error.
+// Close lets new calls fail with ErrClosed, and waits for calls that have begun. If ctx ends
+// before they do, they fail with ErrClosed, and Close returns the error of ctx. No goroutine
+// and no connection is left. Close may be called again.
 func (c *Client) Close(ctx context.Context) error {
 	if c.active.Or(closedBit)&^closedBit == 0 {
 		c.drain.Do(func() { close(c.drained) })
@@ -73,14 +74,14 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stop.Do(func() {
 		close(c.done)
-		_ = c.conn.Close() // its only error is that it was closed before
+		_ = c.conn.Close() // fails only if the connection is closed already
 	})
 	<-c.drained
 	c.exchanges.running.Wait()
 	return err
 }
 
-// enter counts a call in; false after Close.
+// enter counts a call that begins. It reports false after Close.
 func (c *Client) enter() bool {
 	if c.active.Add(1)&closedBit != 0 {
 		c.leave()
@@ -89,7 +90,7 @@ func (c *Client) enter() bool {
 	return true
 }
 
-// leave counts a call out.
+// leave counts a call that has ended.
 func (c *Client) leave() {
 	if c.active.Add(-1) == closedBit {
 		c.drain.Do(func() { close(c.drained) })
@@ -106,7 +107,7 @@ func (c *Client) stopped() bool {
 	}
 }
 
-// tell calls the handler of deprecation warnings.
+// tell calls the handler of deprecation warnings, once for each different warning.
 func (c *Client) tell(d *Deprecation) {
 	if d == nil || c.deprecated == nil {
 		return
@@ -116,13 +117,12 @@ func (c *Client) tell(d *Deprecation) {
 	}
 }
 
-// interned keeps one string of each algorithm's name, so that replies need no new
-// one.
+// interned has one string for the name of each algorithm, so that replies do not allocate it.
 type interned struct {
 	names atomic.Pointer[map[string]string]
 }
 
-// maxInterned bounds what is kept. Brokers have some dozens of algorithms.
+// maxInterned is how many names are kept. Brokers have some dozens of algorithms.
 const maxInterned = 256
 
 func (i *interned) of(name []byte) string {

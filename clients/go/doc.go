@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cryptobroker calls a Crypto Broker: cryptographic operations whose
-// algorithms, keys and limits a named profile decides, over a Unix socket.
+// Package cryptobroker calls a Crypto Broker over a Unix socket. The broker does cryptographic
+// operations. A named profile decides their algorithms, keys and limits.
 //
-// New makes a Client without connecting; it is meant to live as long as the
-// program, and to be shared by all goroutines. Every method takes a context and
-// returns an *Error for a call that failed.
+// [New] returns a [Client] without connecting. A program needs one client, which all its
+// goroutines share. Every method takes a context, and returns an [*Error] if the call failed.
 //
 // # Tries
 //
-// A call that ends with UNAVAILABLE, RESOURCE_EXHAUSTED or ABORTED is made again,
-// with exponential backoff and full jitter, until the retry budget is spent (60
-// seconds, see WithRetryBudget) or its context ends. So a program may start before
-// its broker does, and a broker may be killed and started again without a call
-// being lost. Other errors are never tried again. A try lasts as long as its context
-// allows, or until the broker has not answered a ping of the connection for 90
-// seconds, as one does that was stopped.
+// A call that ends with UNAVAILABLE, RESOURCE_EXHAUSTED or ABORTED is made again, with
+// exponential backoff and full jitter, until the retry budget is spent (60 seconds, see
+// [WithRetryBudget]) or its context ends. So a program may start before its broker, and no
+// call is lost if a broker is killed and started again. Calls with other errors are not made
+// again. A try ends when its context ends, or when the broker has not answered a ping of the
+// connection for 90 seconds.
 //
-// All operations are safe to repeat, since a broker keeps nothing of them. Where
-// the reply of a try was lost, the broker may have made a certificate, a signature
-// or a ciphertext that nobody gets; with a nonce of the broker's own the repeated
-// encryption has another nonce. Only its count of encryptions by that key, its
-// metrics and its audit records have both. Health is tried once.
+// All operations can be repeated, because a broker stores nothing of them. If the reply of a
+// try was lost, the broker may have made a certificate, a signature or a ciphertext that
+// nobody gets. If the broker makes the nonce, the repeated encryption has another nonce. Both
+// tries are in the broker's count of encryptions with the key, in its metrics and in its audit
+// records. Health is tried once.
 //
 // # The stream
 //
-// Requests of up to 16 KiB of all goroutines share one stream of gRPC
-// (cryptobroker.stream.v1, Exchange), which costs a fraction of what a call of
-// gRPC each does. Larger ones, and all where a broker does not have the stream,
-// are calls of gRPC of their own. Replies come in any order. At most 1,024 calls
-// are under way on the stream; others wait for their turn.
+// Requests of up to 16 KiB of all goroutines share one gRPC stream (cryptobroker.stream.v1,
+// Exchange), which costs a fraction of a unary call for each request. Larger requests are
+// unary calls, and so are all requests to a broker without the stream. Replies come in any
+// order. At most 1,024 calls wait for their replies on the stream. Other calls wait for their
+// turn.
 //
 // # Secrets
 //
-// Requests are copied; the caller's slices are not used after a method returned.
-// Copies of this package are overwritten after use. Errors quote no secrets.
+// Requests are copied. The package does not use the caller's slices after a method has
+// returned. It overwrites its copies after use. Errors quote no secrets.
 package cryptobroker

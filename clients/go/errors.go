@@ -8,37 +8,39 @@ import (
 	"time"
 )
 
-// Code says what kind of error a call ended with. The numbers are those of gRPC.
+// Code is the kind of error of a call. The numbers are the numbers of gRPC.
 type Code uint32
 
-// The codes that a call can end with.
+// The codes of a call that failed.
 const (
-	// CodeCanceled: the context was canceled, or the client was closed.
+	// CodeCanceled means that the context was canceled, or the client was closed.
 	CodeCanceled Code = 1
-	// CodeUnknown: none of the others.
+	// CodeUnknown means that no other code fits.
 	CodeUnknown Code = 2
-	// CodeInvalidArgument: something in the request, or a profile that is not there.
+	// CodeInvalidArgument means that the request is not valid, or that the broker does not
+	// have the profile.
 	CodeInvalidArgument Code = 3
-	// CodeDeadlineExceeded: the call took longer than it may. It is
-	// context.DeadlineExceeded, too.
+	// CodeDeadlineExceeded means that the call did not end before its deadline. errors.Is
+	// finds context.DeadlineExceeded as well.
 	CodeDeadlineExceeded Code = 4
-	// CodeNotFound: the broker has no key of this id.
+	// CodeNotFound means that the broker has no key with the id.
 	CodeNotFound Code = 5
-	// CodePermissionDenied: the profile does not allow the caller, or the key.
+	// CodePermissionDenied means that the profile does not allow the caller, or the key.
 	CodePermissionDenied Code = 7
-	// CodeResourceExhausted: the broker has too much to do. Calls are repeated.
+	// CodeResourceExhausted means that the broker has too much to do. The client tries
+	// again.
 	CodeResourceExhausted Code = 8
-	// CodeFailedPrecondition: the profile does not offer the operation, or a key
-	// cannot be used.
+	// CodeFailedPrecondition means that the profile does not offer the operation, or that a
+	// key cannot be used.
 	CodeFailedPrecondition Code = 9
-	// CodeAborted: the call met another one. Calls are repeated.
+	// CodeAborted means that the call conflicted with another call. The client tries again.
 	CodeAborted Code = 10
-	// CodeUnimplemented: the broker is too old for the call.
+	// CodeUnimplemented means that the version of the broker does not have the operation.
 	CodeUnimplemented Code = 12
-	// CodeInternal: a defect of the broker or of this package.
+	// CodeInternal means a defect of the broker or of this package.
 	CodeInternal Code = 13
-	// CodeUnavailable: the broker, or a key manager behind it, cannot be reached.
-	// Calls are repeated.
+	// CodeUnavailable means that the broker, or a key manager that it uses, cannot be
+	// reached. The client tries again.
 	CodeUnavailable Code = 14
 )
 
@@ -49,7 +51,7 @@ var codeNames = map[Code]string{
 	CodeUnimplemented: "UNIMPLEMENTED", CodeInternal: "INTERNAL", CodeUnavailable: "UNAVAILABLE",
 }
 
-// String is the name of the code as gRPC writes it, such as "NOT_FOUND".
+// String returns the name of the code in gRPC, such as "NOT_FOUND".
 func (c Code) String() string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -57,47 +59,47 @@ func (c Code) String() string {
 	return fmt.Sprintf("CODE_%d", uint32(c))
 }
 
-// transient reports whether a call that ended so may be made again.
+// transient reports whether a call that ended with this code may be made again.
 func (c Code) transient() bool {
 	return c == CodeUnavailable || c == CodeResourceExhausted || c == CodeAborted
 }
 
-// What errors.Is finds in an *Error.
+// The errors that errors.Is finds in an [*Error].
 var (
-	// ErrInvalidArgument is CodeInvalidArgument.
+	// ErrInvalidArgument is the error of CodeInvalidArgument.
 	ErrInvalidArgument = errors.New("invalid argument")
-	// ErrNotFound is CodeNotFound.
+	// ErrNotFound is the error of CodeNotFound.
 	ErrNotFound = errors.New("not found")
-	// ErrPermissionDenied is CodePermissionDenied.
+	// ErrPermissionDenied is the error of CodePermissionDenied.
 	ErrPermissionDenied = errors.New("permission denied")
-	// ErrNotServed is CodeFailedPrecondition: the profile does not offer the
+	// ErrNotServed is the error of CodeFailedPrecondition: the profile does not offer the
 	// operation, or a key cannot be used.
 	ErrNotServed = errors.New("not served")
-	// ErrUnimplemented is CodeUnimplemented.
+	// ErrUnimplemented is the error of CodeUnimplemented.
 	ErrUnimplemented = errors.New("unimplemented")
-	// ErrUnavailable is CodeUnavailable.
+	// ErrUnavailable is the error of CodeUnavailable.
 	ErrUnavailable = errors.New("unavailable")
-	// ErrRetryBudgetSpent: the last try failed with one of the codes by which calls
-	// are repeated, and there was no time left for another. The code is that of the
-	// last try.
+	// ErrRetryBudgetSpent means that the last try failed with a code after which the client
+	// tries again, but no time was left. The code of the error is the code of the last try.
 	ErrRetryBudgetSpent = errors.New("retry budget spent")
-	// ErrClosed: the client was closed.
+	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("client closed")
 )
 
-// Error is what every method of Client returns for a call that failed. A context
-// that ended is found by errors.Is as context.Canceled or context.DeadlineExceeded.
+// Error is the error of a call. If the context of the call has ended, errors.Is finds
+// context.Canceled or context.DeadlineExceeded in it.
 type Error struct {
-	// Code is what kind of error it is.
+	// Code is the kind of error.
 	Code Code
 	// Operation is the name of the operation, such as "HashData".
 	Operation string
-	// Profile is the one that was asked for; empty where an operation has none.
+	// Profile is the name of the profile in the request. It is empty if the operation has no
+	// profile.
 	Profile string
 	// Message says what was found and what was expected. It quotes no secrets.
 	Message string
 
-	// cause is what errors.Is finds beside the code, or nil.
+	// cause is another error that errors.Is finds, or nil.
 	cause error
 }
 
@@ -108,7 +110,7 @@ func (e *Error) Error() string { return "crypto broker: " + e.Code.String() + ":
 // ErrClosed, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether the target is the variable for the code of this error.
+// Is reports whether target is the error of the code.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case CodeInvalidArgument:
@@ -128,12 +130,12 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// failure is how a try ended; its zero value is success.
+// failure is why a try failed. Its zero value means that the try succeeded.
 type failure struct {
 	code    Code
 	message string
 	cause   error
-	// final tells that the call cannot be made again, whatever the code.
+	// final is whether the call cannot be made again, whatever the code is.
 	final bool
 }
 
@@ -142,13 +144,12 @@ func (f failure) transient() bool { return f.code.transient() && !f.final }
 
 func (f failure) failed() bool { return f.code != 0 }
 
-// error makes the error of a call. The sentences of a broker name operation and
-// profile by themselves.
+// error returns the error of the call.
 func (f failure) error(op *operation, profile string) *Error {
 	return &Error{Code: f.code, Operation: op.name, Profile: profile, Message: f.message, cause: f.cause}
 }
 
-// said puts operation and profile before a sentence, as a broker does.
+// said returns a sentence with operation and profile before it, as a broker does.
 func said(op *operation, profile, format string, args ...any) string {
 	text := op.name
 	if profile != "" {
@@ -157,7 +158,7 @@ func said(op *operation, profile, format string, args ...any) string {
 	return text + ": " + fmt.Sprintf(format, args...)
 }
 
-// spent is the failure of a call whose retry budget has no time for another try.
+// spent returns the failure of a call whose retry budget has no time for another try.
 func (f failure) spent(tries int, took time.Duration) failure {
 	times := "1 try"
 	if tries > 1 {

@@ -22,49 +22,49 @@ import (
 
 const (
 	exchangeMethod = "/cryptobroker.stream.v1.StreamService/Exchange"
-	// maxExchanged is the size in bytes of the largest request that goes over the
-	// stream. It would hold up the others, and gain nothing.
+	// maxExchanged is the size in bytes of the largest request that is sent on the stream.
+	// Larger requests would delay others, and gain nothing.
 	maxExchanged = 16 << 10
-	// callFrame is at least what a call takes beside its request, in bytes.
+	// callFrame is how many bytes a call has at most besides its request.
 	callFrame = 64
 )
 
 var exchangeDescription = grpc.StreamDesc{StreamName: "Exchange", ClientStreams: true, ServerStreams: true}
 
-// exchanges is the stream of a client, and the one after it.
+// exchanges is the current stream of a client. A new stream replaces a stream that has ended.
 type exchanges struct {
 	current atomic.Pointer[exchange]
-	mu      sync.Mutex // for whoever makes the next one
+	mu      sync.Mutex // locked while the next stream is made
 	running sync.WaitGroup
-	// slots bounds the calls under way.
+	// slots has an element for each call on a stream, at most maxInFlight.
 	slots chan struct{}
 }
 
 // exchange is one stream that many calls share.
 //
-// A call that is alone sends its request itself. Otherwise a goroutine sends what
-// the callers have left, in as few messages as it can.
+// If no other call waits for a reply, a call sends its request itself. Otherwise a goroutine
+// sends the waiting requests in as few messages as possible.
 type exchange struct {
 	client *Client
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
-	stream grpc.ClientStream // nil until it is there
+	stream grpc.ClientStream // nil until the stream is open
 	// waiting has the encoded calls that were not sent yet.
 	waiting []*[]byte
 	sending bool
 	ended   bool
 	lastID  uint64
 	pending map[uint64]*call
-	// unanswered counts the calls that a reply will come to; forgotten those among
-	// them that nobody waits for any more, which still have their slots.
+	// unanswered is how many calls have no reply yet. forgotten is how many of them nobody
+	// waits for any more. They still have their slots.
 	unanswered, forgotten int
 
-	wake chan struct{} // for the goroutine that sends
+	wake chan struct{} // wakes the goroutine that sends
 }
 
-// exchange makes a call on the stream; served is false where it has to be made
-// without.
+// exchange makes a call on the stream. served is false if the call has to be made without the
+// stream.
 func (c *Client) exchange(ctx context.Context, p *call) (result failure, served bool) {
 	if n := c.withoutExchange.Load(); n != 0 && n == c.connections.Load() {
 		return failure{}, false
@@ -86,7 +86,7 @@ func (c *Client) exchange(ctx context.Context, p *call) (result failure, served 
 	case <-p.done:
 	case <-ctx.Done():
 		if x.forget(p, ctx.Err()) {
-			// The broker still has the call, and the call its place.
+			// The broker still serves the call, so the call keeps its slot.
 			return ended(p.op, p.profile, ctx.Err()), true
 		}
 		<-p.done
@@ -95,8 +95,8 @@ func (c *Client) exchange(ctx context.Context, p *call) (result failure, served 
 	return p.outcome, !p.again
 }
 
-// nextExchange puts a call on the stream that follows one that has ended. It makes
-// that one, with the call on it, unless somebody else has.
+// nextExchange puts a call on the stream after a stream that has ended. It makes the next
+// stream unless another call has made it.
 func (c *Client) nextExchange(ctx context.Context, after *exchange, p *call) (x *exchange, added bool) {
 	c.exchanges.mu.Lock()
 	defer c.exchanges.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *Client) nextExchange(ctx context.Context, after *exchange, p *call) (x 
 	return x, added
 }
 
-// add puts a call on the stream; false if that has ended.
+// add puts a call on the stream. It reports false if the stream has ended.
 func (x *exchange) add(ctx context.Context, p *call) bool {
 	var timeout uint32
 	if deadline, ok := ctx.Deadline(); ok {
@@ -129,7 +129,7 @@ func (x *exchange) add(ctx context.Context, p *call) bool {
 	x.unanswered++
 	x.frame(p, timeout)
 	if x.unanswered == 1 && x.sendable() {
-		// It never has to wait for the broker: nothing else is on its way there.
+		// Sending does not block, because no other call waits for the broker.
 		x.sendOne()
 	}
 	if x.sendable() {
@@ -141,8 +141,8 @@ func (x *exchange) add(ctx context.Context, p *call) bool {
 	return true
 }
 
-// giveUp tells the broker that nobody waits for a call any more. One that does not
-// know how serves the call. The caller has the lock.
+// giveUp tells the broker that nobody waits for a call any more. A broker that does not have
+// this field serves the call. Whoever calls giveUp has locked x.mu.
 func (x *exchange) giveUp(id uint64) {
 	if x.ended {
 		return
@@ -157,8 +157,8 @@ func (x *exchange) giveUp(id uint64) {
 	}
 }
 
-// room returns the last of the buffers that are to be sent, with room for so many
-// bytes. The caller has the lock.
+// room returns the last waiting buffer if it has room for need bytes, or else a new one.
+// Whoever calls room has locked x.mu.
 func (x *exchange) room(need int) *[]byte {
 	n := len(x.waiting)
 	if n == 0 || cap(*x.waiting[n-1])-len(*x.waiting[n-1]) < need {
@@ -174,7 +174,7 @@ func (x *exchange) room(need int) *[]byte {
 	return x.waiting[n-1]
 }
 
-// frame appends a call to what is to be sent.
+// frame appends an encoded call to the waiting buffers.
 func (x *exchange) frame(p *call, timeout uint32) {
 	request := *p.request
 	body := protowire.SizeTag(callID) + protowire.SizeVarint(p.id) + protowire.SizeTag(p.op.number) + protowire.SizeBytes(len(request))
@@ -193,13 +193,14 @@ func (x *exchange) frame(p *call, timeout uint32) {
 	*buffer = protowire.AppendBytes(b, request)
 }
 
-// sendable reports whether there is something to send and nobody who does. The
-// caller has the lock.
+// sendable reports whether there is something to send and nobody sends. Whoever calls sendable
+// has locked x.mu.
 func (x *exchange) sendable() bool {
 	return !x.sending && !x.ended && x.stream != nil && len(x.waiting) > 0
 }
 
-// sendOne sends one message. The caller has the lock, which is free meanwhile.
+// sendOne sends one message. Whoever calls sendOne has locked x.mu. sendOne unlocks it while it
+// sends.
 func (x *exchange) sendOne() {
 	buffer := mem.NewBuffer(x.waiting[0], buffers)
 	n := copy(x.waiting, x.waiting[1:])
@@ -207,17 +208,17 @@ func (x *exchange) sendOne() {
 	x.waiting = x.waiting[:n]
 	x.sending = true
 	x.mu.Unlock()
-	// Where it fails, the reason is what is received.
+	// The error is ignored, because RecvMsg returns the reason.
 	_ = x.stream.SendMsg(&outgoing{buffer: buffer})
 	buffer.Free()
 	x.mu.Lock()
 	x.sending = false
 }
 
-// send sends what callers have left, until the stream ends.
+// send sends waiting calls until the stream ends.
 func (x *exchange) send() {
 	for range x.wake {
-		// Callers that are about to leave theirs come first.
+		// Other goroutines may add their calls first, so that one message has more calls.
 		runtime.Gosched()
 		x.mu.Lock()
 		for x.sendable() {
@@ -227,8 +228,9 @@ func (x *exchange) send() {
 	}
 }
 
-// forget takes a call back; false if it has its outcome already. The broker knows
-// of deadlines by itself, and is told of anything else.
+// forget removes a call whose context has ended. It reports false if the call has its outcome
+// already. It tells the broker, unless the deadline of the call has passed, which the broker
+// knows.
 func (x *exchange) forget(p *call, why error) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -243,7 +245,7 @@ func (x *exchange) forget(p *call, why error) bool {
 	return true
 }
 
-// receive opens the stream and hands out the replies until it ends.
+// receive opens the stream, and gives replies to their calls until the stream ends.
 func (x *exchange) receive(ctx context.Context) {
 	defer x.cancel()
 	stream, err := x.client.conn.NewStream(ctx, &exchangeDescription, exchangeMethod)
@@ -263,7 +265,7 @@ func (x *exchange) receive(ctx context.Context) {
 	x.end(err)
 }
 
-// replies hands out replies. It returns why there are no more.
+// replies gives replies to their calls. It returns why there are no more replies.
 func (x *exchange) replies(stream grpc.ClientStream) error {
 	for {
 		var message incoming
@@ -278,10 +280,10 @@ func (x *exchange) replies(stream grpc.ClientStream) error {
 	}
 }
 
-// errGoAway is the end of a stream whose broker said that it shuts down.
+// errGoAway ends a stream whose broker has sent GoAway.
 var errGoAway = status.Error(codes.Unavailable, "the broker shuts down")
 
-// take hands out the replies of one message.
+// take gives the replies of one message to their calls.
 func (x *exchange) take(message []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -299,7 +301,7 @@ func (x *exchange) take(message []byte) error {
 	return f.err
 }
 
-// answer hands out one reply. The caller has the lock.
+// answer gives one reply to its call. Whoever calls answer has locked x.mu.
 func (x *exchange) answer(reply []byte) error {
 	var id uint64
 	var result number
@@ -333,7 +335,7 @@ func (x *exchange) answer(reply []byte) error {
 		if p.outcome, err = x.refused(p, body); err != nil {
 			return err
 		}
-		// The broker has the stream, but not for this operation.
+		// The broker may have the operation as a unary call only.
 		p.again = p.outcome.code == CodeUnimplemented
 	default:
 		return fmt.Errorf("the reply to %s has the number %d, expected %d", p.op.name, result, p.op.number)
@@ -343,7 +345,7 @@ func (x *exchange) answer(reply []byte) error {
 	return nil
 }
 
-// refused reads a status.
+// refused returns the failure that is encoded as a status.
 func (x *exchange) refused(p *call, body []byte) (failure, error) {
 	var code Code
 	var message string
@@ -362,7 +364,7 @@ func (x *exchange) refused(p *call, body []byte) (failure, error) {
 	return x.client.refused(p.op, p.profile, code, message), f.err
 }
 
-// end gives all calls that are left their outcome.
+// end ends the stream, and gives all calls that are left their outcome.
 func (x *exchange) end(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -382,9 +384,9 @@ func (x *exchange) end(err error) {
 	}
 }
 
-// outcome is that of a call without a reply on a stream that has ended. The stream
-// is made again, unless it ended for what may be the fault of one of its calls:
-// then each is made without it, and gets an answer of its own.
+// outcome returns the outcome of a call without a reply on a stream that has ended. If one of
+// the calls may have caused the end of the stream, again is true: each call is then made as a
+// unary call, and gets its own answer.
 func (x *exchange) outcome(p *call, err error) (result failure, again bool) {
 	switch code := status.Code(err); {
 	case x.client.stopped():

@@ -10,11 +10,11 @@ import (
 
 var hashData = newOperation("HashData", 3)
 
-// HashDataRequest asks for a digest.
+// HashDataRequest is a request for a digest.
 type HashDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// Input is what to hash, at most 1 MiB. See HashReader for more.
+	// Input is what to hash, at most 1 MiB. [Client.HashReader] hashes larger inputs.
 	Input []byte
 }
 
@@ -22,7 +22,7 @@ type HashDataRequest struct {
 type HashDataResult struct {
 	// Digest is the digest.
 	Digest []byte
-	// Algorithm is what the profile chose, such as "sha3-512".
+	// Algorithm is the algorithm of the profile, such as "sha3-512".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation
@@ -31,7 +31,7 @@ type HashDataResult struct {
 // Hex returns the digest in lower-case hexadecimal digits.
 func (r HashDataResult) Hex() string { return hex.EncodeToString(r.Digest) }
 
-// HashData computes a digest by the algorithm of a profile.
+// HashData computes a digest with the algorithm of a profile.
 func (c *Client) HashData(ctx context.Context, r HashDataRequest) (HashDataResult, error) {
 	p, err := c.begin(ctx, hashData, r.Profile, len(r.Input))
 	if err != nil {
@@ -54,8 +54,7 @@ func (c *Client) HashData(ctx context.Context, r HashDataRequest) (HashDataResul
 	return result, nil
 }
 
-// hashed reads a HashDataResponse, whose fields are those of HashStreamResponse,
-// too.
+// hashed reads a HashDataResponse or a HashStreamResponse, which have the same fields.
 func (c *Client) hashed(reply []byte) (result HashDataResult, err error) {
 	f := fields{wire: reply}
 	for f.next() && err == nil {
@@ -74,7 +73,7 @@ func (c *Client) hashed(reply []byte) (result HashDataResult, err error) {
 	return result, err
 }
 
-// algorithm finds the algorithm in a descriptor.
+// algorithm returns the algorithm in a descriptor.
 func (c *Client) algorithm(descriptor []byte) (name string, err error) {
 	f := fields{wire: descriptor}
 	for f.next() {
@@ -85,7 +84,8 @@ func (c *Client) algorithm(descriptor []byte) (name string, err error) {
 	return name, f.err
 }
 
-// deprecation finds the warning in the metadata of a reply, and tells it.
+// deprecation returns the warning in the metadata of a reply, and calls the handler of
+// warnings.
 func (c *Client) deprecation(metadata []byte) (*Deprecation, error) {
 	d, err := readDeprecation(metadata)
 	if err != nil {

@@ -15,20 +15,19 @@ import (
 
 const (
 	hashStreamMethod = "/cryptobroker.stream.v1.StreamService/HashStream"
-	// chunkSize is how many bytes of an input go into a message. A broker takes up
-	// to 1 MiB.
+	// chunkSize is how many bytes of an input a message has. A broker accepts up to 1 MiB.
 	chunkSize = 256 << 10
 )
 
 var hashStreamDescription = grpc.StreamDesc{StreamName: "HashStream", ClientStreams: true}
 
-// HashReader computes the digest of all that is read from input, of any size, by
-// the algorithm of a profile; without a name, by the profile of [WithProfile].
+// HashReader reads input to its end and computes the digest with the algorithm of a profile.
+// The input may have any size. An empty name stands for the profile of [WithProfile].
 //
-// It is tried again, as other calls are, while no more than 256 KiB were read.
-// After that only if the input is an io.Seeker: then it begins anew where it began.
-// An error of the input is found by errors.Is. A Read of the input that is under way
-// is waited for, whatever happens to the context and the client.
+// The call is tried again, as other calls are, if at most 256 KiB of the input were read. If
+// more was read, it is tried again only if input is an [io.Seeker]: it then reads from the same
+// position. errors.Is finds an error of the input. HashReader waits until a Read of the input
+// returns, even if the context ends or the client is closed.
 func (c *Client) HashReader(ctx context.Context, profile string, input io.Reader) (HashDataResult, error) {
 	if profile == "" {
 		profile = c.profile
@@ -77,18 +76,18 @@ type hashReading struct {
 	client  *Client
 	profile string
 	input   io.Reader
-	// seeker is the input, where that can go back to start; else nil.
+	// seeker is the input if it can seek to start, else nil.
 	seeker io.Seeker
 	start  int64
 	trace  TraceContext
-	// first is the first chunk; beyond tells that more than that was read.
+	// first is the first chunk. beyond is whether more than the first chunk was read.
 	first  mem.Buffer
 	beyond bool
 	result HashDataResult
 }
 
-// chunk reads the next part of the input: at least so many bytes, unless there is
-// an error.
+// chunk reads the next part of the input. It has at least least bytes, unless there is an
+// error.
 func (h *hashReading) chunk(least int) (mem.Buffer, error) {
 	buffer := buffers.Get(chunkSize)
 	n, err := io.ReadAtLeast(h.input, *buffer, least)
@@ -96,7 +95,7 @@ func (h *hashReading) chunk(least int) (mem.Buffer, error) {
 	return mem.NewBuffer(buffer, buffers), err
 }
 
-// unread is the failure of an input.
+// unread returns the failure of an input that cannot be read.
 func (h *hashReading) unread(err error) failure {
 	return failure{code: CodeUnknown, message: said(hashData, h.profile, "the input cannot be read: %v", err), cause: err}
 }
@@ -146,7 +145,7 @@ func (h *hashReading) send(ctx context.Context) failure {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return c.failed(ctx, hashData, h.profile, err)
 	}
-	// An end while sending has its reason here.
+	// If sending ended with io.EOF, RecvMsg returns the reason.
 	var reply incoming
 	defer reply.free()
 	if err := stream.RecvMsg(&reply); err != nil {
@@ -162,7 +161,7 @@ func (h *hashReading) send(ctx context.Context) failure {
 	return failure{}
 }
 
-// begin is the first message.
+// begin returns the first message of the stream.
 func (h *hashReading) begin() []byte {
 	b := appendString(nil, requestProfile, h.profile)
 	b = h.trace.appendMetadata(b, startMetadata)

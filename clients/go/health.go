@@ -8,21 +8,21 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Health is what a broker says of itself. The numbers are those of
+// Health is the health of a broker. The numbers are the numbers of
 // grpc.health.v1.HealthCheckResponse.
 type Health uint32
 
-// What a broker can say of itself.
+// The values of Health.
 const (
-	// HealthUnknown: it does not know.
+	// HealthUnknown means that the health is not known.
 	HealthUnknown Health = 0
-	// HealthServing: it has profiles and serves.
+	// HealthServing means that the broker has profiles and serves calls.
 	HealthServing Health = 1
-	// HealthNotServing: it has no profiles yet, or shuts down.
+	// HealthNotServing means that the broker has no profiles yet, or shuts down.
 	HealthNotServing Health = 2
 )
 
-// String is the name that gRPC has for it, such as "SERVING".
+// String returns the name of the health in gRPC, such as "SERVING".
 func (h Health) String() string {
 	switch h {
 	case HealthServing:
@@ -36,8 +36,8 @@ func (h Health) String() string {
 
 var health = &operation{name: "Health", method: "/grpc.health.v1.Health/Check"}
 
-// Health asks the broker for its health, once: a broker that cannot be reached is
-// ErrUnavailable at once.
+// Health returns the health of the broker. It is tried once, and returns ErrUnavailable at once
+// if the broker cannot be reached.
 func (c *Client) Health(ctx context.Context) (Health, error) {
 	if !c.enter() {
 		return HealthUnknown, errClosed(health, "")

@@ -2,20 +2,19 @@
 
 package cryptobroker
 
-// Key is a key of a request: one that the broker has, by its id, or the key itself.
-// Its zero value is none.
+// Key is a key of a request: the id of a key of the broker, or the key itself. Its zero value
+// is no key.
 type Key struct {
 	id  string
 	raw []byte
 }
 
-// KeyID is the key that the broker has under an id, at most 64 bytes of printable
+// KeyID returns the key of the broker with an id. The id has at most 64 bytes of printable
 // ASCII without spaces. The profile has to list it.
 func KeyID(id string) Key { return Key{id: id} }
 
-// RawKey is the key itself: the 16, 24 or 32 bytes of an AES key, or the key of a
-// key pair in PEM or DER, at most 64 KiB. A profile that lists keys of the broker
-// refuses it.
+// RawKey returns a key that the request brings: the 16, 24 or 32 bytes of an AES key, or a key
+// in PEM or DER, at most 64 KiB. A profile that lists keys of the broker refuses it.
 func RawKey(key []byte) Key { return Key{raw: key} }
 
 func (k Key) isZero() bool { return k.id == "" && k.raw == nil }
@@ -27,7 +26,7 @@ func (k Key) append(b []byte, n number) []byte {
 	}
 	start := len(b)
 	if k.raw != nil {
-		// A key that is there and empty is for the broker to refuse.
+		// An empty key is sent, so that the broker refuses it.
 		b = appendAlways(b, keyRaw, k.raw)
 	} else {
 		b = appendString(b, keyID, k.id)

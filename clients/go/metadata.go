@@ -2,33 +2,34 @@
 
 package cryptobroker
 
-// TraceContext joins a call to a trace (W3C Trace Context). Its zero value is none.
+// TraceContext is the trace that a call belongs to (W3C Trace Context). Its zero value is no
+// trace.
 type TraceContext struct {
 	// TraceID has 32 hexadecimal digits, SpanID 16 and Flags 2, as in the header
 	// traceparent.
 	TraceID, SpanID, Flags string
-	// State is as in the header tracestate.
+	// State is the value of the header tracestate.
 	State string
-	// CorrelationID is an id of the caller's own, at most 128 characters of
-	// printable ASCII. Audit records have it.
+	// CorrelationID is an id that the caller chooses, at most 128 characters of printable
+	// ASCII. Audit records have it.
 	CorrelationID string
 }
 
-// Deprecation announces the end of a profile. What is empty was not said.
+// Deprecation announces the end of a profile. A field is empty if the profile does not have it.
 type Deprecation struct {
 	// Profile is the name of the profile.
 	Profile string
 	// ReplacedBy is the name of the profile to use instead.
 	ReplacedBy string
-	// Since is when the profile began to be one that should not be used.
+	// Since is since when the profile should not be used.
 	Since string
-	// RemoveAfter is when the profile may be gone.
+	// RemoveAfter is the time after which the profile may be removed.
 	RemoveAfter string
-	// Reason says why.
+	// Reason says why the profile should not be used.
 	Reason string
 }
 
-// appendMetadata appends the metadata of a request, where there is any.
+// appendMetadata appends the metadata of a request, if there is a trace.
 func (t *TraceContext) appendMetadata(b []byte, n number) []byte {
 	if *t == (TraceContext{}) {
 		return b
@@ -43,12 +44,12 @@ func (t *TraceContext) appendMetadata(b []byte, n number) []byte {
 	return nest(b, start, n)
 }
 
-// size is at least how many bytes appendMetadata appends.
+// size returns an upper bound of the bytes that appendMetadata appends.
 func (t *TraceContext) size() int {
 	return len(t.TraceID) + len(t.SpanID) + len(t.Flags) + len(t.State) + len(t.CorrelationID) + 48
 }
 
-// readDeprecation finds the warning in the metadata of a reply, nil for none.
+// readDeprecation returns the warning in the metadata of a reply, or nil if there is none.
 func readDeprecation(metadata []byte) (*Deprecation, error) {
 	var found *Deprecation
 	f := fields{wire: metadata}

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// DefaultSocket is where brokers listen unless they were told otherwise.
+	// DefaultSocket is the path of the socket on which brokers listen by default.
 	DefaultSocket = "/tmp/open-crypto-broker/crypto-broker-server.sock"
-	// SocketVariable is the environment variable that names another socket.
+	// SocketVariable is the name of the environment variable with the path of the socket.
 	SocketVariable = "CRYPTO_BROKER_SOCKET"
 )
 
 const (
-	// defaultRetryBudget is how long calls are repeated: what a broker may take to
-	// start, as clients have always waited for it.
+	// defaultRetryBudget is how long calls are tried again without WithRetryBudget. It is
+	// enough for the start of a broker.
 	defaultRetryBudget = 60 * time.Second
 	// maxWait is the longest wait between two tries.
 	maxWait = time.Second
 )
 
-// Option changes what New makes.
+// Option configures a client.
 type Option func(*settings)
 
-// settings is what options change.
+// settings are the values of the options.
 type settings struct {
 	socket      string
 	profile     string
@@ -58,36 +58,34 @@ func newSettings(options []Option) (settings, error) {
 	return s, nil
 }
 
-// WithSocket names the socket of the broker. Without it, that is what the
-// environment variable CRYPTO_BROKER_SOCKET names, or else DefaultSocket.
+// WithSocket sets the path of the broker's socket. The default is the value of the environment
+// variable CRYPTO_BROKER_SOCKET, or else [DefaultSocket].
 func WithSocket(path string) Option { return func(s *settings) { s.socket = path } }
 
-// WithProfile names the profile of all requests that name none.
+// WithProfile sets the profile of all requests that do not name a profile.
 func WithProfile(name string) Option { return func(s *settings) { s.profile = name } }
 
-// WithRetryBudget says for how long a call is repeated that failed because the
-// broker could not be reached or was busy, from its begin on. Without it, that is
-// 60 seconds; with 0 there is one try. The longest wait between two tries is one
-// second.
+// WithRetryBudget sets for how long after its begin a call is tried again, if the broker cannot
+// be reached or is busy. The default is 60 seconds. With 0 there is one try. The longest wait
+// between two tries is one second.
 func WithRetryBudget(d time.Duration) Option { return func(s *settings) { s.retryBudget = d } }
 
-// WithTimeout bounds every call, all its tries included, in addition to its
-// context. Without it, only the context does.
+// WithTimeout bounds the time of every call with all its tries, in addition to its context. The
+// default, 0, is no timeout.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }
 
-// WithTraceContext takes the trace context of a call from its context. It is
-// called once a call, by the goroutine that makes the call.
+// WithTraceContext sets a function that returns the trace context of a call. The client calls
+// it once for each call, with the context and in the goroutine of the call.
 func WithTraceContext(from func(context.Context) TraceContext) Option {
 	return func(s *settings) { s.trace = from }
 }
 
-// WithDeprecationHandler has a function called for every warning of a deprecated
-// profile, once for each different warning. It may be called by several
-// goroutines at one time.
+// WithDeprecationHandler sets a function for warnings of deprecated profiles. The client calls
+// it once for each different warning. Several goroutines may call it at one time.
 func WithDeprecationHandler(handle func(Deprecation)) Option {
 	return func(s *settings) { s.deprecated = handle }
 }
 
-// WithoutExchange makes one call of gRPC of every request, though the broker
-// could serve them all on one stream. That is slower; it serves comparisons.
+// WithoutExchange makes every request a unary call, even if the broker has the stream. Unary
+// calls are slower. The option is for comparisons.
 func WithoutExchange() Option { return func(s *settings) { s.unaryOnly = true } }

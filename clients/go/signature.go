@@ -12,48 +12,51 @@ var (
 	verifyData = newOperation("VerifyData", 8)
 )
 
-// SignatureFormat is how a signature is written.
+// SignatureFormat is the encoding of a signature.
 type SignatureFormat uint8
 
 // The formats of signatures.
 const (
-	// SignatureFormatDefault is that of the profile, or else as SignatureFormatRaw.
+	// SignatureFormatDefault is the format of the profile, or SignatureFormatRaw if the
+	// profile has none.
 	SignatureFormatDefault SignatureFormat = 0
-	// SignatureFormatRaw is r and s of ECDSA, joined, or what the algorithm yields.
+	// SignatureFormatRaw is r and s joined for ECDSA, and the octets of the algorithm
+	// otherwise.
 	SignatureFormatRaw SignatureFormat = 1
-	// SignatureFormatDER is an ECDSA-Sig-Value (RFC 3279), or as SignatureFormatRaw.
+	// SignatureFormatDER is an ECDSA-Sig-Value (RFC 3279) for ECDSA, and the octets of the
+	// algorithm otherwise.
 	SignatureFormatDER SignatureFormat = 2
-	// SignatureFormatPEM is as SignatureFormatDER, in PEM with the label SIGNATURE.
+	// SignatureFormatPEM is SignatureFormatDER in PEM with the label SIGNATURE.
 	SignatureFormatPEM SignatureFormat = 3
 	// SignatureFormatCMS is a detached SignedData (RFC 5652).
 	SignatureFormatCMS SignatureFormat = 4
 )
 
-// SignDataRequest asks for a signature.
+// SignDataRequest is a request for a signature.
 type SignDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// Key is the private key; of a hybrid, that of the classical algorithm.
+	// Key is the private key. For a hybrid it is the key of the classical algorithm.
 	Key Key
-	// PostQuantumKey is the second key of a hybrid, else none.
+	// PostQuantumKey is the second key of a hybrid. It is the zero value otherwise.
 	PostQuantumKey Key
 	// Input is what to sign, at most 1 MiB.
 	Input []byte
-	// Format is how the signature is written.
+	// Format is the format of the signature.
 	Format SignatureFormat
 }
 
 // SignDataResult is a signature.
 type SignDataResult struct {
-	// Signature is in the format that was asked for.
+	// Signature is the signature in the format of the request.
 	Signature []byte
-	// Algorithm is what the profile chose, such as "ed25519".
+	// Algorithm is the algorithm of the profile, such as "ed25519".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation
 }
 
-// SignData signs by the algorithm of a profile.
+// SignData signs with the algorithm of a profile.
 func (c *Client) SignData(ctx context.Context, r SignDataRequest) (SignDataResult, error) {
 	p, err := c.begin(ctx, signData, r.Profile, r.Key.size()+r.PostQuantumKey.size()+len(r.Input))
 	if err != nil {
@@ -90,33 +93,33 @@ func (c *Client) SignData(ctx context.Context, r SignDataRequest) (SignDataResul
 	return result, nil
 }
 
-// VerifyDataRequest asks whether a signature is that of the input.
+// VerifyDataRequest is a request to verify a signature.
 type VerifyDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// Key is a public key, a certificate or a private key; of a hybrid, that of the
+	// Key is a public key, a certificate or a private key. For a hybrid it is the key of the
 	// classical algorithm.
 	Key Key
-	// PostQuantumKey is the second key of a hybrid, else none.
+	// PostQuantumKey is the second key of a hybrid. It is the zero value otherwise.
 	PostQuantumKey Key
 	// Input is what was signed, at most 1 MiB.
 	Input []byte
-	// Signature is at most 64 KiB.
+	// Signature is the signature, at most 64 KiB.
 	Signature []byte
-	// Format is how the signature is written.
+	// Format is the format of the signature.
 	Format SignatureFormat
 }
 
-// VerifyDataResult reports whether a signature is valid.
+// VerifyDataResult says whether a signature is valid.
 type VerifyDataResult struct {
-	// Valid is false for a signature that is not that of the input.
+	// Valid is whether the key has made the signature of the input.
 	Valid bool
 	// Deprecation is the warning of a deprecated profile, else nil.
 	Deprecation *Deprecation
 }
 
-// VerifyData checks a signature. What is no signature of the format at all is
-// ErrInvalidArgument, so that a mistake is not taken for a forgery.
+// VerifyData verifies a signature. It returns ErrInvalidArgument for a signature that does not
+// have the format, so that callers can tell a mistake from a forgery.
 func (c *Client) VerifyData(ctx context.Context, r VerifyDataRequest) (VerifyDataResult, error) {
 	p, err := c.begin(ctx, verifyData, r.Profile, r.Key.size()+r.PostQuantumKey.size()+len(r.Input)+len(r.Signature))
 	if err != nil {

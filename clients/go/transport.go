@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// flowControlWindow is in bytes; a fixed one spares the pings by which gRPC
-	// estimates a better one.
+	// flowControlWindow is the size of windows in bytes. With fixed windows, gRPC sends no
+	// pings to estimate the best size.
 	flowControlWindow = 1 << 20
-	// maxReply is the size in bytes of the largest message that is read, above all
-	// that a broker sends.
+	// maxReply is the size in bytes of the largest message that the client reads. A broker
+	// sends messages of up to 4 MiB.
 	maxReply = 8 << 20
-	// connectTime is how long a broker may take to greet.
+	// connectTime is how long a new connection may take until the broker has answered.
 	connectTime = 5 * time.Second
-	// pingAfter and pingTimeout find a broker that has stopped to run while calls
-	// wait for it. One whose memory others fill may read nothing of a connection for
-	// a minute, which is what it gives them.
+	// pingAfter and pingTimeout bound how long calls wait for a broker that does not run any
+	// more. A broker that runs may read nothing of a connection for a minute, while other
+	// clients use all memory of its caller.
 	pingAfter, pingTimeout = 20 * time.Second, 70 * time.Second
 )
 
@@ -66,8 +66,8 @@ func (c *Client) dial() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// connection is one that knows its number. gRPC tells the address of a stream's
-// connection, so that the number is that.
+// connection is a connection with a number. Its remote address is the number, because gRPC
+// returns only the address of the connection of a stream.
 type connection struct {
 	net.Conn
 	number uint64
@@ -81,8 +81,8 @@ type connectionAddr uint64
 func (connectionAddr) Network() string  { return "unix" }
 func (a connectionAddr) String() string { return "connection " + strconv.FormatUint(uint64(a), 10) }
 
-// connectionOf is the number of the connection that a stream is on, from its
-// context.
+// connectionOf returns the number of the connection of a stream. ctx is the context of the
+// stream.
 func connectionOf(ctx context.Context) uint64 {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(connectionAddr); ok {
@@ -92,7 +92,7 @@ func connectionOf(ctx context.Context) uint64 {
 	return 0
 }
 
-// unary makes the call as one of gRPC.
+// unary makes the call as a unary call of gRPC.
 func (c *Client) unary(ctx context.Context, p *call) failure {
 	if p.shared == nil {
 		p.shared = mem.NewBuffer(p.request, buffers)
@@ -105,7 +105,7 @@ func (c *Client) unary(ctx context.Context, p *call) failure {
 	return failure{}
 }
 
-// failed is the failure of a call of gRPC.
+// failed returns the failure of a call of gRPC.
 func (c *Client) failed(ctx context.Context, op *operation, profile string, err error) failure {
 	st := status.Convert(err)
 	code := Code(st.Code())
@@ -115,14 +115,14 @@ func (c *Client) failed(ctx context.Context, op *operation, profile string, err 
 	case ctx.Err() != nil && (code == CodeCanceled || code == CodeDeadlineExceeded):
 		return ended(op, profile, ctx.Err())
 	case code == CodeDeadlineExceeded && hasDeadline(ctx):
-		// gRPC and the broker look at clocks of their own.
+		// gRPC or the broker may see that the deadline has passed before ctx ends.
 		return ended(op, profile, context.DeadlineExceeded)
 	}
 	return c.refused(op, profile, code, st.Message())
 }
 
-// refused is the failure that a status of gRPC or of the broker tells. A broker's
-// sentences begin with the operation; others lack it, and which socket it was.
+// refused returns the failure of a status from gRPC or from the broker. Sentences of a broker
+// begin with the operation. To other sentences, refused adds the operation and the socket.
 func (c *Client) refused(op *operation, profile string, code Code, message string) failure {
 	if !strings.HasPrefix(message, op.name) {
 		message = said(op, profile, "%s (socket %s)", message, c.socket)

@@ -10,8 +10,8 @@ import (
 
 type number = protowire.Number
 
-// The numbers of the fields of cryptobroker.v1 and cryptobroker.stream.v1. A test
-// holds them against the stubs that are generated from the descriptions.
+// The numbers of the fields of cryptobroker.v1 and cryptobroker.stream.v1. A test compares them
+// with the stubs that are generated from the proto files.
 const (
 	metadataDeprecation, metadataTrace number = 2, 3
 
@@ -26,7 +26,7 @@ const (
 	signSingle, signMultiple number = 1, 2
 	componentKeys            number = 1
 
-	requestProfile number = 1 // of every request
+	requestProfile number = 1 // in every request
 
 	hashInput, hashMetadata, hashFormat                            number = 2, 3, 4
 	hashedMetadata, hashedHex, hashedRaw, hashedDescriptor         number = 1, 2, 3, 4
@@ -53,7 +53,7 @@ const (
 	messageOfGoAway                                                        number = 1
 )
 
-// The values of HashOutputFormat and SignOutputFormat that are used.
+// The values of HashOutputFormat and SignOutputFormat that the client uses.
 const (
 	hashFormatRaw        = 2
 	certificateFormatDER = 1
@@ -77,14 +77,14 @@ func appendUint(b []byte, n number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 }
 
-// nest makes what was appended since start the message of a field.
+// nest turns the bytes from start on into a field with a message.
 func nest(b []byte, start int, n number) []byte {
 	var space [2 * 10]byte
 	head := protowire.AppendVarint(protowire.AppendTag(space[:0], n, protowire.BytesType), uint64(len(b)-start))
 	return slices.Insert(b, start, head...)
 }
 
-// fields reads a message field by field. Values refer to the wire.
+// fields reads a message field by field. Values refer to the bytes of the message.
 type fields struct {
 	wire   []byte
 	number number
@@ -93,7 +93,7 @@ type fields struct {
 	err    error
 }
 
-// next reads a field; false is the end, or an error.
+// next reads a field. It reports false at the end of the message, and if there is an error.
 func (f *fields) next() bool {
 	for len(f.wire) > 0 {
 		n, kind, size := protowire.ConsumeTag(f.wire)
@@ -123,7 +123,7 @@ func (f *fields) next() bool {
 	return false
 }
 
-// appendAlways appends a field of bytes though it may be empty.
+// appendAlways appends a field of bytes even if it is empty.
 func appendAlways(b []byte, n number, v []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), v)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command app calls its broker through the client all the time and tells at
-// :8080/stats how that goes, in the words of the demo application. The end-to-end
-// tests kill its broker.
+// Command app calls its broker with the client all the time, and serves the numbers of its
+// calls at :8080/stats, in the same form as the demo application. The end-to-end tests kill its
+// broker.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const (
 	callers = 8
-	// pause is between two calls of a caller.
+	// pause is the time between two calls of a caller.
 	pause = 5 * time.Millisecond
 	// maxErrors is how many error texts are kept.
 	maxErrors = 20
@@ -64,7 +64,7 @@ func run() error {
 	return errors.Join(err, client.Close(closing))
 }
 
-// tally counts calls; its fields are those of the demo application's.
+// tally counts calls. It has the same JSON fields as the demo application.
 type tally struct {
 	mu                  sync.Mutex
 	Now                 time.Time `json:"now"`
@@ -76,7 +76,8 @@ type tally struct {
 	SlowestMilliseconds float64   `json:"slowestMilliseconds"`
 }
 
-// call hashes until the context ends. A call that ends with it counts as none.
+// call hashes until the context ends. It does not count the call that the end of the context
+// interrupts.
 func (t *tally) call(ctx context.Context, client *cryptobroker.Client) {
 	input := []byte(rand.Text())
 	for ctx.Err() == nil {
@@ -114,6 +115,6 @@ func (t *tally) serve(response http.ResponseWriter, _ *http.Request) {
 	t.Now = time.Now()
 	response.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(response).Encode(t); err != nil {
-		fmt.Fprintln(os.Stderr, "app: answering:", err)
+		fmt.Fprintln(os.Stderr, "app: write the numbers of the calls:", err)
 	}
 }
