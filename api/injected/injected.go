@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package injected finds the broker in a pod that exists. It applies package
-// broker/contract to the types of Kubernetes, for the webhook, the controllers and
-// the kubectl plugin.
+// Package injected finds the broker in an existing pod. It applies package broker/contract to
+// the types of Kubernetes, for the webhook, the controllers and the kubectl plugin.
 package injected
 
 import (
@@ -11,7 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Broker returns the broker's container in the pod, nil if there is none.
+// Broker returns the broker's container in a pod, or nil if there is none.
 func Broker(pod *corev1.Pod) *corev1.Container {
 	for i := range pod.Spec.InitContainers {
 		if container := &pod.Spec.InitContainers[i]; contract.IsBroker(container.Name, container.RestartPolicy) {
@@ -21,8 +20,8 @@ func Broker(pod *corev1.Pod) *corev1.Container {
 	return nil
 }
 
-// BrokerStatus returns what the kubelet says of the broker's container, nil if the
-// pod has no broker or the kubelet says nothing yet.
+// BrokerStatus returns the status that the kubelet has written for the broker's container. It
+// returns nil if the pod has no broker, or if the kubelet has not written a status yet.
 func BrokerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	if Broker(pod) == nil {
 		return nil

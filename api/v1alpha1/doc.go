@@ -2,14 +2,15 @@
 
 // Package v1alpha1 is the version v1alpha1 of the API group cryptobroker.io:
 // CryptoProfile and ClusterCryptoProfile, the policies by which applications
-// may use cryptography, and the Kubernetes names that the programs of this
-// project agree on.
+// may use cryptography, InjectionTemplate, and the Kubernetes names that the
+// programs of this project share.
 //
-// A profile says the same in a resource and in a profile file. The fields of a
-// resource are those of the file in camelCase; package controllers/render
-// translates. What a schema can say is said here, by types, enums, bounds and
-// CEL rules; what it can't is said by the broker's own compiler, which the
-// validating webhook and the reconciler call. The types have no behaviour.
+// A profile has the same content in a resource and in a profile file. The
+// fields of a resource are the fields of the file in camelCase. Package
+// controllers/render converts them. The types, enums, bounds and CEL rules of
+// this package check what a schema can check. The compiler of the broker checks
+// the rest; the validating webhook and the reconciler call it. The types have
+// no behaviour.
 //
 // +kubebuilder:object:generate=true
 // +groupName=cryptobroker.io

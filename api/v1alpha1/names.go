@@ -2,14 +2,13 @@
 
 package v1alpha1
 
-// Names in Kubernetes that the webhook, the controllers and the chart agree on.
+// Names in Kubernetes that the webhook, the controllers and the chart share.
 const (
-	// ProfilesConfigMap is the name of the ConfigMap in each namespace that
-	// holds the namespace's rendered set of profiles. Only the operator
-	// writes it.
+	// ProfilesConfigMap is the name of the ConfigMap in each namespace that has
+	// the profile set of the namespace. Only the operator writes it.
 	ProfilesConfigMap = "crypto-broker-profiles"
 
-	// FieldManager names the operator in managedFields.
+	// FieldManager is the name of the operator in managedFields.
 	FieldManager = "crypto-broker-operator"
 
 	// LeaderElectionLease is the name of the Lease in the operator's namespace
@@ -17,36 +16,36 @@ const (
 	LeaderElectionLease = "crypto-broker-operator"
 )
 
-// Annotations of a namespace's ConfigMap of profiles. They are no keys of it,
-// because each key is a file in every pod with a broker.
+// Annotations of a namespace's ConfigMap of profiles. They are not keys of the
+// ConfigMap, because each key is a file in every pod with a broker.
 const (
 	// RemovedProfilesAnnotation is a profile file with the profiles that were in
-	// the set and are not any more.
+	// the set and have been removed.
 	RemovedProfilesAnnotation = "cryptobroker.io/removed-profiles"
 
-	// ProfilesHistoryAnnotation is JSON: how often each name was allowed to become
-	// weaker, marks of removed profiles for which there was no room, and whether there
-	// was no room for those either.
+	// ProfilesHistoryAnnotation is JSON. It has how often each name was allowed to
+	// become weaker, short marks of removed profiles that did not fit into
+	// RemovedProfilesAnnotation, and whether some marks did not fit either.
 	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
 
-	// MemorySignatureAnnotation is the signature of the two annotations above together
-	// with the set beside them.
+	// MemorySignatureAnnotation is the signature of the two annotations above and
+	// of the set in the ConfigMap.
 	MemorySignatureAnnotation = "cryptobroker.io/profiles-history-signature"
 
-	// OldestProfilesAnnotation is JSON: by the name of a resource definition, when
-	// the oldest of its profiles was created that applies to the namespace.
+	// OldestProfilesAnnotation is JSON. It has, for each resource definition, when
+	// the oldest profile that applies to the namespace was created.
 	OldestProfilesAnnotation = "cryptobroker.io/oldest-profiles"
 )
 
-// AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest
-// of exactly one change that makes its profile weaker, and allows it. Several are
-// separated by commas. Who writes it needs the verb "weaken" on the object.
+// AllowWeakerAnnotation of a CryptoProfile or ClusterCryptoProfile is the digest of
+// one change that makes its profile weaker. It allows exactly this change. Commas
+// separate several digests. Whoever writes it needs the verb "weaken" on the object.
 const AllowWeakerAnnotation = "cryptobroker.io/allow-weaker"
 
 // Labels on ClusterCryptoProfiles.
 const (
-	// CatalogueLabel with the value CatalogueLabelValue marks those that the
-	// operator keeps as its catalogue has them.
+	// CatalogueLabel is the label of the profiles of the catalogue, and
+	// CatalogueLabelValue its value. The operator undoes other changes of them.
 	CatalogueLabel      = "cryptobroker.io/catalogue"
 	CatalogueLabelValue = "true"
 )

@@ -14,7 +14,7 @@ var (
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 
-	// AddToScheme registers the types of this package.
+	// AddToScheme registers the types of this package in a scheme.
 	AddToScheme = schemeBuilder.AddToScheme
 )
 

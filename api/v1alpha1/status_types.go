@@ -128,7 +128,7 @@ type OperationStatus struct {
 }
 
 // MaxPerNamespace is how many namespaces the status of a ClusterCryptoProfile
-// tells of.
+// lists at most.
 const MaxPerNamespace = 50
 
 // NamespaceStatus is what is known of a ClusterCryptoProfile in one namespace.
@@ -171,111 +171,113 @@ type NamespaceStatus struct {
 
 // Values of the fields named fips.
 const (
-	// FIPSApproved: FIPS 140-3 approves all of it.
+	// FIPSApproved means that FIPS 140-3 approves all operations.
 	FIPSApproved = "Approved"
-	// FIPSPartly: FIPS 140-3 approves some of its operations.
+	// FIPSPartly means that FIPS 140-3 approves some of the operations.
 	FIPSPartly = "Partly"
-	// FIPSNotApproved: FIPS 140-3 approves nothing of it.
+	// FIPSNotApproved means that FIPS 140-3 approves no operation.
 	FIPSNotApproved = "NotApproved"
 )
 
 // Types of conditions.
 const (
 	// ConditionAccepted is True when the profile is in the set of every
-	// namespace it is for.
+	// namespace that it is for.
 	ConditionAccepted = "Accepted"
 
-	// ConditionPropagated is True when every broker said that it serves the
-	// current set, False when one is known not to, and Unknown when a broker
-	// could not be asked.
+	// ConditionPropagated is True when every broker has confirmed the current
+	// set. It is False when a broker is known to serve another set, and Unknown
+	// when a broker could not be asked.
 	ConditionPropagated = "Propagated"
 
-	// ConditionDegraded is True when something is wrong that does not mend
-	// itself, be it with the profile or with the brokers that should serve it.
+	// ConditionDegraded is True when something is wrong with the profile, or
+	// with the brokers that should serve it, that a person has to correct.
 	ConditionDegraded = "Degraded"
 
 	// ConditionDowngradeWithheld is True while the profile is not served because
-	// it is weaker than what was. A profile of which nothing was ever withheld
-	// does not have it.
+	// it is weaker than the profile that was served. A profile that was never
+	// withheld does not have the condition.
 	ConditionDowngradeWithheld = "DowngradeWithheld"
 )
 
 // Reasons of the condition Accepted.
 const (
-	// ReasonValid: the profile is part of the set.
+	// ReasonValid means that the profile is part of the set.
 	ReasonValid = "Valid"
-	// ReasonInvalid: the broker's compiler refuses the profile.
+	// ReasonInvalid means that the compiler of the broker refuses the profile.
 	ReasonInvalid = "Invalid"
-	// ReasonConflict: another object defines the same profile name and counts.
+	// ReasonConflict means that another object with the same profile name counts.
 	ReasonConflict = "Conflict"
-	// ReasonTooLarge: there is no room for the profile in the namespace's set,
-	// which has to fit into one ConfigMap.
+	// ReasonTooLarge means that there is no room for the profile in the
+	// namespace's set, which has to fit into one ConfigMap.
 	ReasonTooLarge = "TooLarge"
-	// ReasonNamespaceExcluded: the namespace never gets profiles.
+	// ReasonNamespaceExcluded means that the namespace never gets profiles.
 	ReasonNamespaceExcluded = "NamespaceExcluded"
-	// ReasonNoNamespaces: the selector selects no namespace.
+	// ReasonNoNamespaces means that the selector selects no namespace.
 	ReasonNoNamespaces = "NoNamespaces"
-	// ReasonNotWritten: the set could not be written to its ConfigMap.
+	// ReasonNotWritten means that the set could not be written to its ConfigMap.
 	ReasonNotWritten = "NotWritten"
-	// ReasonDowngradeWithheld: the profile is weaker than the one of its name that
-	// was served before, and nobody allowed that.
+	// ReasonDowngradeWithheld means that the profile is weaker than the profile
+	// of the same name that was served before, and nobody has allowed that.
 	ReasonDowngradeWithheld = "DowngradeWithheld"
-	// ReasonBelowMinimumStrength: the profile is weaker than every profile of the
-	// cluster must be.
+	// ReasonBelowMinimumStrength means that the profile is weaker than the
+	// minimum strength of the cluster.
 	ReasonBelowMinimumStrength = "BelowMinimumStrength"
-	// ReasonDeleting: the object is being deleted, and its finalizers keep it.
+	// ReasonDeleting means that the object is being deleted and has finalizers.
 	ReasonDeleting = "Deleting"
 )
 
 // Reasons of the condition DowngradeWithheld.
 const (
-	// ReasonWeaker: something is withheld.
+	// ReasonWeaker means that a weaker profile is withheld.
 	ReasonWeaker = "Weaker"
-	// ReasonNothingWithheld: what was withheld is served, was taken back, or is
-	// not compared any more.
+	// ReasonNothingWithheld means that no profile is withheld any more: it is
+	// served, its change was undone, or the guard does not compare it any more.
 	ReasonNothingWithheld = "NothingWithheld"
 )
 
 // Reasons of the condition Propagated.
 const (
-	// ReasonAllUpdated: every broker serves the current set.
+	// ReasonAllUpdated means that every broker serves the current set.
 	ReasonAllUpdated = "AllUpdated"
-	// ReasonNoPods: no pod with a broker is running.
+	// ReasonNoPods means that no pod with a broker is running.
 	ReasonNoPods = "NoPods"
-	// ReasonInProgress: brokers are being brought up to date.
+	// ReasonInProgress means that the propagation to brokers is going on.
 	ReasonInProgress = "InProgress"
-	// ReasonBehind: brokers still serve an older set after every try to hurry
-	// them; they follow at their kubelet's own pace.
+	// ReasonBehind means that brokers still serve an older set although the
+	// operator has tried to make their kubelets update the pods at once. They
+	// get the set when their kubelets update the pods by themselves.
 	ReasonBehind = "Behind"
-	// ReasonRefusedByBroker: a broker read the set and did not take it.
+	// ReasonRefusedByBroker means that a broker has read the set and refused it.
 	ReasonRefusedByBroker = "RefusedByBroker"
-	// ReasonUnverified: brokers could not be asked.
+	// ReasonUnverified means that brokers could not be asked.
 	ReasonUnverified = "Unverified"
-	// ReasonNotAccepted: the profile is not accepted, so there is nothing to
-	// propagate.
+	// ReasonNotAccepted means that the profile is not accepted, so there is
+	// nothing to propagate.
 	ReasonNotAccepted = "NotAccepted"
 )
 
 // Reasons of the condition Degraded, the worst first. ReasonNotAccepted and
 // ReasonNotWritten are among them.
 const (
-	// ReasonProfilesHeld: the namespace's set stays as it was, because profiles of
-	// it went with their resource definition.
+	// ReasonProfilesHeld means that the namespace's set is not changed, because
+	// profiles in it were deleted together with their resource definition.
 	ReasonProfilesHeld = "ProfilesHeld"
-	// ReasonBrokersTooOld: brokers that were made by another version of the
-	// operator, or with other settings, do not take the set or leave profiles
-	// out of it.
+	// ReasonBrokersTooOld means that brokers refuse the set or some of its
+	// profiles, and another version of the operator has injected them, or the
+	// same version with other settings.
 	ReasonBrokersTooOld = "BrokersTooOld"
-	// ReasonSetRefused: brokers as they are made now do not take the set.
+	// ReasonSetRefused means that brokers of the current version and settings
+	// refuse the set.
 	ReasonSetRefused = "SetRefused"
-	// ReasonBrokersWithoutSet: brokers have no set at all.
+	// ReasonBrokersWithoutSet means that brokers have no set at all.
 	ReasonBrokersWithoutSet = "BrokersWithoutSet"
-	// ReasonTriesExhausted: brokers serve an older set after every try to hurry
-	// their kubelet.
+	// ReasonTriesExhausted means that brokers serve an older set although the
+	// operator has tried to make their kubelets update the pods at once.
 	ReasonTriesExhausted = "TriesExhausted"
-	// ReasonProfilesRefused: brokers as they are made now serve the set without
-	// some of its profiles.
+	// ReasonProfilesRefused means that brokers of the current version and
+	// settings serve the set without some of its profiles.
 	ReasonProfilesRefused = "ProfilesRefused"
-	// ReasonAsExpected: nothing is wrong.
+	// ReasonAsExpected means that nothing is wrong.
 	ReasonAsExpected = "AsExpected"
 )
