@@ -12,27 +12,27 @@ type SignCertificate struct {
 	SignAlg string `json:"signAlg"`
 
 	// hashAlg is the digest algorithm of the issuer's signature. It is required,
-	// but for signAlg ed25519, which has its own.
+	// except with signAlg ed25519, which does not allow it.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512
 	HashAlg string `json:"hashAlg,omitempty"`
 
 	// skiHashAlg is the digest algorithm of the subject key identifier, which
 	// names a key and protects nothing: sha-1, sha-256, sha-384, sha-512,
-	// sha3-256, sha3-384 or sha3-512. Absent, it is sha-1 as in RFC 5280; the
-	// digest of another is cut to 160 bits as in RFC 7093.
+	// sha3-256, sha3-384 or sha3-512. The default is sha-1, as in RFC 5280.
+	// Longer digests are cut to 160 bits, as in RFC 7093.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-1;sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
 	SKIHashAlg string `json:"skiHashAlg,omitempty"`
 
-	// validity bounds the period of a certificate. A request outside of it is
-	// refused, never cut.
+	// validity bounds the period of a certificate. Brokers refuse a request for
+	// a period outside of it, and never shorten the period.
 	// Example: {validNotBeforeOffset: -1h, validNotAfterOffset: 8760h}.
 	// +required
 	Validity Validity `json:"validity"`
 
-	// keyConstraints limits the keys of subjects and issuers. An algorithm
-	// that is not listed is refused.
+	// keyConstraints limits the keys of subjects and issuers. Keys of other
+	// algorithms are refused.
 	// Example: {subject: {rsa: {minKeySize: 3072, maxKeySize: 4096}},
 	// issuer: {rsa: {minKeySize: 4096, maxKeySize: 4096}}}.
 	// +required
@@ -60,31 +60,31 @@ type SignCertificate struct {
 	ExtendedKeyUsage []string `json:"extendedKeyUsage,omitempty"`
 
 	// basicConstraints is the extension BasicConstraints (RFC 5280, section
-	// 4.2.1.9). Absent, no certificate is a certificate authority.
+	// 4.2.1.9). If it is absent, no certificate is for a certificate authority.
 	// Example: {ca: true, pathLenConstraint: 0}.
 	// +optional
 	BasicConstraints *BasicConstraints `json:"basicConstraints,omitempty"`
 
 	// subjectAltNames says what happens to the alternative names that a
-	// request asks for. Absent, it is as with the rule deny.
+	// request asks for. If it is absent, the rule is deny.
 	// Example: {rule: patterns, dns: ["*.shop.example.com"]}.
 	// +optional
 	SubjectAltNames *SubjectAltNames `json:"subjectAltNames,omitempty"`
 
 	// crlDistributionPoints says which CRL distribution points a request may
-	// ask for. Absent, it is as with the rule any.
+	// ask for. If it is absent, the rule is any.
 	// Example: {rule: patterns, uri: ["http://crl.example.com/*"]}.
 	// +optional
 	CRLDistributionPoints *CRLDistributionPoints `json:"crlDistributionPoints,omitempty"`
 
 	// allowSHA1Requests accepts certificate requests that are signed with
-	// SHA-1, which are refused otherwise. Those with MD5 always are.
+	// SHA-1, which are refused otherwise. Requests with MD5 are always refused.
 	// Example: true.
 	// +optional
 	AllowSHA1Requests bool `json:"allowSHA1Requests,omitempty"`
 
-	// keyIds are the issuer's keys that the broker signs with. Absent, requests
-	// bring the issuer's key.
+	// keyIds are the keys of issuers with which the broker signs. If it is
+	// absent, requests bring the issuer's key.
 	// Example: [{id: issuer-2026}].
 	// +optional
 	// +listType=map
@@ -96,7 +96,7 @@ type SignCertificate struct {
 }
 
 // Validity bounds the period of a certificate relative to the time of signing.
-// The rules of the fields refuse what is no duration.
+// The rules of its fields refuse values that are not durations.
 //
 // +kubebuilder:validation:XValidation:rule="!self.validNotBeforeOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || !self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotBeforeOffset) < duration(self.validNotAfterOffset)",message="validNotBeforeOffset must be earlier than validNotAfterOffset"
 // +kubebuilder:validation:XValidation:rule="!self.validNotAfterOffset.matches('^[-+]?([0-9]+([.][0-9]+)?(ns|us|ms|s|m|h))+$') || duration(self.validNotAfterOffset) > duration('0s')",message="validNotAfterOffset must be later than the time of signing, or every certificate would be expired"
@@ -134,7 +134,7 @@ type CertificateKeyConstraints struct {
 // DataKeyConstraints limits the keys that sign data.
 // +kubebuilder:validation:MinProperties=1
 type DataKeyConstraints struct {
-	// subject limits the key whose signature is checked.
+	// subject limits the key that verifies.
 	// Example: {ecdsa: {minKeySize: 256, maxKeySize: 521}}.
 	// +optional
 	Subject *KeyAlgorithms `json:"subject,omitempty"`
@@ -145,8 +145,8 @@ type DataKeyConstraints struct {
 	Issuer *KeyAlgorithms `json:"issuer,omitempty"`
 }
 
-// KeyAlgorithms lists the algorithms that a key may have, and their sizes. An
-// algorithm that is not listed is refused.
+// KeyAlgorithms lists the algorithms that a key may have, and their sizes. Keys
+// of other algorithms are refused.
 // +kubebuilder:validation:XValidation:rule="has(self.rsa) || has(self.ecdsa) || has(self.ed25519)",message="no key would be allowed: give at least one of rsa, ecdsa and ed25519"
 type KeyAlgorithms struct {
 	// rsa allows RSA keys with a modulus of these sizes.
@@ -165,7 +165,7 @@ type KeyAlgorithms struct {
 	Ed25519 *Ed25519KeySize `json:"ed25519,omitempty"`
 }
 
-// RSAKeySize is a range of sizes of RSA keys in bits; both ends belong to it.
+// RSAKeySize is an inclusive range of sizes of RSA keys in bits.
 // +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
 type RSAKeySize struct {
 	// minKeySize is the smallest size allowed, in bits.
@@ -183,7 +183,7 @@ type RSAKeySize struct {
 	MaxKeySize int32 `json:"maxKeySize"`
 }
 
-// ECDSAKeySize is a range of sizes of ECDSA keys in bits; both ends belong to it.
+// ECDSAKeySize is an inclusive range of sizes of ECDSA keys in bits.
 // +kubebuilder:validation:XValidation:rule="self.minKeySize <= self.maxKeySize",message="minKeySize must not be greater than maxKeySize"
 type ECDSAKeySize struct {
 	// minKeySize is the smallest size allowed, in bits.
@@ -224,8 +224,8 @@ type BasicConstraints struct {
 	// +optional
 	CA bool `json:"ca,omitempty"`
 
-	// pathLenConstraint is how many certificate authorities may follow; absent,
-	// any number.
+	// pathLenConstraint is how many certificate authorities may follow. If it is
+	// absent, any number may follow.
 	// Example: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -239,10 +239,10 @@ type BasicConstraints struct {
 // +kubebuilder:validation:XValidation:rule="self.rule != 'patterns' || has(self.dns) || has(self.ip) || has(self.uri) || has(self.email)",message="rule patterns needs at least one of dns, ip, uri and email"
 // +kubebuilder:validation:XValidation:rule="self.rule != 'deny' || !has(self.required) || !self.required",message="required is only allowed with rule copy or patterns"
 type SubjectAltNames struct {
-	// rule is deny (a certificate has none), copy (it has those of the
-	// request) or patterns (every name of the request must match a pattern of
-	// its kind, and so must a common name that is a host, an address or a mail
-	// address, and emailAddress in the subject).
+	// rule is deny (certificates have no alternative names), copy (they have the
+	// names of the request) or patterns (every name of the request has to match
+	// a pattern of its kind; in the subject, emailAddress and a common name that
+	// is a host, an IP address or a mail address have to match as well).
 	// +required
 	// +kubebuilder:validation:Enum=deny;copy;patterns
 	Rule string `json:"rule"`
@@ -252,7 +252,7 @@ type SubjectAltNames struct {
 	// +optional
 	Required bool `json:"required,omitempty"`
 
-	// dns are patterns of DNS names; a leading * stands for one label.
+	// dns are patterns of DNS names. A leading * stands for one label.
 	// Example: ["*.shop.example.com"].
 	// +optional
 	// +listType=set
@@ -298,14 +298,14 @@ type SubjectAltNames struct {
 // +kubebuilder:validation:XValidation:rule="self.rule == 'patterns' || !has(self.uri)",message="uri is only allowed with rule patterns"
 // +kubebuilder:validation:XValidation:rule="self.rule != 'patterns' || has(self.uri)",message="rule patterns needs uri"
 type CRLDistributionPoints struct {
-	// rule is any, deny (a request with one is refused) or patterns (every one
-	// must match a pattern).
+	// rule is any, deny (a request with distribution points is refused) or
+	// patterns (every distribution point has to match a pattern).
 	// +required
 	// +kubebuilder:validation:Enum=any;deny;patterns
 	Rule string `json:"rule"`
 
-	// uri are patterns of URLs of http or https, in the same form as those of
-	// subjectAltNames.
+	// uri are patterns of URLs with http or https, in the form of the patterns
+	// of subjectAltNames.
 	// Example: ["http://crl.example.com/*"].
 	// +optional
 	// +listType=set

@@ -7,25 +7,25 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=cprof,categories=crypto-broker
-// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the profile is part of what brokers get"
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the profile is part of the set for brokers"
 // +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.status.profileName`,description="The name applications use"
-// +kubebuilder:printcolumn:name="Strength",type=integer,JSONPath=`.status.strength`,description="Security strength in bits of the weakest thing that the profile allows"
+// +kubebuilder:printcolumn:name="Strength",type=integer,JSONPath=`.status.strength`,description="Security strength in bits of the weakest use that the profile allows"
 // +kubebuilder:printcolumn:name="FIPS",type=string,JSONPath=`.status.fips`,description="Whether FIPS 140-3 approves the operations of the profile"
-// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods with a broker that the profile is meant for"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedPods`,description="Pods whose broker says that it serves the current set"
+// +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.pods`,description="Pods with a broker that the profile is for"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedPods`,description="Pods whose broker has confirmed that it serves the current set"
 // +kubebuilder:printcolumn:name="Unverified",type=integer,JSONPath=`.status.unverifiedPods`,priority=1,description="Pods whose broker could not be asked"
 // +kubebuilder:printcolumn:name="Propagated",type=string,JSONPath=`.status.conditions[?(@.type=="Propagated")].status`,description="Whether every broker serves the current set"
-// +kubebuilder:printcolumn:name="Degraded",type=string,JSONPath=`.status.conditions[?(@.type=="Degraded")].status`,description="Whether something is wrong that needs a person"
+// +kubebuilder:printcolumn:name="Degraded",type=string,JSONPath=`.status.conditions[?(@.type=="Degraded")].status`,description="Whether something is wrong that a person has to correct"
 // +kubebuilder:printcolumn:name="Weakest",type=string,JSONPath=`.status.weakest`,priority=1,description="What limits the strength"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`,priority=1,description="Why the profile is accepted or not"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.profileName) || size(self.metadata.name) <= 64",message="metadata.name is longer than the 64 bytes a profile name may have: set spec.profileName"
 
-// CryptoProfile is a policy by which the applications of its namespace may use
-// cryptography: which operations there are, with which algorithms, key sizes
-// and limits. Applications name the profile in each call; the broker in their
-// pod decides everything else by it. A change reaches running pods within
-// about a second and restarts nothing. The operations and their fields:
+// CryptoProfile is a policy for the cryptography of the applications in its
+// namespace: the operations with their algorithms, key sizes and limits.
+// Applications name the profile in each call. The broker in their pod decides
+// everything else by the profile. A change reaches running pods within about
+// a second, without a restart. The operations and their fields:
 // kubectl explain cryptoprofile.spec.api
 type CryptoProfile struct {
 	metav1.TypeMeta `json:",inline"`
@@ -37,7 +37,7 @@ type CryptoProfile struct {
 	// +required
 	Spec ProfileSpec `json:"spec"`
 
-	// status reports whether the policy is valid, how strong it is and which
+	// status says whether the policy is valid, how strong it is and how many
 	// brokers serve it. The operator writes it.
 	// Example: {strength: 256, fips: Approved, pods: 12, updatedPods: 12}.
 	// +optional

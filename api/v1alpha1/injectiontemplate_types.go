@@ -13,10 +13,10 @@ import (
 // +kubebuilder:printcolumn:name="Stamp",type=string,JSONPath=`.spec.stamp`,description="Version of the operator and digest of the template, as in the annotation of injected pods"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// InjectionTemplate holds what brokers of all pods have in common, for a
-// MutatingAdmissionPolicy, which has it as its parameter where the chart injects
-// by policy. The operator writes it and nobody else; change the values of the
-// chart instead.
+// InjectionTemplate has what the brokers of all pods have in common. It is the
+// parameter of the MutatingAdmissionPolicy that injects brokers if the chart
+// injects by policy. Only the operator writes it. To change it, change the
+// values of the chart.
 type InjectionTemplate struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -28,23 +28,23 @@ type InjectionTemplate struct {
 	Spec InjectionTemplateSpec `json:"spec"`
 }
 
-// InjectionTemplateSpec is what brokers have in common.
+// InjectionTemplateSpec is what the brokers of all pods have in common.
 type InjectionTemplateSpec struct {
 	// container is the broker's container without what depends on the pod: its
-	// arguments, its port, and its probe where no port is open.
+	// arguments, its port, and its probe if no port is open.
 	// Example: {name: crypto-broker, image: registry.example/broker:1.0.0}.
 	// +required
 	Container apiextensionsv1.JSON `json:"container"`
 
-	// volumes are those of the sockets and of the profiles.
+	// volumes are the volumes of the sockets and of the profiles.
 	// Example: [{name: crypto-broker-socket, emptyDir: {medium: Memory}}].
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
 	Volumes []apiextensionsv1.JSON `json:"volumes"`
 
-	// firstArguments are those of the broker that begin its command line in all
-	// pods. Example: ["--profiles-dir=/etc/crypto-broker/profiles"].
+	// firstArguments are the first arguments of the broker in all pods.
+	// Example: ["--profiles-dir=/etc/crypto-broker/profiles"].
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -64,30 +64,32 @@ type InjectionTemplateSpec struct {
 	// +kubebuilder:validation:Maximum=65535
 	StatusPort int32 `json:"statusPort"`
 
-	// logLevel of brokers whose pod asks for no other; empty for the broker's own
-	// default. Example: info.
+	// logLevel is the log level of brokers whose pod does not set another. If it
+	// is empty, the broker has its own default. Example: info.
 	// +optional
 	LogLevel string `json:"logLevel,omitempty"`
 
-	// requireFIPS makes brokers that refuse what FIPS 140-3 does not approve.
+	// requireFIPS makes brokers refuse operations that FIPS 140-3 does not
+	// approve.
 	// Example: true.
 	// +optional
 	RequireFIPS bool `json:"requireFIPS,omitempty"`
 
-	// allowedImages are those that a pod may ask for in place of the container's.
+	// allowedImages are the images that a pod may ask for instead of the image of
+	// container.
 	// Example: ["registry.example/broker:1.1.0"].
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	AllowedImages []string `json:"allowedImages,omitempty"`
 
-	// cluster is the UID of the namespace kube-system, by which a broker tells
-	// sets of profiles for this cluster from others.
+	// cluster is the UID of the namespace kube-system. Brokers refuse sets of
+	// profiles that are signed for another cluster.
 	// Example: 4f6c5a0e-2d5e-4a55-8f50-2b8d6f3a9c11.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// stamp tells which operator made the template, and from which values:
+	// stamp is the version of the operator and a digest of the template:
 	// "<version>/<12 hex digits>". Example: 0.1.0/1f0c6a7e9b2d.
 	// +required
 	Stamp string `json:"stamp"`

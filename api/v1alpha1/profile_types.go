@@ -4,12 +4,12 @@ package v1alpha1
 
 import apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-// ProfileSpec is one policy: the operations that it offers and by which rules.
-// It has the fields of a profile in a profile file, in camelCase.
+// ProfileSpec is one policy: the operations that it offers, and their rules. It
+// has the fields of a profile in a profile file, in camelCase.
 type ProfileSpec struct {
-	// profileName is the name by which applications ask for the profile,
-	// matched exactly, at most 64 bytes. Absent, it is metadata.name. It is
-	// for names that can't be names of objects.
+	// profileName is the name by which applications ask for the profile, at most
+	// 64 bytes. Upper and lower case matter. If it is absent, metadata.name is
+	// the name. It is for names that cannot be names of objects.
 	// Example: FIPS-140-3-256bit.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -23,32 +23,33 @@ type ProfileSpec struct {
 	// +optional
 	Settings *Settings `json:"settings,omitempty"`
 
-	// kms names an external key manager and how to reach it. No broker of this
-	// version reaches one; keys by id are then refused.
+	// kms names an external key manager and how to reach it. Brokers of this
+	// version have no access to key managers, and then refuse keys by id.
 	// Example: {client: pkcs11, config: {slot: 1}, cache: {ttl: 10s}}.
 	// +optional
 	KMS *KMS `json:"kms,omitempty"`
 
 	// api has one entry for each operation that the profile offers, and at
-	// least one. A call of an operation that is absent is refused.
+	// least one. Brokers refuse calls of other operations.
 	// Example: {hashData: {hashAlg: sha3-512}}.
 	// +required
 	API Operations `json:"api"`
 
-	// callers restricts who may use the profile. Absent, every container of a
-	// pod that has a broker may. Each list that is given must match the caller.
+	// callers restricts who may use the profile. If it is absent, every container
+	// of a pod with a broker may. The caller has to be in each list that callers
+	// has.
 	// Example: {containers: [web]}.
 	// +optional
 	Callers *Callers `json:"callers,omitempty"`
 
-	// audit says which calls are recorded. No broker of this version writes
-	// records; with required, every call is then refused.
+	// audit says which calls are recorded. Brokers of this version write no
+	// records. If required is true, they refuse every call.
 	// Example: {level: sensitive, required: true}.
 	// +optional
 	Audit *Audit `json:"audit,omitempty"`
 
-	// deprecation announces the end of the profile. Each reply says
-	// so to the client; nothing else changes.
+	// deprecation announces the end of the profile. Each reply has the warning.
+	// Nothing else changes.
 	// Example: {replacedBy: orders-2027, removeAfter: "2027-12-31"}.
 	// +optional
 	Deprecation *Deprecation `json:"deprecation,omitempty"`
@@ -56,15 +57,15 @@ type ProfileSpec struct {
 
 // Settings chooses the implementation of the primitives.
 type Settings struct {
-	// cryptoLibrary is the implementation: native is the standard library of
-	// Go, the default.
+	// cryptoLibrary is the implementation. The default, native, is the standard
+	// library of Go.
 	// +optional
 	// +kubebuilder:validation:Enum=native
 	CryptoLibrary string `json:"cryptoLibrary,omitempty"`
 }
 
-// KMS names an external key manager and how to reach it. It is configuration
-// that every reader of the profile sees: credentials do not belong here.
+// KMS names an external key manager and how to reach it. It must not have
+// credentials, because every reader of the profile sees it.
 type KMS struct {
 	// client names the kind of key manager.
 	// Example: pkcs11.
@@ -141,9 +142,9 @@ type EncryptData struct {
 	// +kubebuilder:validation:Enum=128;192;256
 	KeySize int32 `json:"keySize"`
 
-	// nonceStrategy says who makes the nonce: user-provided takes it from the
-	// request, and the application must never use one twice with a key; with
-	// random the broker makes it and a request that brings one is refused.
+	// nonceStrategy says who makes the nonce. With user-provided it is in the
+	// request, and the application must never use a nonce twice with a key. With
+	// random the broker makes it, and refuses a request that has a nonce.
 	// +required
 	// +kubebuilder:validation:Enum=user-provided;random
 	NonceStrategy string `json:"nonceStrategy"`
@@ -159,16 +160,16 @@ type EncryptData struct {
 	// +kubebuilder:validation:MultipleOf=8
 	TagLength int32 `json:"tagLength,omitempty"`
 
-	// shortTagLength is the length in bits of an authentication tag that is cut:
-	// 96, 104, 112 or 120. Absent, the tag has 128 bits. Brokers decrypt only
-	// what has a tag of this length.
+	// shortTagLength is the length of a short authentication tag in bits: 96,
+	// 104, 112 or 120. If it is absent, tags have 128 bits. Brokers decrypt only
+	// data whose tag has this length.
 	// Example: 96.
 	// +optional
 	// +kubebuilder:validation:Enum=96;104;112;120
 	ShortTagLength int32 `json:"shortTagLength,omitempty"`
 
-	// keyIds are the keys of the broker that requests may name; the id * alone
-	// stands for every key. Absent, requests bring their own keys and name none.
+	// keyIds are the keys of the broker that requests may name. The id * alone
+	// stands for every key. If keyIds is absent, requests bring their own keys.
 	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
@@ -185,8 +186,8 @@ type EncryptData struct {
 // +kubebuilder:validation:XValidation:rule="(self.signAlg.startsWith('rsa') || self.signAlg.startsWith('ecdsa')) == has(self.hashAlg)",message="hashAlg is required with rsa, rsa-pss and ecdsa, and not allowed with ed25519 and ml-dsa, which have their own"
 // +kubebuilder:validation:XValidation:rule="!has(self.signatureFormat) || self.signatureFormat != 'CMS' || (self.signAlg in ['rsa', 'ecdsa'] && has(self.hashAlg) && self.hashAlg.startsWith('sha-'))",message="signatureFormat CMS needs signAlg rsa or ecdsa with a hashAlg of sha-256, sha-384 or sha-512"
 type SignData struct {
-	// signingMode is legacy for a classical algorithm, post-quantum for one of
-	// FIPS 204, hybrid for one of each. Absent, it is legacy.
+	// signingMode is legacy for a classical algorithm, post-quantum for an
+	// algorithm of FIPS 204, and hybrid for one of each. The default is legacy.
 	// +optional
 	// +kubebuilder:validation:Enum=legacy;hybrid;post-quantum
 	SigningMode string `json:"signingMode,omitempty"`
@@ -201,13 +202,14 @@ type SignData struct {
 	SignAlg string `json:"signAlg"`
 
 	// hashAlg is the digest algorithm of the signature: sha-256, sha-384, sha-512,
-	// sha3-256, sha3-384 or sha3-512. It is required with rsa, rsa-pss and ecdsa;
-	// ed25519 and ml-dsa have their own.
+	// sha3-256, sha3-384 or sha3-512. It is required with rsa, rsa-pss and ecdsa.
+	// It is not allowed with ed25519 and ml-dsa.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
 	HashAlg string `json:"hashAlg,omitempty"`
 
-	// signatureFormat is how a signature is written. Absent, the request says.
+	// signatureFormat is the format of signatures. If it is absent, the request
+	// chooses the format.
 	// +optional
 	// +kubebuilder:validation:Enum=RAW;DER;PEM;CMS
 	SignatureFormat string `json:"signatureFormat,omitempty"`
@@ -217,8 +219,8 @@ type SignData struct {
 	// +optional
 	KeyConstraints *DataKeyConstraints `json:"keyConstraints,omitempty"`
 
-	// keyIds are the keys of the broker that requests may name; the id * alone
-	// stands for every key. Absent, requests bring their own keys and name none.
+	// keyIds are the keys of the broker that requests may name. The id * alone
+	// stands for every key. If keyIds is absent, requests bring their own keys.
 	// Example: [{id: orders-2026}].
 	// +optional
 	// +listType=map
@@ -232,8 +234,8 @@ type SignData struct {
 // KeyID allows one key of the broker by its id.
 // +kubebuilder:validation:XValidation:rule="self.id != '*' || !has(self.spkiSHA256)",message="the id * stands for every key of the broker, expected no spkiSHA256 beside it"
 type KeyID struct {
-	// id is the key's id as its provider knows it: printable ASCII without
-	// spaces. In encryptData and signData, * stands for every key.
+	// id is the id of the key: printable ASCII without spaces. In encryptData and
+	// signData, * stands for every key.
 	// Example: orders-2026.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -251,7 +253,7 @@ type KeyID struct {
 	SPKISHA256 string `json:"spkiSHA256,omitempty"`
 }
 
-// Callers restricts who may use a profile. Each list that is given must match.
+// Callers restricts who may use a profile. The caller has to be in each list.
 // +kubebuilder:validation:XValidation:rule="has(self.containers) || has(self.uids) || has(self.gids)",message="callers restricts nothing: give containers, uids or gids, or leave callers out"
 type Callers struct {
 	// containers are names of containers of the pod.
@@ -264,8 +266,8 @@ type Callers struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Containers []string `json:"containers,omitempty"`
 
-	// uids are numeric user ids; the effective one of the calling process must be
-	// among them.
+	// uids are numeric user ids. The effective user id of the calling process has
+	// to be among them.
 	// Example: [1000].
 	// +optional
 	// +listType=set
@@ -275,8 +277,8 @@ type Callers struct {
 	// +kubebuilder:validation:items:Maximum=4294967294
 	UIDs []int64 `json:"uids,omitempty"`
 
-	// gids are numeric group ids; the effective one of the calling process must be
-	// among them.
+	// gids are numeric group ids. The effective group id of the calling process
+	// has to be among them.
 	// Example: [1000].
 	// +optional
 	// +listType=set
@@ -296,7 +298,7 @@ type Audit struct {
 	// +kubebuilder:validation:Enum=none;sampled;sensitive;all
 	Level string `json:"level"`
 
-	// required refuses a call whose record can't be written.
+	// required refuses a call whose record cannot be written.
 	// Example: true.
 	// +optional
 	Required bool `json:"required,omitempty"`
@@ -316,13 +318,13 @@ type Deprecation struct {
 	// +kubebuilder:validation:MaxLength=64
 	DeprecatedSince string `json:"deprecatedSince,omitempty"`
 
-	// removeAfter is when the profile may be gone.
+	// removeAfter is the time after which the profile may be removed.
 	// Example: "2027-01-31".
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	RemoveAfter string `json:"removeAfter,omitempty"`
 
-	// reason says why, in a sentence for the owners of applications.
+	// reason says why the profile ends, in a sentence for owners of applications.
 	// Example: Keys of 2048 bits are no longer enough.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

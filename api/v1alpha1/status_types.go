@@ -4,9 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ProfileStatus is what is known of a profile. The numbers count pods of the
-// namespaces that the profile is for, and count a pod as updated only when its
-// own broker has said that it serves the set the profile is in.
+// ProfileStatus is the status of a profile. The numbers count pods of the
+// namespaces that the profile is for. A pod counts as updated only after its
+// own broker has confirmed the set with the profile.
 type ProfileStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
 	// Example: 3.
@@ -18,10 +18,10 @@ type ProfileStatus struct {
 	// +optional
 	ProfileName string `json:"profileName,omitempty"`
 
-	// strength is the security strength of the profile in bits, that of the
-	// weakest thing it allows (NIST SP 800-57 part 1, section 5.6.1): an attack
-	// takes about two to the power of it. 128 and more is what NIST asks for
-	// beyond 2030. Absent while the profile is invalid.
+	// strength is the security strength in bits of the weakest use that the
+	// profile allows (NIST SP 800-57 part 1, section 5.6.1). An attack takes
+	// about two to the power of strength steps. NIST asks for 128 or more after
+	// 2030. It is absent while the profile is invalid.
 	// Example: 128.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -32,14 +32,15 @@ type ProfileStatus struct {
 	// +optional
 	Weakest string `json:"weakest,omitempty"`
 
-	// fips reports whether the operations of the profile are approved services of
+	// fips says whether the operations of the profile are approved services of
 	// FIPS 140-3: Approved is all of them, Partly is some, NotApproved is none.
-	// operations tells which, and why not. Absent while the profile is invalid.
+	// operations has the reasons. It is absent while the profile is invalid.
 	// +optional
 	// +kubebuilder:validation:Enum=Approved;Partly;NotApproved
 	FIPS string `json:"fips,omitempty"`
 
-	// operations judges each operation that the profile offers.
+	// operations has the strength and the FIPS verdict of each operation that
+	// the profile offers.
 	// Example: [{name: HashData, algorithm: sha3-512, strength: 256,
 	// weakest: SHA3-512, fips: Approved}].
 	// +optional
@@ -48,13 +49,11 @@ type ProfileStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Operations []OperationStatus `json:"operations,omitempty"`
 
-	// digest identifies the set of profiles of the namespace that brokers are
-	// to serve: "sha256:" and 64 hexadecimal digits. It is the digest that
-	// GET /profiles on a broker's status port answers. It may be out of
-	// date: a change of another profile makes another set, and does not
-	// write this status. A
-	// ClusterCryptoProfile, which is in a set of each of its namespaces, has
-	// it in perNamespace.
+	// digest identifies the set of profiles of the namespace that brokers
+	// should serve: "sha256:" and 64 hexadecimal digits. GET /profiles on the
+	// status port of a broker returns the same digest. It may be out of date,
+	// because a change of another profile changes the set but not this status.
+	// A ClusterCryptoProfile has a digest for each namespace in perNamespace.
 	// Example:
 	// sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.
 	// +optional
@@ -66,8 +65,8 @@ type ProfileStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
-	// updatedPods is the number of pods whose broker said that it serves the
-	// set of profiles as it is now.
+	// updatedPods is the number of pods whose broker has confirmed that it
+	// serves the current set of profiles.
 	// Example: 12.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -80,11 +79,11 @@ type ProfileStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	UnverifiedPods int32 `json:"unverifiedPods"`
 
-	// conditions are Accepted, whether the profile is valid and part of what
-	// brokers get; Propagated, whether every broker serves it; Degraded,
-	// whether something is wrong that needs a person, who finds in the message
-	// what to do; and, once there was such a change, DowngradeWithheld, whether
-	// the profile is not served for being weaker than what was.
+	// conditions are Accepted (whether the profile is valid and part of the
+	// set), Propagated (whether every broker serves the set), Degraded (whether
+	// something is wrong that a person has to correct, as the message says) and
+	// DowngradeWithheld (whether the profile is not served because it is weaker
+	// than the profile that was served).
 	// Example: [{type: Degraded, status: "True", reason: BrokersTooOld}].
 	// +optional
 	// +listType=map
@@ -93,14 +92,14 @@ type ProfileStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// OperationStatus judges one operation of a profile.
+// OperationStatus is the strength and the FIPS verdict of one operation.
 type OperationStatus struct {
-	// name is the operation's, as clients call it.
+	// name is the name of the operation, as clients call it.
 	// Example: SignData.
 	// +required
 	Name string `json:"name"`
 
-	// algorithm is the one by which the operation works, as replies name it.
+	// algorithm is the algorithm of the operation, as replies name it.
 	// Example: ecdsa-with-sha-256.
 	// +optional
 	Algorithm string `json:"algorithm,omitempty"`
@@ -116,12 +115,12 @@ type OperationStatus struct {
 	// +optional
 	Weakest string `json:"weakest,omitempty"`
 
-	// fips reports whether the operation is an approved service of FIPS 140-3.
+	// fips says whether the operation is an approved service of FIPS 140-3.
 	// +required
 	// +kubebuilder:validation:Enum=Approved;NotApproved
 	FIPS string `json:"fips"`
 
-	// fipsReason says why it is not.
+	// fipsReason says why the operation is not approved.
 	// Example: SignAlg has ml-dsa-65, which the validated module does not have.
 	// +optional
 	FIPSReason string `json:"fipsReason,omitempty"`
@@ -131,15 +130,15 @@ type OperationStatus struct {
 // lists at most.
 const MaxPerNamespace = 50
 
-// NamespaceStatus is what is known of a ClusterCryptoProfile in one namespace.
+// NamespaceStatus is the status of a ClusterCryptoProfile in one namespace.
 type NamespaceStatus struct {
-	// name is the namespace's.
+	// name is the name of the namespace.
 	// Example: shop.
 	// +required
 	Name string `json:"name"`
 
-	// state is a reason of the condition Accepted where the profile is not part
-	// of the namespace's set, and one of the condition Propagated where it is.
+	// state is a reason of the condition Propagated if the profile is part of
+	// the namespace's set, and otherwise a reason of the condition Accepted.
 	// Example: AllUpdated.
 	// +required
 	State string `json:"state"`
@@ -156,13 +155,14 @@ type NamespaceStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Pods int32 `json:"pods"`
 
-	// updatedPods is the number of those whose broker serves the set.
+	// updatedPods is the number of these pods whose broker serves the set.
 	// Example: 3.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	UpdatedPods int32 `json:"updatedPods"`
 
-	// unverifiedPods is the number of those whose broker could not be asked.
+	// unverifiedPods is the number of these pods whose broker could not be
+	// asked.
 	// Example: 1.
 	// +required
 	// +kubebuilder:validation:Minimum=0
