@@ -251,7 +251,7 @@ func TestARequestForACertificateThatIsRefusedLearnsWhy(t *testing.T) {
 		"an issuer above the limit":  {request("Default", good.csr, good.key, pad(good.certificate, 64<<10+1)), codes.InvalidArgument, "SignCertificate: caCert has 65537 bytes, expected at most 65536"},
 		"a subject above the limit":  {good.request("Default").text(certSubject, pad("CN=a", 1025)), codes.InvalidArgument, "SignCertificate: subject has 1025 bytes, expected at most 1024"},
 		"a message far too large":    {request("Default", pad(good.csr, 3<<20), good.key, good.certificate), codes.InvalidArgument, "SignCertificate: a message has 31"},
-		"a request that is not UTF-8": {request("Default", "\xff", good.key, good.certificate), codes.InvalidArgument, "SignCertificate: the request is not a "},
+		"a request that is no UTF-8": {request("Default", "\xff", good.key, good.certificate), codes.InvalidArgument, "SignCertificate: the request is not a "},
 	} {
 		for _, method := range []string{methodSign, methodSignCertificate, methodSignCertificateV1} {
 			t.Run(sentence+" "+method, func(t *testing.T) {

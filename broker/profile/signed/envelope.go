@@ -165,7 +165,7 @@ func decode(data []byte, into any, fields string) error {
 		return fmt.Errorf("cannot be written again to compare its spelling: %w", err)
 	}
 	if !bytes.Equal(found.Bytes(), canonical) {
-		return fmt.Errorf("is spelt in another way than it is written, expected %s, in this order and each once", fields)
+		return fmt.Errorf("does not have its only valid spelling, expected %s, in this order and each once", fields)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func TestWhatIsNotSignedForThisPlaceIsRefusedWithASentence(t *testing.T) {
 		"a statement without a revision":    {payload(`"revision":1700000000000, => `), "the statement in Profiles.sig does not have its only valid spelling, expected " + stated + ", in this order and each once"},
 		"a revision of 0":                   {payload(`1700000000000 => 0`), "the statement in Profiles.sig has the revision 0, expected 1 or more"},
 		"a revision beyond all":             {payload(`1700000000000 => 9223372036854775808`), "the statement in Profiles.sig is not as expected, a JSON object with " + stated + ": json: cannot unmarshal number 9223372036854775808 into Go struct field Statement.revision of type int64"},
-		"a time elsewhere":                  {payload(`123Z => 123+01:00`), "the statement in Profiles.sig has no time in UTC, expected when it was signed"},
+		"a time elsewhere":                  {payload(`123Z => 123+01:00`), "the statement in Profiles.sig has no time in UTC, expected the time when it was signed"},
 		"a digest of another kind":          {payload(`sha256: => sha512:`), "the statement in Profiles.sig has the digest \"" + strings.Replace(statement().Digest, "256", "512", 1) + "\", expected \"sha256:\" and 64 lower-case hexadecimal digits"},
 		"a set for another namespace":       {with(func(s *signed.Statement) { s.Audience = "c6a1/shop/77aa" }), `the set is signed for "c6a1/shop/77aa", expected "c6a1/bank/91f0"`},
 		"a set for a long name":             {with(func(s *signed.Statement) { s.Audience = strings.Repeat("é", 128) }), `the set is signed for "` + strings.Repeat("é", 64) + `"…, expected "c6a1/bank/91f0"`},
@@ -214,7 +214,7 @@ func TestSignRefusesWhatNobodyCouldVerify(t *testing.T) {
 		"half a key":    {nil, []ed25519.PrivateKey{key(1)[:32]}, "sign profiles: key 1 has 32 bytes, expected 64"},
 		"no place":      {func(s *signed.Statement) { s.Audience = "" }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has an audience of 0 bytes, expected 1 to 256"},
 		"no number":     {func(s *signed.Statement) { s.Revision = 0 }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has the revision 0, expected 1 or more"},
-		"no time":       {func(s *signed.Statement) { s.Time = time.Time{} }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has no time in UTC, expected when it was signed"},
+		"no time":       {func(s *signed.Statement) { s.Time = time.Time{} }, []ed25519.PrivateKey{key(1)}, "sign profiles: the statement has no time in UTC, expected the time when it was signed"},
 		"half a digest": {func(s *signed.Statement) { s.Digest = "sha256:00" }, []ed25519.PrivateKey{key(1)}, `sign profiles: the statement has the digest "sha256:00", expected "sha256:" and 64 lower-case hexadecimal digits`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 type problems struct {
 	logger *slog.Logger
 
-	mu      sync.Mutex
+	mu         sync.Mutex
 	logged     time.Time // when the last problem was logged, zero for never
 	suppressed int       // how many problems were not logged since
 	failing    map[string]bool
