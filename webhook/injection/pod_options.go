@@ -102,15 +102,15 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.ContainerProfilesPrefix, example: "Default",
-		effect:   "the same for one container; where both are there, of the pod's profiles these",
-		without:  "those of the pod",
+		effect:   "the same for one container; where both annotations are there, the container may use the profiles that are in both",
+		without:  "the profiles of the pod",
 		values:   profileNames,
 		read:     func(o *podOptions, container, value string) { o.by[container] = items(value) },
 		refusals: []podRefusal{containerWithoutSocket, containersAlike, beyondPodProfiles},
 	},
 	{
 		name: contract.ContainersAnnotation, example: "app",
-		effect:  "names of the containers that get a socket, init containers included, and such as [another injector adds](#beside-other-injectors)",
+		effect:  "names of the containers that get a socket, init containers and containers that [another injector adds](#beside-other-injectors) included",
 		without: "all that the pod has when it is created",
 		values:  containerNames,
 		read:    func(o *podOptions, _, value string) { o.containers = items(value) },
@@ -131,7 +131,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.CPURequestAnnotation, example: "50m",
-		effect:   "what the broker requests",
+		effect:   "the broker's CPU request",
 		without:  "the chart's `broker.resources`",
 		values:   cpuAmounts,
 		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceCPU] = resource.MustParse(value) },
@@ -139,7 +139,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.CPULimitAnnotation, example: "1",
-		effect:   "what it is limited to",
+		effect:   "the broker's CPU limit",
 		without:  "the chart's `broker.resources`: none",
 		values:   cpuAmounts,
 		read:     func(o *podOptions, _, value string) { o.limits[corev1.ResourceCPU] = resource.MustParse(value) },
@@ -147,7 +147,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.MemoryRequestAnnotation, example: "64Mi",
-		effect:   "what the broker requests, from " + MinMemory + " on: idle it takes half of that",
+		effect:   "the broker's memory request, " + MinMemory + " at least; an idle broker takes half of that",
 		without:  "the chart's `broker.resources`",
 		values:   memoryAmounts,
 		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceMemory] = resource.MustParse(value) },
@@ -155,7 +155,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.MemoryLimitAnnotation, example: "256Mi",
-		effect:    "what it is limited to, from " + MinMemory + " on; a quarter is for calls in flight",
+		effect:    "the broker's memory limit, " + MinMemory + " at least; a quarter of it is for calls in flight",
 		without:   "the chart's `broker.resources`",
 		values:    memoryAmounts,
 		read:      func(o *podOptions, _, value string) { o.limits[corev1.ResourceMemory] = resource.MustParse(value) },
@@ -164,7 +164,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.LogLevelAnnotation, example: "debug",
-		effect:          "what the broker logs: `debug`, `info`, `warn` or `error`",
+		effect:          "the least severe lines that the broker logs: `debug`, `info`, `warn` or `error`",
 		without:         "the chart's `broker.logLevel`",
 		values:          oneOf("debug", "info", "warn", "error"),
 		argument:        contract.LogLevelFlag,
@@ -185,7 +185,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.KeysAnnotation, example: "broker-keys, issuing-ca",
-		effect:  "Secrets of the namespace with [keys](keys.md), mounted in the broker alone; without one of them the pod waits",
+		effect:  "Secrets of the namespace with [keys](keys.md), mounted in the broker alone; the pod does not start while one of them is missing",
 		without: "none",
 		values:  secretNames,
 		read:    func(o *podOptions, _, value string) { o.keys = items(value) },
@@ -195,7 +195,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.ImageAnnotation, example: "registry.example/broker:1.2.3",
-		effect:    "the broker's image, one that the chart's `broker.allowedImages` has letter by letter",
+		effect:    "the broker's image; the chart's `broker.allowedImages` has to list exactly this text",
 		without:   "the chart's `broker.image`",
 		values:    anyValue, // see imageNotAllowed
 		read:      func(o *podOptions, _, value string) { o.image = value },
@@ -204,7 +204,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.ImagePullSecretAnnotation, example: "registry",
-		effect:  "a Secret of the namespace that the broker's image is pulled with",
+		effect:  "a Secret of the namespace with which the node pulls the broker's image",
 		without: "those that the pod has",
 		values:  secretName,
 		read:    func(o *podOptions, _, value string) { o.pullSecret = value },
