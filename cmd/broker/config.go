@@ -137,7 +137,7 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 		return err
 	}
 	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {
-		return program.Usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, and there are none: expected --callers or CRYPTO_BROKER_CALLERS as well")
+		return program.Usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, but no callers are named: expected --callers or CRYPTO_BROKER_CALLERS as well")
 	}
 	c.sharedIdentity = c.sharedIdentity || sharesProcesses(lookup, os.Getpid())
 	sockets := c.sockets()

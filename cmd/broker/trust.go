@@ -21,7 +21,7 @@ func (c *config) trustSettings() []setting {
 		},
 		{
 			name: contract.ProfilesAudienceFlag, env: "CRYPTO_BROKER_PROFILES_AUDIENCE", kind: "text", set: someText(&c.trust.Audience),
-			usage: "what signed sets must be made for; required with --trusted-keys",
+			usage: "audience that signed sets must have; required with --trusted-keys",
 		},
 		{
 			name: contract.LowestRevisionFlag, env: "CRYPTO_BROKER_LOWEST_REVISION", kind: "number", initial: "0", set: revision(&c.trust.Lowest),
@@ -50,7 +50,7 @@ func (c *config) readTrust() error {
 		default:
 			return nil
 		}
-		return program.Usagef("%s is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well", name)
+		return program.Usagef("%s is for signed sets, but no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well", name)
 	}
 	for text := range strings.SplitSeq(c.trustedKeys, ",") {
 		key, err := signed.ParseKey(text)
@@ -60,7 +60,7 @@ func (c *config) readTrust() error {
 		c.trust.Keys = append(c.trust.Keys, key)
 	}
 	if c.trust.Audience == "" {
-		return program.Usagef("--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: what signed sets must be made for")
+		return program.Usagef("--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: the audience that signed sets must have")
 	}
 	if err := c.trust.Check(); err != nil {
 		return program.Usagef("--trusted-keys, --profiles-audience and --lowest-revision: %v", err)

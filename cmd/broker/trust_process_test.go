@@ -163,10 +163,10 @@ func TestSettingsOfSignedSetsThatMakeNoSenseAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a key without an audience":      {[]string{"--trusted-keys", key}, "--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: what signed sets must be made for"},
-		"an audience without a key":      {[]string{"--profiles-audience", audience}, "--profiles-audience is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
-		"a lowest revision without keys": {[]string{"--lowest-revision", "5"}, "--lowest-revision is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
-		"a state directory without keys": {[]string{"--state-dir", "/s"}, "--state-dir is for signed sets, and no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
+		"a key without an audience":      {[]string{"--trusted-keys", key}, "--profiles-audience or CRYPTO_BROKER_PROFILES_AUDIENCE is required with --trusted-keys: the audience that signed sets must have"},
+		"an audience without a key":      {[]string{"--profiles-audience", audience}, "--profiles-audience is for signed sets, but no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
+		"a lowest revision without keys": {[]string{"--lowest-revision", "5"}, "--lowest-revision is for signed sets, but no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
+		"a state directory without keys": {[]string{"--state-dir", "/s"}, "--state-dir is for signed sets, but no key is trusted: expected --trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS as well"},
 		"an empty list of keys":          {[]string{"--trusted-keys", ""}, `invalid argument "" for "--trusted-keys" flag: expected some text`},
 		"an empty key":                   {[]string{"--trusted-keys", key + ","}, `--trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS: a key does not begin with "ed25519:", expected "ed25519:" and the base64 of the 32 bytes of an Ed25519 public key`},
 		"a private key, not repeated":    {[]string{"--trusted-keys", "ed25519:c2VjcmV0"}, "--trusted-keys or CRYPTO_BROKER_TRUSTED_KEYS: a key has 6 bytes, expected the 32 of an Ed25519 public key"},

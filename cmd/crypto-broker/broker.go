@@ -133,7 +133,7 @@ func (b *broker) call(ctx context.Context, do func(context.Context) error) error
 }
 
 // errImpatient ends a call whose input the broker takes no more of.
-var errImpatient = errors.New("it took nothing of the input meanwhile")
+var errImpatient = errors.New("it read nothing of the input meanwhile")
 
 // bounded is the context of a call: it ends when the call takes longer than it may, or
 // where the input is read meanwhile, when the broker takes nothing of it for so long.

@@ -253,7 +253,7 @@ func TestABrokerThatTakesNothingOfALargeInputIsNotWaitedForLonger(t *testing.T) 
 		}
 	})
 	got := execute(t, strings.Repeat("x", maxInput+1), "hash-data", "-", "--output", "text", "--socket", socket, "--timeout", "200ms")
-	want := "crypto-broker hash-data: the broker at " + socket + " did not answer within 200ms: it took nothing of the input meanwhile\n"
+	want := "crypto-broker hash-data: the broker at " + socket + " did not answer within 200ms: it read nothing of the input meanwhile\n"
 	if got != (executed{4, "", want}) {
 		t.Errorf("got %+v, want %q", got, want)
 	}

@@ -47,7 +47,7 @@ func (c *caller) measured(results string) (*result, error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal([]byte(results), &told); err != nil {
-		return nil, fmt.Errorf("the broker at %s does not tell its measurements as they should be: %w", c.socket, err)
+		return nil, fmt.Errorf("the broker at %s sent measurements that cannot be read: %w", c.socket, err)
 	}
 	var text bytes.Buffer
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

@@ -71,8 +71,8 @@ var (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "crypto-broker",
-		Short: "Calls a Crypto Broker, checks profiles and tells what they are worth",
-		Long: `Calls a Crypto Broker, checks profiles and tells what they are worth.
+		Short: "Calls a Crypto Broker, checks profiles and shows how strong they are",
+		Long: `Calls a Crypto Broker, checks profiles and shows how strong they are.
 
 Commands that call a broker wait for its socket, for --timeout at most. Without
 --output they print a log of JSON lines, one of which has the result, as released

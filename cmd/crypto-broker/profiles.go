@@ -16,7 +16,7 @@ import (
 func newProfiles() *cobra.Command {
 	profiles := &cobra.Command{
 		Use:   "profiles",
-		Short: "Check profile files, and show what profiles are worth",
+		Short: "Check profile files, and show the strength of profiles",
 	}
 	profiles.AddCommand(newValidate(), newShow())
 	subcommands.Only(profiles)
@@ -25,7 +25,7 @@ func newProfiles() *cobra.Command {
 
 // fipsFlag gives a command the flag --require-fips.
 func fipsFlag(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("require-fips", false, "judge as a broker that was started with --require-fips: refuse what FIPS 140-3 does not approve, and a profile with nothing left")
+	return cmd.Flags().Bool("require-fips", false, "check as a broker with --require-fips: refuse operations that FIPS 140-3 does not approve, and profiles without any other")
 }
 
 // standardInput is the argument that stands for it.

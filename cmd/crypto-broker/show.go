@@ -34,7 +34,7 @@ Profiles.yaml, and - for standard input.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			if cmd.Flags().Changed("require-fips") {
-				return program.Usagef("--require-fips is about files, and a broker tells by itself what it requires; name a file or leave it out")
+				return program.Usagef("--require-fips is only for files, because a broker says what it requires; name a file or leave the flag out")
 			}
 			if err := b.open(cmd); err != nil {
 				return err
@@ -52,7 +52,7 @@ Profiles.yaml, and - for standard input.`,
 		}
 		for _, flag := range []string{"socket", "timeout"} {
 			if cmd.Flags().Changed(flag) {
-				return program.Usagef("--%s is for asking a broker, but a file is named; give one of them", flag)
+				return program.Usagef("--%s is only for asking a broker, but a file is named; give one of them", flag)
 			}
 		}
 		s, err := read(args[0], cmd.InOrStdin())
@@ -89,7 +89,7 @@ func ask(ctx context.Context, b *broker) (*shown, error) {
 		reply, err := client.ListProfiles(ctx, request)
 		switch {
 		case status.Code(err) == codes.Unimplemented:
-			return nil, fmt.Errorf("the broker at %s is of a release that tells nothing about its profiles", b.socket)
+			return nil, fmt.Errorf("the broker at %s is of a release that cannot list its profiles", b.socket)
 		case err != nil:
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func ask(ctx context.Context, b *broker) (*shown, error) {
 		case all == nil:
 			all = page
 		case all.Digest != page.Digest:
-			return nil, fmt.Errorf("the broker at %s got other profiles in between, try again", b.socket)
+			return nil, fmt.Errorf("the broker at %s changed its profiles in the meantime, try again", b.socket)
 		default:
 			all.Profiles = append(all.Profiles, page.Profiles...)
 		}
@@ -106,5 +106,5 @@ func ask(ctx context.Context, b *broker) (*shown, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("the broker at %s lists profiles without an end", b.socket)
+	return nil, fmt.Errorf("the broker at %s sends more pages of profiles than a set can have", b.socket)
 }

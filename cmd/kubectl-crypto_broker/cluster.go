@@ -21,29 +21,29 @@ type cluster struct {
 	allNamespaces bool
 }
 
-// flags adds to a command the flags by which kubectl finds a cluster.
+// flags adds kubectl's flags that choose a cluster to a command.
 func (c *cluster) flags(cmd *cobra.Command, many bool) {
 	if c.rules == nil {
 		c.rules = clientcmd.NewDefaultClientConfigLoadingRules()
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`file` with clusters, users and contexts, in the place of KUBECONFIG and ~/.kube/config")
+	flags.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "`file` with clusters, users and contexts, instead of KUBECONFIG and ~/.kube/config")
 	clientcmd.BindOverrideFlags(&c.overrides, flags, clientcmd.RecommendedConfigOverrideFlags(""))
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("namespace", c.complete(namespaceNames)))
 	cobra.CheckErr(cmd.MarkFlagFilename("kubeconfig"))
 	if many {
-		flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces in the place of one")
+		flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces instead of one")
 	}
 }
 
-// connect returns a client and the namespace: that of -n, else that of the
-// context; empty for all. Warnings of the API server are about what is tried
-// here, and of no use.
+// connect returns a client and a namespace: the namespace of -n, else of the context;
+// empty for all namespaces. It drops warnings of the API server, because they are
+// about dry runs.
 func (c *cluster) connect() (kubernetes.Interface, string, error) {
 	return c.connectWith(rest.NoWarnings{})
 }
 
-// connectWith is connect for who listens to warnings.
+// connectWith is connect with a handler of the API server's warnings.
 func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interface, string, error) {
 	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	settings, err := config.ClientConfig()

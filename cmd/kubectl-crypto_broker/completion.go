@@ -16,7 +16,8 @@ import (
 // completionTimeout bounds how long a shell waits for names.
 const completionTimeout = 3 * time.Second
 
-// complete completes by what a cluster has; where none can be asked, by nothing.
+// complete completes with names from the cluster, or with nothing if the cluster
+// cannot be asked.
 func (c *cluster) complete(list func(context.Context, kubernetes.Interface, string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		client, namespace, err := c.connect()
@@ -51,12 +52,13 @@ func namespaceNames(ctx context.Context, client kubernetes.Interface, _ string) 
 	return names
 }
 
-// podAndWorkloadNames are what can be explained, jobs apart.
+// podAndWorkloadNames returns what can be explained, except jobs and cronjobs.
 func podAndWorkloadNames(ctx context.Context, client kubernetes.Interface, namespace string) []string {
 	return append(podNames(ctx, client, namespace), workloadNames(ctx, client, namespace)...)
 }
 
-// workloadNames are those that can be restarted, of the kinds that may be listed.
+// workloadNames returns the workloads that can be restarted, of the kinds that the
+// user may list.
 func workloadNames(ctx context.Context, client kubernetes.Interface, namespace string) (names []string) {
 	if deployments, err := client.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{}); err == nil {
 		for i := range deployments.Items {

@@ -30,18 +30,18 @@ func newExplain(cluster *cluster) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain (POD | KIND/NAME | -f FILE...)",
 		Short: "Explain why a pod has a broker or has none, or a workload no pods",
-		Long: `Explains why a pod has a broker or has none: what its annotation and its namespace say, whether it is of a kind
-that gets none, whether the operator is called for its namespace or the API server injects there by a policy,
-whether webhook, policy, binding and template are whole, and whether the pod was created before that; what a broker
-waits for that has not started, and why one refuses its set of profiles. Then it says what to do.
+		Long: `Explains why a pod has a broker or has none. It checks the pod's annotation and namespace, whether the pod is of a
+kind that gets none, whether a webhook or a policy injects in the namespace and is complete, and whether the pod is
+older. If a broker has not started, it says what the broker waits for. If a broker refuses its set of profiles, it says
+why. Then it says what to do.
 
-Of a deployment, statefulset, daemonset, job or cronjob it tells what becomes of a new pod, which it tries by creating
-one of the template as a dry run, and which of its pods have no broker. A rollout whose pods are refused has none to ask.
+For a deployment, statefulset, daemonset, job or cronjob it says what would happen to a new pod of the template, by
+creating one as a dry run, and which pods have no broker. Use this for a rollout whose pods are refused.
 
-Of manifests it tells, without a cluster, which pods would get a broker, and why not.
+For manifests it says, without a cluster, which pods would get a broker, and if not, why.
 
-It ends with exit code 0 where all is as it should be, also where no broker is wanted, and with 1 where a broker is
-missing, refused or has not started, where one does not serve what it should, and where that is not known.`,
+The exit code is 0 if nothing is wrong, also if no broker is wanted. It is 1 if a broker is missing, is refused, has not
+started or does not serve its set of profiles, and if that is not known.`,
 		Example: `  ` + name + ` explain orders-5d8f7c9b4-x2x7k -n shop
   ` + name + ` explain deployment/orders -n shop
   ` + name + ` explain -f deployment.yaml`,
@@ -99,15 +99,15 @@ func (e *explanation) add(about, format string, args ...any) {
 	e.lines = append(e.lines, [2]string{about, fmt.Sprintf(format, args...)})
 }
 
-// outcome is what an explanation comes to.
+// outcome is the result of an explanation.
 type outcome struct {
 	verdict, advice string
-	// fine is whether all is as it should be.
+	// fine reports whether nothing is wrong.
 	fine bool
 }
 
-// explain looks at everything that decides, in the order in which it decides. The
-// error is errFound where something is not as it should be.
+// explain checks everything that decides whether the pod gets a broker, in the order
+// in which it decides. The error is errFound if something is wrong.
 func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error {
 	var e explanation
 	labels, labelsKnown := explainNamespace(ctx, t.client, pod.Namespace, &e)
@@ -121,9 +121,9 @@ func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error
 	result := conclude(pod, decision, refusal, calls, owner)
 	switch broker := injected.Broker(pod); {
 	case !asked && !labelsKnown && !decision.Inject && refusal == nil:
-		result = outcome{verdict: "has no broker, and whether it should have one is not known."}
+		result = outcome{verdict: "has no broker; whether it should have one is not known."}
 		if broker != nil {
-			result.verdict = "has a broker, and whether a new one would get one is not known."
+			result.verdict = "has a broker; whether a new pod would get one is not known."
 		}
 	case broker == nil && refusal == nil:
 		t.explainOrigin(ctx, pod, owner, labels[contract.InjectionLabel] == contract.InjectionEnabled, decision, calls, &result, &e)
@@ -138,7 +138,7 @@ func explain(ctx context.Context, t trial, pod *corev1.Pod, out io.Writer) error
 	return e.write(out, fmt.Sprintf("Pod %s in namespace %s ", pod.Name, pod.Namespace), result)
 }
 
-// write tells all of it, the verdict about the subject first.
+// write prints the explanation, the verdict about the subject first.
 func (e *explanation) write(out io.Writer, subject string, result outcome) error {
 	fmt.Fprintf(out, "%s%s\n\n", subject, result.verdict)
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -164,8 +164,9 @@ func orNone(text, none string) string {
 	return text
 }
 
-// explainNamespace tells what the namespace says. Where it may not be read, its
-// labels are those that every namespace has.
+// explainNamespace prints what the label of the namespace says, and returns the
+// namespace's labels. If the user may not read the namespace, these are the labels
+// that every namespace has.
 func explainNamespace(ctx context.Context, client kubernetes.Interface, name string, e *explanation) (labels map[string]string, known bool) {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -184,7 +185,7 @@ func explainNamespace(ctx context.Context, client kubernetes.Interface, name str
 	return namespace.Labels, true
 }
 
-// explainPod tells what the pod says.
+// explainPod prints whether a pod like this one gets a broker.
 func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (injection.Decision, error) {
 	asked := explainAnnotation(pod, e)
 	decision, refusal := decide(pod, byDefault)
@@ -201,7 +202,7 @@ func explainPod(pod *corev1.Pod, byDefault, known bool, e *explanation) (injecti
 	return decision, refusal
 }
 
-// explainAnnotation tells by which annotation a pod asks or declines.
+// explainAnnotation prints the annotation by which a pod asks for a broker or declines.
 func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
 	value, asked := pod.Annotations[contract.InjectAnnotation]
 	if asked {
@@ -212,7 +213,7 @@ func explainAnnotation(pod *corev1.Pod, e *explanation) (asked bool) {
 	return asked
 }
 
-// decide is what the operator decides about a pod in its namespace.
+// decide returns what the operator decides about a pod in its namespace.
 func decide(pod *corev1.Pod, byDefault bool) (injection.Decision, error) {
 	decision, refusal := injection.Decide(pod, byDefault)
 	if refusal == nil && coverage.Excluded(pod.Namespace) {
@@ -221,15 +222,15 @@ func decide(pod *corev1.Pod, byDefault bool) (injection.Decision, error) {
 	return decision, refusal
 }
 
-// renewalOf says how a pod is made anew.
+// renewalOf says how to replace a pod by a new one.
 func renewal(owner workload.Owner) string {
 	if w, can := owner.Workload(); can {
 		return renewalOf(w)
 	}
-	return "Create it anew."
+	return "Create it again."
 }
 
-// conclude says what is so and what to do.
+// conclude returns the verdict about a pod, and what to do.
 func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls calling, owner workload.Owner) outcome {
 	has, restart := injected.Broker(pod) != nil, renewal(owner)
 	created := "It was created at " + pod.CreationTimestamp.UTC().Format(timeFormat)
@@ -237,7 +238,7 @@ func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls
 	case has && refusal == nil && decision.Inject:
 		return outcome{"has a broker, as it should.", "", true}
 	case has:
-		return outcome{"has a broker, though it would get none now.", "The annotation, the label or what is left out has changed since. " + restart, false}
+		return outcome{"has a broker, though it would get none now.", "The annotation, the label or the list of excluded namespaces has changed since. " + restart, false}
 	case refusal != nil:
 		return outcome{"has no broker, and asks for one in a way that is refused.", "Correct the annotation. " + restart, false}
 	case !decision.Inject:
@@ -253,7 +254,7 @@ func conclude(pod *corev1.Pod, decision injection.Decision, refusal error, calls
 	}
 }
 
-// wish says how a pod gets a broker that has none for this reason.
+// wish says how a pod that has no broker for this reason gets one.
 func wish(reason string) string {
 	switch reason {
 	case "declined", "not asked":

@@ -16,11 +16,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
-// explainBroker tells how the broker in a pod is, and what to do where it does not
-// serve what it should; so is empty where it does, or where that is not known.
-// restart makes a new pod.
+// explainBroker prints the state of the broker in a pod. If the broker does not serve
+// the set of its namespace, so says what it does instead, and advice what to do; both
+// are empty if it does, or if that is not known. restart is the sentence that says how
+// to replace the pod.
 func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
-	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, orNone(pod.Annotations[contract.InjectedAnnotation], "nobody who left a stamp"))
+	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, orNone(pod.Annotations[contract.InjectedAnnotation], "an unknown operator, because the pod has no stamp"))
 	switch {
 	case workload.Ended(pod):
 		return "", ""
@@ -34,19 +35,19 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 	case r.Set == brokers.SetUnknown:
 		e.add("profiles", "what it serves is not known: %s", r.Note)
 	case r.Reason == string(directory.SignatureRejected):
-		e.add("profiles", "it refuses the set of the namespace, since it is not signed by a key that the broker trusts (%s), and serves what it had", r.Reason)
+		e.add("profiles", "it refuses the set of the namespace, because no key that the broker trusts has signed it (%s), and serves the previous one", r.Reason)
 		return "which refuses the profiles of its namespace", fmt.Sprintf(
 			"The operator signs with another key than when the pod was created, as after its Secret was deleted. New pods trust that key. %s\n"+
-				"All workloads of which that is so, one at a time: %s restart --refused -n %s", restart, name, pod.Namespace)
+				"To restart all such workloads, one at a time: %s restart --refused -n %s", restart, name, pod.Namespace)
 	case r.Set == brokers.SetRefused:
-		e.add("profiles", "it refuses the set of the namespace (%s), and serves what it had", r.Reason)
+		e.add("profiles", "it refuses the set of the namespace (%s), and serves the previous one", r.Reason)
 		return "which refuses the profiles of its namespace", log
 	case r.Set == brokers.SetPartial:
 		e.add("profiles", "it serves the set of the namespace without some profiles that it can't read (%s)", r.Reason)
 		return "which does not serve all profiles of its namespace", log
 	case r.Set == brokers.SetBehind:
 		e.add("profiles", "it serves an older set than the namespace has (%s)", orNone(r.Reason, "no reason given"))
-		return "which serves an older set of profiles", fmt.Sprintf("It follows within a minute or two; where it does not, the condition Propagated says more: kubectl describe cprof,ccprof -n %s", pod.Namespace)
+		return "which serves an older set of profiles", fmt.Sprintf("It should serve the newer set within a minute or two; if it does not, the condition Propagated says more: kubectl describe cprof,ccprof -n %s", pod.Namespace)
 	default:
 		e.add("profiles", "it serves the set of the namespace, %s", short(r.Digest, false))
 	}

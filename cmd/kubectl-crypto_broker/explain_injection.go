@@ -13,40 +13,42 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
-// timeFormat is that of moments in explanations.
+// timeFormat is the format of times in explanations.
 const timeFormat = "2006-01-02 15:04:05 MST"
 
-// calling is what is known of how brokers come into the pods of a namespace.
+// calling describes what injects brokers into the pods of a namespace, as far as it
+// is known.
 type calling struct {
-	// known is whether all that could put one in could be read.
+	// known reports whether all webhooks and policies could be read.
 	known bool
-	// installed is whether there is something that does, anywhere.
+	// installed reports whether a webhook or a policy injects in any namespace.
 	installed bool
-	// covers is whether it does in the namespace.
+	// covers reports whether it injects in this namespace.
 	covers bool
 	since  metav1.Time
-	// policy is whether the API server does it by a policy.
+	// policy reports whether the API server injects by a policy.
 	policy bool
 	// service is where the API server calls the operator, nil if it does not, or by
 	// a URL.
 	service *admissionregistrationv1.ServiceReference
-	// ignores is whether pods are let in without a broker where that can't be put in.
+	// ignores reports whether a pod is admitted without a broker if the injection
+	// fails.
 	ignores bool
-	// broken says why none comes into a new pod, or why that is refused; empty
-	// if nothing of the kind was found.
+	// broken says why a new pod gets no broker or is refused; empty if no such reason
+	// was found.
 	broken string
 }
 
-// without says when pods were created without a broker that ask for one.
+// without says when pods that ask for a broker are created without one.
 func (c calling) without() string {
 	if c.policy {
-		return "the policies were not whole"
+		return "the policies were incomplete"
 	}
 	return "the operator could not be called"
 }
 
-// hindrance says why a new pod gets no broker either, empty if nothing of the kind
-// was found.
+// hindrance says why a new pod would get no broker, either; empty if no reason was
+// found.
 func (c calling) hindrance() string {
 	switch {
 	case c.known && !c.installed:
@@ -54,13 +56,13 @@ func (c calling) hindrance() string {
 	case c.known && !c.covers:
 		return "The operator does not inject into this namespace: see webhook.excludedNamespaces of the chart."
 	case c.broken != "":
-		return "A restart would not bring it now: " + c.broken
+		return "A restart would not bring a broker now: " + c.broken
 	default:
 		return ""
 	}
 }
 
-// explainInjection tells how a pod of the namespace gets its broker: by the
+// explainInjection prints how a pod of the namespace gets its broker: by the
 // webhook of the operator, or by policies in the API server.
 func explainInjection(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) calling {
 	webhook := explainWebhook(ctx, client, namespace, namespaceLabels, e)
@@ -113,7 +115,7 @@ func failure(policy *admissionregistrationv1.FailurePolicyType) admissionregistr
 	return *policy
 }
 
-// until says what becomes of pods that ask for a broker while none can be put in.
+// until says what happens to pods that ask for a broker while none can be injected.
 func until(policy admissionregistrationv1.FailurePolicyType) string {
 	if policy == admissionregistrationv1.Ignore {
 		return "new pods that ask for a broker get none until then."

@@ -117,7 +117,7 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 			p.Spec.FailurePolicy, b.Spec.ParamRef.ParameterNotFoundAction = &fails, &action
 		})
 	}
-	const missingTemplate = "A restart would not bring it now: the InjectionTemplate operator is missing, which the operator writes as long as it runs"
+	const missingTemplate = "A restart would not bring a broker now: the InjectionTemplate operator is missing; the operator writes it while it runs"
 	later := installed.Add(time.Hour)
 	tests := map[string]struct {
 		objects map[string]any
@@ -128,18 +128,18 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 		"a policy, binding and template": {byPolicy(nil), later, []string{
 			"inject-annotated covers the namespace since 2026-11-20 09:00:00 UTC (failurePolicy Fail)",
 			"the-binding takes the InjectionTemplate operator", "image broker:7, stamp 1.0.0/abc",
-			"It was created at 2026-11-20 10:00:00 UTC, while the policies were not whole, or before the annotation or the label was there. Create it anew.",
+			"It was created at 2026-11-20 10:00:00 UTC, while the policies were incomplete, or before the annotation or the label was there. Create it again.",
 		}, "webhook"},
 		"a pod from before the policy": {byPolicy(nil), installed.Add(-time.Hour), []string{
-			"It was created at 2026-11-20 08:00:00 UTC, before the operator was installed. Create it anew.",
+			"It was created at 2026-11-20 08:00:00 UTC, before the operator was installed. Create it again.",
 		}, ""},
 		"a pod from before the binding": {byPolicy(func(_ map[string]any, _ policy, b binding) { b.CreationTimestamp = metav1.NewTime(later) }), installed.Add(time.Minute), []string{
 			"before the operator was installed",
 		}, ""},
 		"no binding": {byPolicy(func(_ map[string]any, _ policy, b binding) { b.Spec.PolicyName = "another" }), later, []string{
-			"the policy has none for this namespace, and so does nothing",
-			"A restart would not bring it now: the policy inject-annotated has no binding, and so does nothing; the chart has one, which helm upgrade puts back.",
-		}, "Create it anew"},
+			"the policy has no binding for this namespace, so it does nothing",
+			"A restart would not bring a broker now: the policy inject-annotated has no binding, so it does nothing; helm upgrade restores the binding of the chart.",
+		}, "Create it again"},
 		"no template": {noTemplate(admissionregistrationv1.Fail, admissionregistrationv1.DenyAction), later, []string{
 			"the InjectionTemplate operator is missing", missingTemplate, "new pods that ask for a broker are refused until then.",
 		}, "get none"},
@@ -150,7 +150,7 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 			"new pods that ask for a broker get none until then.",
 		}, "are refused"},
 		"a binding without a template": {byPolicy(func(_ map[string]any, _ policy, b binding) { b.Spec.ParamRef = nil }), later, []string{
-			"the-binding names no InjectionTemplate, as that of the chart does",
+			"the-binding names no InjectionTemplate, expected the one of the operator",
 		}, ""},
 		"policies that leave the namespace out": {byPolicy(func(_ map[string]any, p policy, _ binding) {
 			p.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}
@@ -207,8 +207,8 @@ func TestWhatANamespaceThatMayNotBeReadSaysIsNotGuessed(t *testing.T) {
 	objects[pathNamespace] = nil
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"}}
 	for says, change := range map[string]func(){
-		"Pod orders in namespace shop has no broker, and whether it should have one is not known.": func() {},
-		"Pod orders in namespace shop has a broker, and whether a new one would get one is not known.": func() {
+		"Pod orders in namespace shop has no broker; whether it should have one is not known.": func() {},
+		"Pod orders in namespace shop has a broker; whether a new pod would get one is not known.": func() {
 			pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 			pod.Status.Phase = corev1.PodSucceeded
 		},

@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// What the API server says where a LimitRange or a ResourceQuota refuses a pod.
+// Messages of the API server when a LimitRange or a ResourceQuota refuses a pod.
 var (
 	ofContainer = regexp.MustCompile(`(maximum|minimum) (cpu|memory) usage per Container is ([^ ,]+), but (request|limit) is ([^ ,\]]+?)[.\]]?(?:[ ,]|$)`)
 	otherLimit  = regexp.MustCompile(`usage per (?:Container|Pod) is |max limit to request ratio per |` + exceededQuota + `| failed quota: `)
@@ -29,22 +29,22 @@ var (
 	unspecified = regexp.MustCompile(`must specify (\S+) for: (\S+)`)
 )
 
-// resourceAnnotations are those by which a pod chooses what its broker takes, by
-// the names that quotas have for it.
+// resourceAnnotations are the annotations for the resources of the broker, by the
+// names that quotas use.
 var resourceAnnotations = map[string]string{
 	"requests.cpu": contract.CPURequestAnnotation, "limits.cpu": contract.CPULimitAnnotation,
 	"requests.memory": contract.MemoryRequestAnnotation, "limits.memory": contract.MemoryLimitAnnotation,
 }
 
 // explainLimits says of a pod that a LimitRange or a ResourceQuota refuses whether
-// its broker is what does not fit, what that takes, and how that is changed; false
-// where something else refuses it. To find that out, the same pod is tried without
-// a broker.
+// its broker does not fit, which resources the broker takes, and how to change them.
+// It tries the same pod without a broker to find that out. It returns false if
+// something else refuses the pod.
 func (t trial) explainLimits(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal string, e *explanation) (advice string, limited bool) {
 	if !otherLimit.MatchString(refusal) {
 		return "", false
 	}
-	allowed := fmt.Sprintf("\nOr have the namespace allow more. What it allows: kubectl describe limitranges,resourcequotas -n %s", p.Namespace)
+	allowed := fmt.Sprintf("\nOr raise the limits of the namespace. To see them: kubectl describe limitranges,resourcequotas -n %s", p.Namespace)
 	declines := maps.Clone(p.Pod.Annotations)
 	if declines == nil {
 		declines = map[string]string{}
@@ -58,22 +58,23 @@ func (t trial) explainLimits(ctx context.Context, w workload.Workload, p *manife
 	switch {
 	case errors.As(err, new(*injection.Refusal)):
 		e.add("broker", "the pod does not fit without it, either")
-		return "The namespace has too little for the pod even without a broker: lower what the containers take." + allowed, true
+		return "The limits of the namespace are too low for the pod even without a broker: lower the resources of its containers." + allowed, true
 	case err != nil:
-		return "Whether the broker is what does not fit could not be tried: " + apierror.OneLine(apierror.Plain(err)) + "." + allowed, true
+		return "Could not try whether the pod fits without its broker: " + apierror.OneLine(apierror.Plain(err)) + "." + allowed, true
 	}
 	takes, change := brokerTakes(refusal, without)
-	e.add("broker", "the container %s is what does not fit: without it, the pod is admitted", contract.BrokerContainer)
+	e.add("broker", "the container %s does not fit: without it, the pod is admitted", contract.BrokerContainer)
 	if takes == "" {
 		takes = "what the chart's broker.resources say: by default it requests 32Mi of memory and 10m of CPU, and is limited to 128Mi"
 	}
 	e.add("broker", "takes %s", takes)
-	return fmt.Sprintf("The broker does not fit. The annotations %s and %s of the template choose its memory, from 32Mi on%s%s",
+	return fmt.Sprintf("The broker does not fit. The annotations %s and %s of the template set its memory, 32Mi at least%s%s",
 		contract.MemoryRequestAnnotation, contract.MemoryLimitAnnotation, w.SuchAs(change), allowed), true
 }
 
-// brokerTakes reads out of a refusal what the broker takes, and which annotations
-// would fit. without is the same pod without a broker, which is admitted.
+// brokerTakes reads from a refusal which resources the broker takes, and returns
+// annotations with values that would fit. without is the same pod without a broker,
+// which was admitted.
 func brokerTakes(refusal string, without *corev1.Pod) (takes string, change map[string]string) {
 	if found := ofContainer.FindStringSubmatch(refusal); found != nil {
 		bound, what, least, kind, has := found[1], found[2], found[3], found[4], found[5]
@@ -102,7 +103,7 @@ func brokerTakes(refusal string, without *corev1.Pod) (takes string, change map[
 	return strings.Join(parts, ", and "), nil
 }
 
-// sum is what the containers of a pod request or are limited to together.
+// sum returns the requests or the limits of all containers of a pod together.
 func sum(pod *corev1.Pod, kind string, name corev1.ResourceName) (all resource.Quantity) {
 	for _, container := range pod.Spec.Containers {
 		list := container.Resources.Requests
@@ -114,17 +115,18 @@ func sum(pod *corev1.Pod, kind string, name corev1.ResourceName) (all resource.Q
 	return all
 }
 
-// sayUnspecified says of a quota that demands what containers don't say.
+// sayUnspecified explains the refusal of a quota that demands requests or limits which
+// containers do not have.
 func sayUnspecified(w workload.Workload, what, containers string) string {
 	names := strings.Split(containers, ",")
 	annotation := resourceAnnotations[what]
 	i := slices.Index(names, contract.BrokerContainer)
 	if i < 0 || annotation == "" {
-		return fmt.Sprintf("A quota of the namespace demands %s of %s: say it in the template.", what, containers)
+		return fmt.Sprintf("A quota of the namespace demands %s of %s: set it in the template.", what, containers)
 	}
 	advice := ""
 	if names = slices.Delete(names, i, i+1); len(names) > 0 {
-		advice = fmt.Sprintf("\nThe template has to say it for %s, too.", strings.Join(names, ", "))
+		advice = fmt.Sprintf("\nThe template has to set it for %s, too.", strings.Join(names, ", "))
 	}
 	return fmt.Sprintf("A quota of the namespace demands %s of each container. The annotation %s of the template gives the broker one%s",
 		what, annotation, w.SuchAs(map[string]string{annotation: "1"})) + advice

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// explain tells of each pod in manifests whether it would get a broker.
+// explain prints for each pod in manifests whether it would get a broker.
 func (o *offline) explain(cmd *cobra.Command) error {
 	documents, err := manifest.ReadObjects(*o.files, cmd.InOrStdin())
 	if err != nil {
@@ -45,7 +45,7 @@ func (o *offline) explain(cmd *cobra.Command) error {
 		}
 	}
 	if seen == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "There is no pod in these manifests, and nothing that makes pods.")
+		fmt.Fprintln(cmd.OutOrStdout(), "There is no pod in these manifests, and no workload that creates pods.")
 	}
 	if wrong {
 		return errFound
@@ -53,7 +53,8 @@ func (o *offline) explain(cmd *cobra.Command) error {
 	return nil
 }
 
-// verdict says what would become of a pod; bad if it would be refused.
+// verdict says whether a pod would get a broker; bad reports whether it would be
+// refused.
 func (o *offline) verdict(p *manifest.PodTemplate, labelled map[string]bool) (said string, bad bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err == nil && decision.Inject {

@@ -14,14 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// uncalled matches what the API server says where it cannot call the operator.
+// uncalled matches the API server's message when it cannot call the operator.
 var uncalled = regexp.MustCompile(`failed calling webhook "[a-z]+\.inject\.cryptobroker\.io"`)
 
-// calledAt finds in such an error the service that the operator is behind.
+// calledAt finds the operator's service in such a message.
 var calledAt = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/]`)
 
-// serviceIn is the service that an error of the API server names, nil if none: who
-// may not read webhooks learns by it where to look.
+// serviceIn returns the service that an error of the API server names, nil if it names
+// none. A user who may not read webhooks finds the operator this way.
 func serviceIn(refusal string) *admissionregistrationv1.ServiceReference {
 	found := calledAt.FindStringSubmatch(refusal)
 	if found == nil {
@@ -30,10 +30,10 @@ func serviceIn(refusal string) *admissionregistrationv1.ServiceReference {
 	return &admissionregistrationv1.ServiceReference{Name: found[1], Namespace: found[2]}
 }
 
-// explainOperator tells of an operator that the API server cannot call: what its
-// Deployment says, as far as that may be read, and what to do.
+// explainOperator explains why the API server cannot call the operator, by the
+// operator's Deployment if the user may read it, and says what to do.
 func explainOperator(ctx context.Context, client kubernetes.Interface, service *admissionregistrationv1.ServiceReference, e *explanation) (advice string) {
-	const after = "\nPods that are refused now are created by themselves soon after it answers."
+	const after = "\nSoon after it answers, pods that are refused now are created automatically."
 	if service == nil {
 		return "The operator does not answer the API server: look whether it runs, and what its log says." + after
 	}
@@ -57,8 +57,8 @@ func explainOperator(ctx context.Context, client kubernetes.Interface, service *
 	}
 }
 
-// operatorBehind is the Deployment whose pods a service is for; nil where it may not be
-// read or there is none.
+// operatorBehind returns the Deployment whose pods the service selects; nil if the
+// user may not read it or there is none.
 func operatorBehind(ctx context.Context, client kubernetes.Interface, reference *admissionregistrationv1.ServiceReference) *appsv1.Deployment {
 	service, err := client.CoreV1().Services(reference.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
 	if err != nil || len(service.Spec.Selector) == 0 {

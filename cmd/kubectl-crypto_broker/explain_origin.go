@@ -22,9 +22,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// explainOrigin tells of a pod without a broker what it was made from: whether that
-// says what the pod does not, and whether a new pod would get a broker, which it tries.
-// byDefault is what the namespace says for pods that say nothing.
+// explainOrigin explains a pod without a broker by the template that it was created
+// from: whether the template asks for a broker now, and whether a new pod would get
+// one, which it tries. byDefault is what the namespace's label says for pods without
+// an annotation.
 func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workload.Owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
 	w, known := owner.AnyWorkload()
 	template := &manifest.PodTemplate{Pod: brokers.Probe(pod.Namespace), Namespace: pod.Namespace}
@@ -55,19 +56,19 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workloa
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		result.advice = fmt.Sprintf("A restart would not bring it now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
+		result.advice = fmt.Sprintf("A restart would not bring a broker now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
 	case err != nil:
 		e.add("new pod", "whether one gets a broker could not be tried: %s", apierror.OneLine(apierror.Plain(err)))
 	case injected.Broker(admitted) == nil:
 		reason := t.whyNot(ctx, template)
-		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring it now: %s gets no broker: %s. %s", made, reason, wish(reason)))
+		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring a broker now: %s gets no broker: %s. %s", made, reason, wish(reason)))
 		if calls.ignores {
 			result.advice += "\n" + explainOperator(ctx, t.client, calls.service, e)
 		}
 	}
 }
 
-// wayOut says what to do where a new pod of a workload is refused.
+// wayOut says what to do if a new pod of a workload is refused.
 func (t trial) wayOut(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if uncalled.MatchString(said) {
@@ -78,17 +79,17 @@ func (t trial) wayOut(ctx context.Context, w workload.Workload, p *manifest.PodT
 	}
 	switch {
 	case w == (workload.Workload{}):
-		return "Correct what the sentence names."
+		return "Correct what the message names."
 	case w.TemplatePath() == nil:
-		return fmt.Sprintf("No pod is created until what the sentence names is corrected, and %s is created anew.", w)
+		return fmt.Sprintf("No pod is created until what the message names is corrected, and %s is created again.", w)
 	default:
-		return fmt.Sprintf("No pod is created until what the sentence names is corrected: kubectl edit %s -n %s", w, w.Namespace)
+		return fmt.Sprintf("No pod is created until what the message names is corrected: kubectl edit %s -n %s", w, w.Namespace)
 	}
 }
 
-// explainMisplaced tells of annotations that are on the workload itself, where
-// nobody reads them. Where its template says nothing instead of one that asks for a
-// broker, it returns how that is moved.
+// explainMisplaced prints annotations that are on the workload itself, where nobody
+// reads them. If one of them asks for a broker and the template does not, it returns
+// how to move it to the template.
 func explainMisplaced(m workload.Made, w workload.Workload, e *explanation) (move string) {
 	own, misplaced := m.Own.GetAnnotations(), map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(own)) {
@@ -106,5 +107,5 @@ func explainMisplaced(m workload.Made, w workload.Workload, e *explanation) (mov
 	if command := w.Annotate(misplaced); command != "" {
 		return fmt.Sprintf("Put the annotation on the template, which makes new pods:\n  %s", command)
 	}
-	return fmt.Sprintf("Put the annotation on the template, and create %s anew.", w)
+	return fmt.Sprintf("Put the annotation on the template, and create %s again.", w)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 )
 
-// explainPolicies reports whether the API server puts brokers in by a policy, of
-// which the chart has two: what takes an InjectionTemplate as its parameter is
-// one. besides is whether there is a webhook, too, so that it goes without saying
-// that there is no policy.
+// explainPolicies reports whether the API server injects brokers by a policy. The
+// chart has two of them; they take an InjectionTemplate as their parameter. besides
+// reports whether there is a webhook, too: then it prints nothing if there is no
+// policy.
 func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, besides bool, e *explanation) calling {
 	policies, err := coverage.InjectingPolicies(ctx, client)
 	switch {
@@ -71,19 +71,19 @@ func explainBinding(ctx context.Context, client kubernetes.Interface, policy *ad
 		explainParameter(ctx, client, policy, binding, c, e)
 		return
 	}
-	e.add("binding", "the policy has none for this namespace, and so does nothing")
-	c.broken = fmt.Sprintf("the policy %s has no binding, and so does nothing; the chart has one, which helm upgrade puts back.", policy.Name)
+	e.add("binding", "the policy has no binding for this namespace, so it does nothing")
+	c.broken = fmt.Sprintf("the policy %s has no binding, so it does nothing; helm upgrade restores the binding of the chart.", policy.Name)
 }
 
-// explainParameter tells which template the policy takes brokers from.
+// explainParameter prints from which InjectionTemplate the policy injects brokers.
 func explainParameter(ctx context.Context, client kubernetes.Interface, policy *admissionregistrationv1.MutatingAdmissionPolicy, binding *admissionregistrationv1.MutatingAdmissionPolicyBinding, c *calling, e *explanation) {
 	ref := binding.Spec.ParamRef
 	if ref == nil || ref.Name == "" {
-		e.add("binding", "%s names no InjectionTemplate, as that of the chart does", binding.Name)
+		e.add("binding", "%s names no InjectionTemplate, expected the one of the operator", binding.Name)
 		return
 	}
 	e.add("binding", "%s takes the InjectionTemplate %s", binding.Name, ref.Name)
-	// What becomes of pods without it: Deny is a failure, else the policy is left out.
+	// Without the template, Deny makes the policy fail; else the policy is skipped.
 	fails := failure(policy.Spec.FailurePolicy)
 	if ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
 		fails = admissionregistrationv1.Ignore
@@ -91,8 +91,8 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 	image, stamp, err := readTemplate(ctx, client, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
-		e.add("template", "the InjectionTemplate %s is missing, which the operator writes", ref.Name)
-		c.broken = fmt.Sprintf("the InjectionTemplate %s is missing, which the operator writes as long as it runs, and its log says why it does not; %s", ref.Name, until(fails))
+		e.add("template", "the InjectionTemplate %s is missing; the operator writes it", ref.Name)
+		c.broken = fmt.Sprintf("the InjectionTemplate %s is missing; the operator writes it while it runs, and its log says why it does not; %s", ref.Name, until(fails))
 	case err != nil:
 		e.add("template", "whether the InjectionTemplate is there is not known: %s", apierror.OneLine(apierror.Plain(err)))
 	default:
@@ -100,7 +100,7 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 	}
 }
 
-// readTemplate reads what an InjectionTemplate has of a broker.
+// readTemplate reads the image and the stamp of a broker from an InjectionTemplate.
 func readTemplate(ctx context.Context, client kubernetes.Interface, name string) (image, stamp string, err error) {
 	result := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "injectiontemplates", name).Do(ctx)
 	if err := result.Error(); err != nil {

@@ -24,8 +24,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// explainStart tells what a broker waits for that has not started, and what to do,
-// as far as that is known.
+// explainStart prints what a broker that has not started waits for, and returns what
+// to do, as far as that is known.
 func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, e *explanation) (advice string) {
 	sets := brokers.NewSets(client)
 	about := "has not started: "
@@ -48,8 +48,8 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 	return ""
 }
 
-// unmounted is what the kubelet says of a volume that it cannot mount, empty where
-// it says nothing of the kind, or may not be asked.
+// unmounted returns the kubelet's message about a volume that it cannot mount, empty
+// if there is none or the user may not read events.
 func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) string {
 	events, err := client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{
 		"involvedObject.uid": string(pod.UID), "involvedObject.kind": "Pod", "reason": "FailedMount",
@@ -61,10 +61,10 @@ func unmounted(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 	return apierror.OneLine(last.Message)
 }
 
-// noSecret matches what the kubelet says of a Secret that is not there.
+// noSecret matches the kubelet's message about a Secret that does not exist.
 var noSecret = regexp.MustCompile(`secret "([^"]+)" not found`)
 
-// adviseMount says what to do where a volume of a pod can't be mounted.
+// adviseMount says what to do if a volume of a pod can't be mounted.
 func adviseMount(pod *corev1.Pod, warning string) string {
 	found := noSecret.FindStringSubmatch(warning)
 	if found == nil {
@@ -73,29 +73,29 @@ func adviseMount(pod *corev1.Pod, warning string) string {
 	secret := found[1]
 	for name := range strings.SplitSeq(pod.Annotations[contract.KeysAnnotation], ",") {
 		if strings.TrimSpace(name) == secret {
-			return fmt.Sprintf("The annotation %s names the Secret %s, which is not there. Create it, and the pod goes on by itself:\n  kubectl create secret generic %s -n %s --from-file=KEY_ID.key\n"+
-				"Or correct the annotation where the pod comes from. What such a Secret has in it: docs/keys.md",
+			return fmt.Sprintf("The annotation %s names the Secret %s, which is not there. Create it, and the pod continues:\n  kubectl create secret generic %s -n %s --from-file=KEY_ID.key\n"+
+				"Or correct the annotation where the pod comes from. docs/keys.md says what such a Secret contains",
 				contract.KeysAnnotation, secret, secret, pod.Namespace)
 		}
 	}
-	return fmt.Sprintf("The pod waits for the Secret %s, which its own volumes name. Create it in namespace %s, and the pod goes on by itself.", secret, pod.Namespace)
+	return fmt.Sprintf("The pod waits for the Secret %s, which its own volumes name. Create it in namespace %s, and the pod continues.", secret, pod.Namespace)
 }
 
 // listedProfiles bounds how many profiles are read, and toldProfiles how many of
 // them the command prints.
 const listedProfiles, toldProfiles = 100, 3
 
-// explainNoProfile tells why a namespace has no profile that brokers could serve,
-// and what to do.
+// explainNoProfile prints why a namespace has no profile that brokers could serve,
+// and returns what to do.
 func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
 	var own v1alpha1.CryptoProfileList
 	var cluster v1alpha1.ClusterCryptoProfileList
 	if err := readProfiles(ctx, client, "namespaces/"+namespace+"/cryptoprofiles", &own); err != nil {
-		e.add("profiles", "which there are is not known: %s", apierror.OneLine(apierror.Plain(err)))
+		e.add("profiles", "CryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
 		return ""
 	}
 	if err := readProfiles(ctx, client, "clustercryptoprofiles", &cluster); err != nil {
-		e.add("profiles", "which there are in the cluster is not known: %s", apierror.OneLine(apierror.Plain(err)))
+		e.add("profiles", "ClusterCryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
 	}
 	var refused []string
 	unwritten := false
@@ -121,17 +121,17 @@ func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespac
 	}
 	switch {
 	case unwritten:
-		return fmt.Sprintf("There are profiles, and the operator has not given them to the brokers: look whether it runs, and at kubectl get cprof,ccprof -n %s", namespace)
+		return fmt.Sprintf("There are profiles, and the operator has not given them to the brokers: check that it runs, and see kubectl get cprof,ccprof -n %s", namespace)
 	case len(refused) > 0:
-		return fmt.Sprintf("Correct a profile, and the pod goes on by itself: kubectl edit %s -n %s", refused[0], namespace)
+		return fmt.Sprintf("Correct a profile, and the pod continues: kubectl edit %s -n %s", refused[0], namespace)
 	default:
 		e.add("profiles", "namespace %s has no CryptoProfile, and no ClusterCryptoProfile selects it", namespace)
-		return fmt.Sprintf("Apply a profile, and the pod goes on by itself: kubectl apply -n %s -f PROFILE.yaml\n"+
-			"Examples are in docs/profiles.md; the chart's catalogue.enabled=true brings those that applications know by name.", namespace)
+		return fmt.Sprintf("Apply a profile, and the pod continues: kubectl apply -n %s -f PROFILE.yaml\n"+
+			"Examples are in docs/profiles.md; the chart's catalogue.enabled=true creates the profiles that applications know by name.", namespace)
 	}
 }
 
-// readProfiles lists profiles as far as it tells why there is none.
+// readProfiles lists profiles, up to a limit: they only explain why none is served.
 func readProfiles(ctx context.Context, client kubernetes.Interface, path string, into any) error {
 	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, path).
 		Param("limit", fmt.Sprint(listedProfiles)).Do(ctx).Raw()

@@ -23,7 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// namedPods is how many pods without a broker are called by their names.
+// namedPods is how many pods without a broker a message names.
 const namedPods = 3
 
 // isWorkload reports whether an argument names a workload and not a pod.
@@ -32,9 +32,9 @@ func isWorkload(argument string) bool {
 	return both && !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind))
 }
 
-// explainWorkload tells what becomes of the pods of a workload, which may be the
-// reason that it has none: a pod of its template is created as a dry run. The error
-// is errFound where something is not as it should be.
+// explainWorkload explains whether new pods of a workload get a broker, by creating a
+// pod of its template as a dry run. So it also explains a workload whose pods are
+// refused. The error is errFound if something is wrong.
 func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.Writer) error {
 	found, err := w.Made(ctx, t.client)
 	if err != nil {
@@ -76,21 +76,22 @@ func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.W
 		}
 	} else if admitted != nil && injected.Broker(admitted) != nil && brokers.NewSets(t.client).None(ctx, w.Namespace) {
 		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.Namespace, labels, &e))
-		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that this could serve.", false
+		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that the broker could serve.", false
 	}
 	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.Namespace), result)
 }
 
-// renewalOf says how the pods of a workload are made anew.
+// renewalOf says how to replace the pods of a workload by new ones.
 func renewalOf(w workload.Workload) string {
 	if _, can := workload.Kinds[w.Kind]; can {
 		return fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, w.Namespace)
 	}
-	return "Create it anew."
+	return "Create it again."
 }
 
-// concludeWorkload says what is so and what to do. admitted is the pod that was
-// tried, or tried why there is none; lacking is how many pods have no broker.
+// concludeWorkload returns the verdict about a workload, and what to do. admitted is
+// the pod that was tried; if there is none, the error tried says why. lacking is how
+// many pods have no broker.
 func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *injection.Refusal
 	switch {
@@ -107,7 +108,7 @@ func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, templa
 	case decision.Inject && calls.hindrance() == "" && calls.ignores:
 		return outcome{"a new pod of it gets no broker, though it should.", "Its webhook lets pods in without one (failurePolicy Ignore) while the operator does not answer.\n" + explainOperator(ctx, t.client, calls.service, e), false}
 	case decision.Inject:
-		return outcome{"a new pod of it gets no broker, though it should.", orNone(calls.hindrance(), "Who should put it in leaves it out: the log of the operator says more."), false}
+		return outcome{"a new pod of it gets no broker, though it should.", orNone(calls.hindrance(), "The operator does not inject it: its log says more."), false}
 	default:
 		return outcome{fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason), true}
 	}
@@ -117,12 +118,12 @@ func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, templa
 type podsOf struct {
 	// lacking is how many have no broker.
 	lacking int
-	// first is the one with a broker that is explained: one that has not started,
-	// else the oldest, which serves what others don't take any more; nil if there is none.
+	// first is the pod whose broker is explained: one that has not started, else the
+	// oldest one, because problems show there first. It is nil if no pod has a broker.
 	first *corev1.Pod
 }
 
-// worseOff reports whether a pod says more about what is wrong than another.
+// worseOff reports whether a pod shows more of what is wrong than another one.
 func worseOff(pod, than *corev1.Pod) bool {
 	if brokers.Started(pod) != brokers.Started(than) {
 		return !brokers.Started(pod)
@@ -130,7 +131,7 @@ func worseOff(pod, than *corev1.Pod) bool {
 	return pod.CreationTimestamp.Before(&than.CreationTimestamp)
 }
 
-// explainPods tells how many pods of a workload have a broker.
+// explainPods prints how many pods of a workload have a broker.
 func explainPods(ctx context.Context, m workload.Made, client kubernetes.Interface, namespace string, e *explanation) (of podsOf) {
 	if m.Refused != "" {
 		e.add("pods", "some are not created: %s", apierror.OneLine(m.Refused))
@@ -140,7 +141,7 @@ func explainPods(ctx context.Context, m workload.Made, client kubernetes.Interfa
 	}
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(m.Selector)})
 	if err != nil {
-		e.add("pods", "which there are is not known: %s", apierror.OneLine(apierror.Plain(err)))
+		e.add("pods", "its pods cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
 		return of
 	}
 	all := 0

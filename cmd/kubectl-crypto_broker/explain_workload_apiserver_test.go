@@ -53,7 +53,7 @@ func TestAWorkloadIsExplainedByWhatBecomesOfANewPod(t *testing.T) {
 		}},
 		"deployment.apps/refused": {ns, program.ExitFailed, []string{
 			`a new pod of it is refused: admission webhook "annotated.inject.cryptobroker.io" denied the request`, `found "lots"`, "there are none",
-			"No pod is created until what the sentence names is corrected: kubectl edit deployment/refused -n " + ns,
+			"No pod is created until what the message names is corrected: kubectl edit deployment/refused -n " + ns,
 		}},
 		"deployment/misplaced": {ns, program.ExitFailed, []string{
 			`cryptobroker.io/inject: "true" of the deployment itself has no effect: it belongs to the template`, "a new pod of it gets no broker: the annotation is not on its template.",

@@ -21,30 +21,30 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// offline is what commands without a cluster need to know.
+// offline has the settings of commands that work without a cluster.
 type offline struct {
 	files    *[]string
 	labelled bool
-	// namespace is that of objects that name none.
+	// namespace is the namespace of objects that name none.
 	namespace string
 	template  injection.Template
 }
 
-// flags adds the flags about the brokers of a cluster that is not asked.
+// flags adds flags for the settings of an operator that is not asked.
 func (o *offline) flags(cmd *cobra.Command) {
 	o.files = manifest.FilesFlag(cmd)
 	o.labelledFlag(cmd)
 	flags := cmd.Flags()
 	o.template = defaultTemplate()
-	flags.StringVar(&o.template.Image, "broker-image", o.template.Image, "`image` of brokers, as the operator has it")
+	flags.StringVar(&o.template.Image, "broker-image", o.template.Image, "`image` of brokers, as set for the operator")
 	flags.StringSliceVar(&o.template.AllowedImages, "allowed-broker-images", nil, "further `images` that pods may choose")
 	flags.Int32Var(&o.template.StatusPort, "broker-status-port", o.template.StatusPort, "status `port` of brokers")
 	flags.Int64Var(&o.template.SocketGroup, "socket-group", o.template.SocketGroup, "`id` of the group that owns the sockets")
 	flags.StringVar(&o.template.LogLevel, "broker-log-level", o.template.LogLevel, "log `level` of brokers")
-	flags.BoolVar(&o.template.RequireFIPS, "broker-require-fips", false, "brokers that refuse what FIPS 140-3 does not approve")
+	flags.BoolVar(&o.template.RequireFIPS, "broker-require-fips", false, "inject brokers that refuse operations that FIPS 140-3 does not approve")
 }
 
-// ofNoCluster are the flags that mean nothing where a cluster is asked.
+// ofNoCluster are the flags that have no meaning if a cluster is asked.
 var ofNoCluster = []string{
 	"broker-image", "allowed-broker-images", "broker-status-port", "socket-group", "broker-log-level", "broker-require-fips", "namespace-labelled",
 }
@@ -54,10 +54,10 @@ func (o *offline) namespaceFlag(cmd *cobra.Command) {
 }
 
 func (o *offline) labelledFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.labelled, "namespace-labelled", false, "take every namespace for one that is labelled cryptobroker.io/injection=enabled; Namespace manifests that are given tell it by themselves")
+	cmd.Flags().BoolVar(&o.labelled, "namespace-labelled", false, "treat every namespace as labelled cryptobroker.io/injection=enabled; not needed for namespaces whose manifests are given")
 }
 
-// defaultTemplate is that of an operator whose settings nobody changed.
+// defaultTemplate returns the template of an operator with default settings.
 func defaultTemplate() injection.Template {
 	return injection.Template{
 		Image:       "ghcr.io/crypto-broker/broker:" + imageTag(),
@@ -73,7 +73,7 @@ func defaultTemplate() injection.Template {
 	}
 }
 
-// imageTag is the tag of the image that goes with this program.
+// imageTag returns the tag of the broker's image of this program's release.
 func imageTag() string {
 	tag := strings.TrimPrefix(program.Version(version), "v")
 	if strings.ContainsAny(tag, "()+ ") || tag == "" {
@@ -93,19 +93,18 @@ func (o *offline) wants(p *manifest.PodTemplate, labelled map[string]bool) (inje
 func newInject(cluster *cluster) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inject -f FILE...",
-		Short: "Print manifests with brokers in their pods: a preview, or what a cluster makes of them",
-		Long: `Prints manifests as they are given, with a broker in each pod that would get one. It is for looking at, and for
-testing policies against: apply the original.
+		Short: "Print manifests with brokers in their pods: a preview, or what a cluster would inject",
+		Long: `Prints manifests with a broker in each pod that would get one. The output is to look at, and to test policies:
+apply the original.
 
-Without a cluster it is a preview by the settings that an operator has by default, or that the flags say: the
-keys that sets of profiles are signed with and the lowest revision are the operator's, and are not in it. With
---from-cluster each pod is created as a dry run, and what admission makes of it is put into the manifest: the
-operator's own word, by webhook or by policy. That needs the right to create pods, and namespace and service
-account in the cluster.
+Without a cluster the output is a preview, with the default settings of an operator or the settings of the flags.
+It has neither the keys that sign sets of profiles nor the lowest revision, because only the operator knows them.
+With --from-cluster each pod is created as a dry run, and the output has what admission injects, by webhook or by
+policy. That needs the right to create pods, and the namespace and the service account in the cluster.
 
-It reads Pods and everything that makes pods (Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs,
-PodTemplates, ReplicationControllers), also in Lists. Documents without such a pod are printed as they are, letter
-by letter. The same input gives the same output. Warnings and reasons go to standard error.`,
+It reads Pods, Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs, PodTemplates and
+ReplicationControllers, also in Lists. It prints other documents unchanged. The same input gives the same output.
+Warnings and reasons go to standard error.`,
 		Example: `  ` + name + ` inject -f deployment.yaml | less
   ` + name + ` inject -f deployment.yaml --from-cluster -n shop | diff -u deployment.yaml -
   kustomize build overlays/production | ` + name + ` inject -f - --broker-image registry.example/broker:1.0.0`,
@@ -115,7 +114,7 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 	cluster.flags(cmd, false)
 	var o offline
 	o.flags(cmd)
-	fromCluster := cmd.Flags().Bool("from-cluster", false, "ask the cluster what it makes of each pod, by creating it as a dry run")
+	fromCluster := cmd.Flags().Bool("from-cluster", false, "ask the cluster what it injects into each pod, by creating the pod as a dry run")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		documents, err := manifest.ReadObjects(*o.files, cmd.InOrStdin())
 		if err != nil {
@@ -144,14 +143,14 @@ by letter. The same input gives the same output. Warnings and reasons go to stan
 	return cmd
 }
 
-// What is written above a document that was changed.
+// The comments above a document that was changed.
 const (
 	commentPreview  = "made without a cluster, so without the keys and the revision that only the operator knows: apply the original"
 	commentAdmitted = "with what admission of the cluster makes of its pods: apply the original"
 )
 
-// inject prints documents with what is put into their pods, and nothing where one
-// is refused.
+// inject prints documents with brokers in their pods. It prints nothing if a pod is
+// refused.
 func inject(cmd *cobra.Command, documents []manifest.Document, namespace, comment string, into func(*manifest.PodTemplate) (said []string, added bool, err error)) error {
 	var out bytes.Buffer
 	refused, any := false, false
@@ -203,11 +202,10 @@ func inject(cmd *cobra.Command, documents []manifest.Document, namespace, commen
 	return err
 }
 
-// noProfiles begins a warning that says nothing where there is no cluster.
+// noProfiles begins a warning that has no meaning without a cluster.
 const noProfiles = "namespace "
 
-// inject puts a broker into the pod if it would get one, and returns what there
-// is to say.
+// inject puts a broker into the pod if the pod would get one, and returns notes.
 func (o *offline) inject(p *manifest.PodTemplate, labelled map[string]bool) (said []string, added bool, err error) {
 	decision, err := o.wants(p, labelled)
 	if err != nil {

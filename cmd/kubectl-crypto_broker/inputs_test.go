@@ -60,8 +60,8 @@ func TestWhateverIsValidatedIsJudgedOrToldInOneSentence(t *testing.T) {
 		"an algorithm that there is not":   {strings.Replace(goodProfile, "hashData: {hashAlg: sha-256}", "signData: {signAlg: dsa}", 1), program.ExitFailed, []string{`spec.api.signData.signAlg: Invalid value: "dsa": expected rsa, rsa-pss, ecdsa or ed25519; with signingMode post-quantum`}},
 		"the operator's InjectionTemplate": {"apiVersion: cryptobroker.io/v1alpha1\nkind: InjectionTemplate\nmetadata: {name: a}\nspec: {stamp: x}\n", program.ExitFailed, []string{"spec.socketGroup: Required value", "note: standard input: InjectionTemplate \"a\": the operator writes InjectionTemplates", "1 InjectionTemplate checked"}},
 		"a pod of other types":             {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", program.ExitFailed, []string{`Pod "a": spec.containers: found a value of the type number, expected a list`}},
-		"a quantity that is none":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}\n", program.ExitFailed, []string{"found a quantity that is none, expected one such as 100m or 64Mi"}},
-		"a workload without a template":    {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + goodProfile, program.ExitFailed, []string{`standard input, document 1: Deployment "a": there is no spec.template, expected the template of a pod there`, "1 profile"}},
+		"a quantity that is none":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, resources: {limits: {cpu: lots}}}]}\n", program.ExitFailed, []string{"found no valid quantity, expected one such as 100m or 64Mi"}},
+		"a workload without a template":    {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n---\n" + goodProfile, program.ExitFailed, []string{`standard input, document 1: Deployment "a": there is no spec.template, expected a pod template`, "1 profile"}},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -90,7 +90,7 @@ func indented(manifest string) string {
 
 func TestADirectoryIsValidatedAndOneWithoutManifestsIsTold(t *testing.T) {
 	directory := t.TempDir()
-	if code, _, stderr := call(t, "", "validate", "-f", directory); code != program.ExitFailed || !strings.Contains(stderr, directory+" has no file that ends in .yaml, .yml or .json; directories in it are not looked into") {
+	if code, _, stderr := call(t, "", "validate", "-f", directory); code != program.ExitFailed || !strings.Contains(stderr, directory+" has no file that ends in .yaml, .yml or .json; directories in it are not read") {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	for name, content := range map[string]string{"Profiles.yaml": goodSet, "a.yml": goodProfile, "notes.txt": "not: [read"} {

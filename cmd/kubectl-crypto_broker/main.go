@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-crypto_broker is the plugin `kubectl crypto-broker`: it tells
-// which pods have a broker, which miss it, what each serves and why, restarts
-// workloads, and works on manifests without a cluster; see --help.
+// Command kubectl-crypto_broker is the plugin `kubectl crypto-broker`. It shows which
+// pods have a broker, which pods miss theirs, and which profiles each broker serves
+// and why. It also restarts workloads, and checks manifests without a cluster. See
+// --help.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the program less its process: it returns the exit code.
+// run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -54,16 +55,16 @@ var errFound = errors.New("something is wrong")
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-crypto_broker",
-		Short: "Tells which pods have a crypto broker and what it serves; restarts, injects, validates, explains",
-		Long: `Tells which pods have a crypto broker, which miss theirs and what each broker serves; restarts workloads
-one at a time; injects brokers into manifests and validates manifests without a cluster; and explains why a
-pod has a broker or has none.
+		Short: "Shows which pods have a crypto broker and what it serves; restarts, injects, validates, explains",
+		Long: `Shows which pods have a crypto broker, which pods miss theirs, and which profiles each broker serves. It also
+restarts workloads one at a time, injects brokers into manifests, validates manifests without a cluster, and
+explains why a pod has a broker or has none.
 
 Exit codes:
   0  done, and nothing is wrong; a list may be empty or not
-  1  something is wrong, and the output says what: a manifest is invalid or refused; what explain was asked about
-     is not as it should be; a workload did not come up, or a restart was not confirmed; the cluster could not be
-     asked, or what was looked for may not be seen
+  1  something is wrong, and the output says what: a manifest is invalid or refused; explain found a problem; a
+     workload did not come up, or a restart was not confirmed; the cluster could not be asked, or the user lacks a
+     right to look
   2  the command line is wrong`,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}

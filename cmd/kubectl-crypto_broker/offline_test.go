@@ -190,7 +190,7 @@ func TestAManifestThatCannotBeReadIsToldByItsPlace(t *testing.T) {
 	tests := map[string]struct{ stdin, says string }{
 		"no YAML":               {"a: [b", "standard input: not readable as YAML: line 1"},
 		"a field that is twice": {"a: 1\n---\nb: 1\nb: 2\n", `standard input, document 2: not readable as YAML: line 4: key "b" already set in map`},
-		"no template":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n", `standard input: Deployment "a": there is no spec.template, expected the template of a pod there`},
+		"no template":           {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 1}\n", `standard input: Deployment "a": there is no spec.template, expected a pod template`},
 		"no pod in it":          {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: 3}\n", `standard input: Pod "a": spec.containers: found a value of the type number, expected a list`},
 	}
 	for sentence, test := range tests {

@@ -93,7 +93,7 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 	return table.Flush()
 }
 
-// short is a digest as long as people compare it.
+// short returns the beginning of a digest, long enough to compare.
 func short(digest string, whole bool) string {
 	if whole {
 		return digest

@@ -78,7 +78,7 @@ func TestPodsAreListedByWhatTheirBrokerIs(t *testing.T) {
 	if code != program.ExitOK || !strings.HasPrefix(stdout, "NAMESPACE ") || !strings.Contains(stdout, "the pod has no node yet") {
 		t.Errorf("exit code %d, found\n%s", code, stdout)
 	}
-	if code, _, stderr := plugin(t, "pods", "b-declined", "-n", ns); code != program.ExitFailed || !strings.Contains(stderr, `is called "b-declined"; explain says why of one`) {
+	if code, _, stderr := plugin(t, "pods", "b-declined", "-n", ns); code != program.ExitFailed || !strings.Contains(stderr, `of the name "b-declined": kubectl crypto-broker explain says why`) {
 		t.Errorf("exit code %d, found %q", code, stderr)
 	}
 	if code, stdout, stderr := plugin(t, "pods", "-n", uncovered(t)); code != program.ExitOK || stdout != "" || stderr != "No pods found.\n" {
@@ -203,7 +203,7 @@ func TestWorkloadsAreRestartedOneAtATime(t *testing.T) {
 	rollOut(t, ns, "")
 	code, stdout, stderr := plugin(t, "restart", "--missing", "-n", ns, "--dry-run")
 	if code != program.ExitOK || stdout != "deployment/a in namespace "+ns+"\ndeployment/b in namespace "+ns+"\n" ||
-		!strings.Contains(stderr, "pod "+ns+"/alone is missing and belongs to nothing that makes it anew: it cannot be restarted here") {
+		!strings.Contains(stderr, "pod "+ns+"/alone is missing and belongs to no workload: it cannot be restarted here") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	if names := restarted(t, ns); names != nil {

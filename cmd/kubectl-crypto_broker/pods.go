@@ -15,7 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 )
 
-// noteMark begins messages that are not the answer.
+// noteMark begins messages on standard error that are not the answer.
 const noteMark = "note: "
 
 func newPods(cluster *cluster) *cobra.Command {
@@ -24,13 +24,13 @@ func newPods(cluster *cluster) *cobra.Command {
 		Short: "List pods with what their broker serves",
 		Long: `Lists the pods that have a broker or miss theirs, with what each broker says that it serves.
 
-  BROKER    current   the one that a new pod would get now (tried by creating a pod as a dry run)
-            outdated  another one: its workload can be restarted when it suits
-            present   there is one; what a new pod would get could not be found out
+  BROKER    current   the broker that a new pod would get now (tried by creating a pod as a dry run)
+            outdated  another broker: restart the workload when it suits
+            present   there is a broker; what a new pod would get could not be found out
             missing   there is none, though the pod asks for one and its namespace is not left out
             none      there is none and none is wanted (with --all)
   SET       updated   the broker serves the namespace's set of profiles
-            partial   it does, without profiles that it can't read
+            partial   it serves this set without profiles that it can't read
             behind    it serves an older set
             refused   it refuses the namespace's set and serves the one before; explain says why
             starting  it has read no set yet
@@ -48,8 +48,9 @@ func newMissing(cluster *cluster) *cobra.Command {
 		Use:   "missing",
 		Short: "List pods that should have a broker and have none",
 		Long: `Lists pods that ask for a broker and have none: they were created while the operator could not be called,
-or before the annotation or the label of their namespace was there. Restarting their workload brings it. Pods in
-namespaces that the operator's webhooks or policies leave out miss nothing; where these may not be read, that is told.`,
+or before the annotation or the label of their namespace was there. To get a broker, restart the workload. Pods in
+namespaces that the operator's webhooks or policies leave out are not listed. If you may not read webhooks and
+policies, a note says so.`,
 		Example: `  ` + name + ` missing -A
   ` + name + ` restart --missing -n shop`,
 		Args: subcommands.NoArguments,
@@ -61,9 +62,9 @@ func newOutdated(cluster *cluster) *cobra.Command {
 		Use:   "outdated",
 		Short: "List pods whose broker is another than a new pod would get",
 		Long: `Lists pods whose broker has another image or other settings than a new pod would get now, as after an upgrade
-of the operator. They go on working; restarting their workload brings the new broker.
+of the operator. They go on working. To get the new broker, restart the workload.
 
-What a new pod would get is found out by creating one as a dry run, which needs the right to create pods.`,
+The command creates a pod as a dry run to find out what a new pod would get. That needs the right to create pods.`,
 		Example: `  ` + name + ` outdated -A
   ` + name + ` restart --outdated -n shop`,
 		Args: subcommands.NoArguments,
@@ -121,7 +122,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 	return cmd
 }
 
-// named are the rows of the pods with these names.
+// named returns the rows of the pods with these names.
 func named(rows []brokers.Row, names []string) ([]brokers.Row, error) {
 	names = slices.Clone(names)
 	for i := range names {
@@ -134,7 +135,7 @@ func named(rows []brokers.Row, names []string) ([]brokers.Row, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("no running pod that has or wants a broker is called %s; explain says why of one", strings.Join(unknown, ", "))
+		return nil, fmt.Errorf("found no running pod with a broker, or that should have one, of the name %s: kubectl crypto-broker explain says why", strings.Join(unknown, ", "))
 	}
 	return slices.DeleteFunc(rows, func(r brokers.Row) bool { return !slices.Contains(names, r.Pod) }), nil
 }

@@ -123,7 +123,7 @@ func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 		}
 	})
 	admitted(t, ns, "it is stamped", func(pod *corev1.Pod, err error) bool { return err == nil && pod.Labels["stamped"] == "seven" })
-	explained(t, ns, "orders", program.ExitFailed, "image broker:7, stamp seven", "A restart would not bring it now: a new pod gets no broker: ")
+	explained(t, ns, "orders", program.ExitFailed, "image broker:7, stamp seven", "A restart would not bring a broker now: a new pod gets no broker: ")
 }
 
 // viewer is a kubeconfig of a user who may view one namespace, and no more.

@@ -87,9 +87,9 @@ func TestABrokerThatDoesNotServeWhatItShouldIsExplainedWithTheWayOut(t *testing.
 		"it serves the set": {saying("set", directory.Loaded), true, []string{"has a broker, as it should.\n", "it serves the set of the namespace, "}},
 		"the signing key is another": {saying("older", directory.SignatureRejected), false, []string{
 			"has a broker, as it should, which refuses the profiles of its namespace.",
-			"it is not signed by a key that the broker trusts (SignatureRejected)", "as after its Secret was deleted. New pods trust that key.",
+			"because no key that the broker trusts has signed it (SignatureRejected)", "as after its Secret was deleted. New pods trust that key.",
 			"Restart it: kubectl crypto-broker restart deployment/orders -n shop\n",
-			"All workloads of which that is so, one at a time: kubectl crypto-broker restart --refused -n shop\n",
+			"To restart all such workloads, one at a time: kubectl crypto-broker restart --refused -n shop\n",
 		}},
 		"the signing key is another, and the profiles are the same": {saying("set", directory.SignatureRejected), false, []string{"kubectl crypto-broker restart --refused -n shop\n"}},
 		"the set is older than one that it served":                  {saying("older", directory.RevisionRejected), false, []string{"it refuses the set of the namespace (RevisionRejected)", "Its log says why: kubectl logs orders -n shop -c crypto-broker\n"}},

@@ -65,11 +65,11 @@ that were made before the Secret with the signing key was deleted. New pods trus
 	cmd.ValidArgsFunction = cluster.complete(workloadNames)
 	flags := cmd.Flags()
 	var found concerned
-	flags.BoolVar(&found.missing, "missing", false, "restart what has pods that miss their broker")
-	flags.BoolVar(&found.outdated, "outdated", false, "restart what has pods with an outdated broker")
-	flags.BoolVar(&found.refused, "refused", false, "restart what has pods whose broker refuses the set of profiles for its signature")
-	yes := flags.BoolP("yes", "y", false, "don't ask whether to")
-	dryRun := flags.Bool("dry-run", false, "tell what would be restarted, and end")
+	flags.BoolVar(&found.missing, "missing", false, "restart workloads with pods that miss their broker")
+	flags.BoolVar(&found.outdated, "outdated", false, "restart workloads with pods whose broker is outdated")
+	flags.BoolVar(&found.refused, "refused", false, "restart workloads with pods whose broker refuses the set of profiles for its signature")
+	yes := flags.BoolP("yes", "y", false, "do not ask for confirmation")
+	dryRun := flags.Bool("dry-run", false, "print what would be restarted, and restart nothing")
 	timeout := flags.Duration("timeout", 10*time.Minute, "`time` that one workload has to come up")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		if found.any() == (len(arguments) > 0) {
@@ -182,7 +182,7 @@ func (r restarter) find(ctx context.Context, namespace string, pods concerned) (
 		if !can {
 			of := row.Workload
 			if of == "" {
-				of = "nothing that makes it anew"
+				of = "no workload"
 			}
 			is := row.Broker
 			if row.Set == brokers.SetRefused && pods.refused {

@@ -128,12 +128,12 @@ func TestARolloutThatDoesNotComeUpSaysWhy(t *testing.T) {
 		"a deadline that is exceeded again": {[]runtime.Object{stuckDeployment("orders"), podOf("orders", waitsFor("ImagePullBackOff"))}, exceeds, "deploy/orders",
 			"deployment/orders in namespace shop: it exceeded its progress deadline (0 of 1 new pods are available, 0 old ones are left): pod orders-0 is not ready: container app waits with ImagePullBackOff, see kubectl describe pod orders-0 -n shop"},
 		"a time that is over": {[]runtime.Object{stuckDeployment("orders")}, func(*appsv1.Deployment) {}, "deploy/orders",
-			"it did not come up within 1s (0 of 1 new pods are available, 0 old ones are left): no pod of it is there that is not ready; where some are missing, kubectl get events -n shop says why"},
+			"it did not come up within 1s (0 of 1 new pods are available, 0 old ones are left): all its pods are ready; if some are missing, kubectl get events -n shop says why"},
 		"pods that admission refuses": {[]runtime.Object{stuckDeployment("orders")}, func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "admission webhook\ndenied the request"}}
 		}, "deploy/orders", "it did not come up within 1s (0 of 1 new pods are available, 0 old ones are left): its pods are not created: admission webhook denied the request"},
 		"a pod that a StatefulSet waits for": {[]runtime.Object{set, podOf("reports", func(p *corev1.Pod) { p.Labels[appsv1.StatefulSetRevisionLabel] = "old" })}, nil, "sts/reports",
-			"pod reports-0 is from before the restart and not ready, and a StatefulSet waits for it: kubectl delete pod reports-0 -n shop has it made anew"},
+			"pod reports-0 is older than the restart and not ready, and a StatefulSet waits for it: kubectl delete pod reports-0 -n shop replaces it"},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

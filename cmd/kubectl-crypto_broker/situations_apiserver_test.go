@@ -32,7 +32,7 @@ func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
 		"The operator is scaled to no replica. Scale it: kubectl scale deployment/crypto-broker-operator -n " + operator + " --replicas=2\n",
 	}
 	explained(t, ns, "deployment/orders", program.ExitFailed, append(fix, "a new pod of it is refused: ", "failed calling webhook")...)
-	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, though it should have one.", "A restart would not bring it now: a new pod of deployment/orders is refused")...)
+	explained(t, ns, "orders-1-a", program.ExitFailed, append(fix, "has no broker, though it should have one.", "A restart would not bring a broker now: a new pod of deployment/orders is refused")...)
 	explained(t, ns, "alone", program.ExitFailed, fix...)
 
 	// Who may not look at webhooks, or at the operator, learns where to look.
@@ -107,11 +107,11 @@ func TestANamespaceWithoutAProfileIsToldWithWhatToDo(t *testing.T) {
 	makeDeployment(t, ns, "new", asks())
 	onNode(t, makePod(t, ns, "orders-1-a", "true", makeDeployment(t, ns, "orders", asks())))
 	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new"} {
-		explained(t, ns, what, program.ExitFailed, "namespace "+ns+" has no CryptoProfile, and no ClusterCryptoProfile selects it", "Apply a profile, and the pod goes on by itself: kubectl apply -n "+ns+" -f PROFILE.yaml\n")
+		explained(t, ns, what, program.ExitFailed, "namespace "+ns+" has no CryptoProfile, and no ClusterCryptoProfile selects it", "Apply a profile, and the pod continues: kubectl apply -n "+ns+" -f PROFILE.yaml\n")
 	}
 	profileIn(t, ns, "short", v1alpha1.ReasonBelowMinimumStrength, "The profile has 112 bits, expected 128 at least.")
 	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new"} {
-		explained(t, ns, what, program.ExitFailed, "cprof/short is not accepted (BelowMinimumStrength): The profile has 112 bits", "Correct a profile, and the pod goes on by itself: kubectl edit cprof/short -n "+ns)
+		explained(t, ns, what, program.ExitFailed, "cprof/short is not accepted (BelowMinimumStrength): The profile has 112 bits", "Correct a profile, and the pod continues: kubectl edit cprof/short -n "+ns)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 	}{
 		"a LimitRange whose maximum the broker's limit is above": {
 			func(t *testing.T, ns string) { limitRange(t, ns, corev1.LimitRangeItem{Max: small}) }, takes("64Mi", ""),
-			[]string{"the container crypto-broker is what does not fit", "takes a limit of 128Mi of memory", "cryptobroker.io/memory-limit of the template", `"cryptobroker.io/memory-limit":"64Mi"`}, true,
+			[]string{"the container crypto-broker does not fit", "takes a limit of 128Mi of memory", "cryptobroker.io/memory-limit of the template", `"cryptobroker.io/memory-limit":"64Mi"`}, true,
 		},
 		"a LimitRange whose minimum the broker's request is below": {
 			func(t *testing.T, ns string) { limitRange(t, ns, corev1.LimitRangeItem{Min: large}) }, takes("256Mi", ""),
@@ -139,7 +139,7 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 		},
 		"a quota that the app alone is above": {
 			func(t *testing.T, ns string) { quota(t, ns, corev1.ResourceLimitsMemory, "100Mi") }, takes("200Mi", ""),
-			[]string{"the pod does not fit without it, either", "too little for the pod even without a broker", "kubectl describe limitranges,resourcequotas -n "}, false,
+			[]string{"the pod does not fit without it, either", "are too low for the pod even without a broker", "kubectl describe limitranges,resourcequotas -n "}, false,
 		},
 		"a quota that demands a limit which the broker has not": {
 			func(t *testing.T, ns string) { quota(t, ns, corev1.ResourceLimitsCPU, "4") }, takes("", "1"),
@@ -147,7 +147,7 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 		},
 		"a quota that demands a limit which the app has not, either": {
 			func(t *testing.T, ns string) { quota(t, ns, corev1.ResourceLimitsCPU, "4") }, nil,
-			[]string{"The annotation cryptobroker.io/cpu-limit of the template gives the broker one", "The template has to say it for app, too."}, false,
+			[]string{"The annotation cryptobroker.io/cpu-limit of the template gives the broker one", "The template has to set it for app, too."}, false,
 		},
 	}
 	for sentence, test := range tests {
@@ -167,7 +167,7 @@ func TestALimitOfTheNamespaceIsToldWithTheBrokersMemoryAndTheAnnotationThatChang
 			}
 			label(t, ns)
 			test.limit(t, ns)
-			explained(t, ns, "orders-1-a", program.ExitFailed, append(test.says, "A restart would not bring it now: ")...)
+			explained(t, ns, "orders-1-a", program.ExitFailed, append(test.says, "A restart would not bring a broker now: ")...)
 			explanation := explained(t, ns, "deployment/orders", program.ExitFailed, test.says...)
 			if test.followed {
 				follow(t, ns, explanation)

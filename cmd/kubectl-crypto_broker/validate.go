@@ -162,7 +162,7 @@ func (c *checker) own(ctx context.Context, d manifest.Document, kind, version st
 	case "InjectionTemplate":
 		c.templates++
 		_, problems, err = c.schemas.Check(ctx, kind, d.Object)
-		return problems, []string{"the operator writes InjectionTemplates, and puts back what others change: set the values of its chart instead"}, err
+		return problems, []string{"the operator writes InjectionTemplates, and reverts changes of others: set the values of its chart instead"}, err
 	}
 	known := c.schemas.Kinds()
 	problem := fmt.Sprintf("kind: found %q, expected %s or %s", kind, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])

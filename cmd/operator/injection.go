@@ -26,7 +26,7 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 	render := func(ctx context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		ring, err := keys.Ring(ctx)
 		if err != nil {
-			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("brokers have to be told which signatures of profiles to trust: %w", err)
+			return v1alpha1.InjectionTemplateSpec{}, fmt.Errorf("find the signing key that brokers trust: %w", err)
 		}
 		var system corev1.Namespace
 		if err := mgr.GetClient().Get(ctx, client.ObjectKey{Name: contract.SystemNamespace}, &system); err != nil {

@@ -29,7 +29,7 @@ func Plain(err error) string {
 	var unreachable *url.Error
 	switch {
 	case apierrors.IsUnauthorized(err):
-		return "the cluster does not take the credentials: they are wrong, or no longer valid"
+		return "the cluster does not accept the credentials: they are wrong, or no longer valid"
 	case errors.As(err, &unreachable):
 		server := unreachable.URL
 		if parsed, err := url.Parse(unreachable.URL); err == nil {

@@ -87,7 +87,7 @@ func manifestsIn(directory string) (paths []string, err error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json; directories in it are not looked into", directory)
+		return nil, fmt.Errorf("%s has no file that ends in .yaml, .yml or .json; directories in it are not read", directory)
 	}
 	return paths, nil
 }

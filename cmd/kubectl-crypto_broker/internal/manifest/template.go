@@ -54,7 +54,7 @@ func (d Document) Template(namespace string) (*PodTemplate, error) {
 	for i, key := range path {
 		next, ok := fields[key].(map[string]any)
 		if !ok {
-			return nil, &injection.Refusal{Problems: []string{fmt.Sprintf("there is no %s, expected the template of a pod there", joined(path[:i+1]))}}
+			return nil, &injection.Refusal{Problems: []string{fmt.Sprintf("there is no %s, expected a pod template", joined(path[:i+1]))}}
 		}
 		fields = next
 	}
@@ -99,7 +99,7 @@ func unreadable(path string, err error) string {
 		}
 		return fmt.Sprintf("%s%s: found a value of the type %s, expected %s", path, wrong.Field, wrong.Value, want)
 	case strings.Contains(err.Error(), resource.ErrFormatWrong.Error()):
-		return path + "spec: found a quantity that is none, expected one such as 100m or 64Mi"
+		return path + "spec: found no valid quantity, expected one such as 100m or 64Mi"
 	default:
 		return fmt.Sprintf("%s: its pod cannot be read: %v", strings.TrimSuffix(path, "."), err)
 	}

@@ -38,11 +38,11 @@ func (w Workload) Reason(ctx context.Context, client kubernetes.Interface) strin
 			continue
 		}
 		if old := pod.Labels[appsv1.StatefulSetRevisionLabel]; w.Kind == StatefulSet && old != found.revision {
-			return fmt.Sprintf(": pod %s is from before the restart and not ready, and a StatefulSet waits for it: kubectl delete pod %s -n %s has it made anew", pod.Name, pod.Name, w.Namespace)
+			return fmt.Sprintf(": pod %s is older than the restart and not ready, and a StatefulSet waits for it: kubectl delete pod %s -n %s replaces it", pod.Name, pod.Name, w.Namespace)
 		}
 		return fmt.Sprintf(": pod %s is not ready%s, see kubectl describe pod %s -n %s", pod.Name, containerWaits(pod), pod.Name, w.Namespace)
 	}
-	return fmt.Sprintf(": no pod of it is there that is not ready; where some are missing, kubectl get events -n %s says why", w.Namespace)
+	return fmt.Sprintf(": all its pods are ready; if some are missing, kubectl get events -n %s says why", w.Namespace)
 }
 
 // Made is what a workload says of the pods that it makes.
