@@ -28,7 +28,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// restartedAt is the annotation by which kubectl rollout restart makes new pods.
+// restartedAt is the annotation that kubectl rollout restart sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // pollPause is the time between two looks at a rollout.
@@ -39,23 +39,23 @@ func newRestart(cluster *cluster) *cobra.Command {
 		Use:   "restart [KIND/NAME...]",
 		Short: "Restart workloads one at a time, as kubectl rollout restart does",
 		Long: `Restarts workloads one at a time: the next one begins when all pods of the one before are new and available.
-If one does not come up within --timeout, the command says why as far as the cluster tells, ends there with exit
-code 1 and leaves the others as they are. So it does when it is interrupted; a rollout that has begun goes on by
-itself, and kubectl rollout undo takes it back.
+If one does not come up within --timeout, the command says why as far as the cluster shows it, ends with exit code 1
+and does not restart the others. An interrupt does the same. A rollout that has begun goes on; kubectl rollout undo
+reverts it.
 
-Before anything is restarted, a pod of each workload's template is created as a dry run: where new pods are
-refused, a restart would only take old ones away. Where --missing, --outdated or --refused found the workload, the
-pod has to get a broker, too. Without the right to create pods it is told that this could not be tried, and the restart goes on.
+Before it restarts anything, the command creates a pod of each workload's template as a dry run. If new pods are
+refused, nothing is restarted, because a restart would only delete old pods. If --missing, --outdated or --refused
+found the workload, the pod also has to get a broker. Without the right to create pods, the command prints a note and
+restarts without this check.
 
-A rollout that is stuck, also one that exceeded its progress deadline, is no reason not to restart: the restart
-begins a new one. One that is paused, and pods that are renewed only when they are deleted (OnDelete), are told
-before anything is restarted.
+A stuck rollout, even one that exceeded its progress deadline, is restarted: the restart begins a new one. If a
+rollout is paused, or the update strategy is OnDelete, the command says so and restarts nothing.
 
 Workloads are deployments, statefulsets and daemonsets, named here or found by --missing, --outdated and --refused.
-What cannot be restarted, such as a pod of its own or a job, is told and left alone.
+The command lists pods that it cannot restart, such as a pod without a workload or of a job.
 
---refused finds the pods whose brokers refuse the set of profiles for its signature, as they say themselves: those
-that were made before the Secret with the signing key was deleted. New pods trust the new key.`,
+--refused finds pods whose brokers say that they refuse the set of profiles for its signature. These pods are older
+than the present signing key, because its Secret was deleted. New pods trust the new key.`,
 		Example: `  ` + name + ` restart deployment/orders -n shop
   ` + name + ` restart --missing --outdated -A
   ` + name + ` restart --refused -A
@@ -70,7 +70,7 @@ that were made before the Secret with the signing key was deleted. New pods trus
 	flags.BoolVar(&found.refused, "refused", false, "restart workloads with pods whose broker refuses the set of profiles for its signature")
 	yes := flags.BoolP("yes", "y", false, "do not ask for confirmation")
 	dryRun := flags.Bool("dry-run", false, "print what would be restarted, and restart nothing")
-	timeout := flags.Duration("timeout", 10*time.Minute, "`time` that one workload has to come up")
+	timeout := flags.Duration("timeout", 10*time.Minute, "`time` to wait until a workload is up")
 	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
 		if found.any() == (len(arguments) > 0) {
 			return program.Usagef("expected either workloads as KIND/NAME, or one or more of --missing, --outdated and --refused")
@@ -144,24 +144,24 @@ type restarter struct {
 	in        io.Reader
 	out, errs io.Writer
 	timeout   time.Duration
-	// forBroker is whether it is for brokers that they are restarted: new pods
-	// without one are none to restart for.
+	// forBroker reports whether new pods have to get a broker, else nothing is
+	// restarted.
 	forBroker bool
 }
 
-// concerned are the pods whose workloads are restarted.
+// concerned says which pods have their workloads restarted.
 type concerned struct{ missing, outdated, refused bool }
 
 func (c concerned) any() bool { return c.missing || c.outdated || c.refused }
 
-// by reports whether a pod is one of them.
+// by reports whether the workload of a pod is restarted.
 func (c concerned) by(r brokers.Row) bool {
 	return c.missing && r.Broker == brokers.Missing || c.outdated && r.Broker == brokers.Outdated ||
 		c.refused && r.Reason == string(directory.SignatureRejected)
 }
 
-// find lists the workloads of which pods are concerned; unknown is whether there
-// may be more, which it has told.
+// find returns the workloads of the pods that are concerned. unknown reports whether
+// there may be more; then find has printed a note.
 func (r restarter) find(ctx context.Context, namespace string, pods concerned) (all []workload.Workload, unknown bool, err error) {
 	rows, notes, err := brokers.Survey{Client: r.client, Judge: pods.outdated, Ask: pods.refused}.Rows(ctx, namespace, "")
 	if err != nil {
@@ -198,9 +198,9 @@ func (r restarter) find(ctx context.Context, namespace string, pods concerned) (
 	return all, len(notes) > 0, nil
 }
 
-// check looks before anything is restarted whether everything can be: by what the
-// workload says, by a restart as a dry run, which tells of missing rights, and by
-// a new pod as a dry run.
+// check returns an error if one of the workloads cannot be restarted. It reads the
+// workload, and tries the restart, which shows missing rights, and a new pod as dry
+// runs.
 func (r restarter) check(ctx context.Context, all []workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {
@@ -233,10 +233,9 @@ func (r restarter) check(ctx context.Context, all []workload.Workload) error {
 	return nil
 }
 
-// try creates a new pod of the workload as a dry run: a StatefulSet and a
-// DaemonSet take a running pod away before they learn that its successor is
-// refused. A quota that is used up is told and no obstacle, for the pod that is
-// taken away makes room.
+// try creates a new pod of the workload as a dry run, because a StatefulSet and a
+// DaemonSet delete a running pod before they learn that its successor is refused. A
+// quota that is used up is only a note, because the pod that is deleted makes room.
 func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	found, err := w.Made(ctx, r.client)
 	if err != nil {
@@ -262,7 +261,7 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	return nil
 }
 
-// exceededQuota is what the API server says where a ResourceQuota has no room.
+// exceededQuota is a part of the API server's message when a ResourceQuota is used up.
 const exceededQuota = " exceeded quota: "
 
 // confirm asks whether to go on.
@@ -320,8 +319,8 @@ func restartPatch() ([]byte, error) {
 	}}})
 }
 
-// one restarts a workload and waits for its pods. That the API server is away
-// meanwhile does not end it.
+// one restarts a workload and waits for its pods. It goes on waiting while the API
+// server does not answer.
 func (r restarter) one(ctx context.Context, w workload.Workload) error {
 	patch, err := restartPatch()
 	if err != nil {

@@ -24,13 +24,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// trial asks a cluster what it makes of pods.
+// trial tries pods in a cluster as dry runs.
 type trial struct {
 	client   kubernetes.Interface
 	warnings *collected
 }
 
-// collected are warnings of the API server.
+// collected keeps warnings of the API server.
 type collected struct {
 	mu    sync.Mutex
 	lines []string
@@ -45,7 +45,7 @@ func (c *collected) HandleWarningHeader(_ int, _ string, text string) {
 	}
 }
 
-// take returns the warnings since the last time.
+// take returns the warnings since its last call.
 func (c *collected) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,10 +54,10 @@ func (c *collected) take() []string {
 	return lines
 }
 
-// inject puts into the pod of a manifest what admission adds to it for its
-// broker: what a dry run makes of the pod, less what one makes of the same pod
-// that declines. Defaults of the API server and what others put in are in both,
-// and so not in the manifest.
+// inject puts into the pod of a manifest what admission adds for its broker. That is
+// the difference between two dry runs: of the pod, and of the same pod with injection
+// declined. Both have the defaults of the API server and the changes of others, so
+// these do not get into the manifest.
 func (t trial) inject(ctx context.Context, p *manifest.PodTemplate) (said []string, added bool, err error) {
 	admitted, err := t.create(ctx, p, p.Pod.Annotations)
 	said = t.warnings.take()
@@ -84,9 +84,9 @@ func (t trial) inject(ctx context.Context, p *manifest.PodTemplate) (said []stri
 	return said, true, p.Patch(without, admitted)
 }
 
-// create makes the pod of a template as a dry run. The API server's refusal is
-// one of the pod. The volumes of claims are added as the controller does, without
-// which what mounts them is refused; the claims need not be there.
+// create creates the pod of a template as a dry run. If the API server refuses it, the
+// error is a refusal of the pod. create adds the volumes of claims as the controller
+// does, because mounts without a volume are refused; the claims need not exist.
 func (t trial) create(ctx context.Context, p *manifest.PodTemplate, annotations map[string]string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "crypto-broker-dry-run-", Namespace: p.Namespace, Labels: p.Pod.Labels, Annotations: annotations},

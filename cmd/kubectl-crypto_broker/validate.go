@@ -25,14 +25,14 @@ func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE...",
 		Short: "Check profiles and annotated pods in manifests, without a cluster",
-		Long: `Checks CryptoProfiles and ClusterCryptoProfiles by their schema, as the API server does, and by the compiler of
-the broker; and pods that would get a broker by the code of the operator that puts it in. What passes here is what
-a cluster of this version takes. All problems are told at once, each with file, object and field. Other objects
-are not looked at, and counted. A file of profiles, as brokers read it, is checked as one.
+		Long: `Checks CryptoProfiles and ClusterCryptoProfiles by their schema, as the API server does, and with the compiler of
+the broker. Checks pods that would get a broker with the operator's code. A cluster of this version accepts what is
+valid here. The command prints all problems at once, each with file, object and field. It only counts objects of
+other kinds. It also checks profile files (Profiles.yaml).
 
-What depends on the cluster is left out: conflicts of names between profiles, changes that make a profile weaker,
-and whether Secrets and images exist. Containers that a pod names and does not have are told and no problem, since
-another injector may add them; where none does, the cluster refuses the pod.`,
+It does not check what depends on the cluster: names that two profiles use, changes that make a profile weaker, and
+whether Secrets and images exist. If a pod's annotation names a container that the pod does not have, the command
+prints a note, because another injector may add it. If none does, the cluster refuses the pod.`,
 		Example: `  ` + name + ` validate -f profiles/ -f deployment.yaml
   helm template . | ` + name + ` validate -f -`,
 		Args:              subcommands.NoArguments,
@@ -74,7 +74,7 @@ another injector may add them; where none does, the cluster refuses the pod.`,
 	return cmd
 }
 
-// findings are what is to say of an object.
+// findings are problems and notes about an object.
 type findings struct {
 	// about begins each line.
 	about              string
@@ -88,7 +88,7 @@ type checker struct {
 	labelled map[string]bool
 
 	sets, profiles, templates, pods, without, problems int
-	// other are kinds that are not looked at.
+	// other counts the objects of kinds that are not checked.
 	other map[string]int
 }
 
@@ -128,7 +128,7 @@ func (c *checker) check(ctx context.Context, d manifest.Document) (f findings, e
 	return f, err
 }
 
-// missingType says what an object lacks that nothing can be made of.
+// missingType says which of apiVersion and kind an object lacks.
 func missingType(kind, version string) string {
 	var missing []string
 	if version == "" {
@@ -140,7 +140,7 @@ func missingType(kind, version string) string {
 	return "found an object without " + strings.Join(missing, " and ") + ", expected a manifest of Kubernetes, or a file of profiles, which is a list or has the key Profiles"
 }
 
-// own checks an object of this project.
+// own checks an object of a kind of this project.
 func (c *checker) own(ctx context.Context, d manifest.Document, kind, version string) (problems, warnings []string, err error) {
 	if want := v1alpha1.GroupVersion.String(); version != want {
 		return []string{fmt.Sprintf("apiVersion: found %q, expected %q", version, want)}, nil, nil
@@ -172,7 +172,7 @@ func (c *checker) own(ctx context.Context, d manifest.Document, kind, version st
 	return []string{problem}, nil, nil
 }
 
-// pod checks what makes pods, and counts what makes none.
+// pod checks pods and workloads, and counts other objects.
 func (c *checker) pod(d manifest.Document) (problems, warnings []string, err error) {
 	p, err := d.Template(c.namespace)
 	var refusal *injection.Refusal
@@ -212,7 +212,7 @@ func (c *checker) pod(d manifest.Document) (problems, warnings []string, err err
 	return nil, warnings, err
 }
 
-// checkProfile checks a profile by its schema, and what has the right shape by the
+// checkProfile checks a profile by its schema and, if that finds no problem, with the
 // compiler of the broker.
 func checkProfile(ctx context.Context, d manifest.Document, schemas manifest.Schemas, into any, parts func() (string, *v1alpha1.ProfileSpec, field.ErrorList)) (problems, warnings []string, err error) {
 	filled, problems, err := schemas.Check(ctx, d.Text("kind"), d.Object)
@@ -232,7 +232,7 @@ func checkProfile(ctx context.Context, d manifest.Document, schemas manifest.Sch
 	return problems, warnings, nil
 }
 
-// summary says what was checked, and what was not.
+// summary returns a line about what was checked, and what was not.
 func (c *checker) summary() string {
 	var checked []string
 	if c.sets > 0 {
@@ -259,7 +259,7 @@ func (c *checker) summary() string {
 	return said
 }
 
-// count counts in words: "1 profile", "2 profiles".
+// count returns a number with its noun: "1 profile", "2 profiles".
 func count(n int, one string, more ...string) string {
 	switch {
 	case n == 1:

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// noRight matches what the API server says to who lacks a right.
+// noRight matches the API server's message when a user lacks a right.
 var noRight = regexp.MustCompile(`[a-z0-9.-]+(?: "[^"]*")? is forbidden: User "([^"]*)" cannot ([a-z]+) resource "([^"]*)" in API group "[^"]*"(?: in the namespace "([^"]*)"| at the cluster scope)?`)
 
-// LacksRight tells an error of authorization from one of admission, which have
-// the same code.
+// LacksRight reports whether an error is one of authorization. An error of admission
+// has the same code.
 func LacksRight(err error) bool {
 	return apierrors.IsForbidden(err) && noRight.MatchString(err.Error())
 }
@@ -51,7 +51,7 @@ func Plain(err error) string {
 	})
 }
 
-// clusterWide are resources that are in no namespace.
+// clusterWide are resources without a namespace.
 var clusterWide = map[string]bool{
 	"namespaces": true, "mutatingwebhookconfigurations": true, "mutatingadmissionpolicies": true, "mutatingadmissionpolicybindings": true, "injectiontemplates": true,
 }

@@ -43,9 +43,9 @@ func Probe(namespace string) *corev1.Pod {
 	}
 }
 
-// newPod is the broker that a pod would get now: a pod is created as a dry run,
-// which the API server shows to the operator and then forgets. It is the
-// operator's own word, and needs the right to create pods.
+// newPod returns a pod with the broker that a pod would get now. It creates a pod as a
+// dry run: the API server sends it through admission and stores nothing. That needs
+// the right to create pods.
 func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
 	pod, err := client.CoreV1().Pods(namespace).Create(ctx, Probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
@@ -63,7 +63,7 @@ func newPod(ctx context.Context, client kubernetes.Interface, namespace string) 
 // ErrNotInjected says that a pod that asks for a broker gets none.
 var ErrNotInjected = errors.New("a pod that asks for a broker, created as a dry run, got none: the operator is not installed, or is not called for this namespace")
 
-// isOutdated reports whether a pod's broker is another than the new pod's.
+// isOutdated reports whether a pod's broker differs from the broker of a new pod.
 func isOutdated(pod, now *corev1.Pod) bool {
 	_, asked := pod.Annotations[contract.ImageAnnotation]
 	if !asked && injected.Broker(pod).Image != injected.Broker(now).Image {

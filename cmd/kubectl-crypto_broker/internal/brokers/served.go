@@ -27,16 +27,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 )
 
-// askTimeout bounds one question through the API server.
+// askTimeout bounds one request to a broker through the API server.
 const askTimeout = 5 * time.Second
 
-// refusals are the reasons of brokers that did not take a newer set.
+// refusals are the reasons of brokers that refused a newer set.
 var refusals = []directory.Reason{directory.SetRejected, directory.SignatureRejected, directory.RevisionRejected, directory.NotKept}
 
 var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 
-// Served asks a pod's broker what it serves, by way of the API server's proxy,
-// and takes it into the row.
+// Served asks a pod's broker through the API server's proxy which set it serves, and
+// writes the answer into the row.
 func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *Row, sets *Sets) {
 	r.Set = SetUnknown
 	if !Started(pod) {
@@ -85,13 +85,13 @@ func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	}
 }
 
-// Started reports whether the kubelet calls the broker started.
+// Started reports whether the broker has started, by the pod's status.
 func Started(pod *corev1.Pod) bool {
 	status := injected.BrokerStatus(pod)
 	return status != nil && status.Started != nil && *status.Started
 }
 
-// Sets are what the brokers of namespaces are to serve.
+// Sets are the sets of profiles that the brokers of each namespace should serve.
 type Sets struct {
 	client kubernetes.Interface
 
@@ -104,7 +104,7 @@ func NewSets(client kubernetes.Interface) *Sets {
 	return &Sets{client: client, known: map[string]func() (string, error){}}
 }
 
-// of is the digest of the namespace's set, which may be without profiles.
+// of returns the digest of the namespace's set, which may have no profiles.
 func (s *Sets) of(ctx context.Context, namespace string) (string, error) {
 	file, err := s.file(ctx, namespace)
 	if err != nil {
@@ -113,14 +113,14 @@ func (s *Sets) of(ctx context.Context, namespace string) (string, error) {
 	return profile.Digest([]byte(file)), nil
 }
 
-// None reports whether the namespace is known to have no set that a broker starts
-// with: none at all, or an empty one.
+// None reports whether the namespace has no set, or an empty one, so that its brokers
+// do not start. It returns false if that is not known.
 func (s *Sets) None(ctx context.Context, namespace string) bool {
 	file, err := s.file(ctx, namespace)
 	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
 }
 
-// file is the profile file of the namespace, asked for once.
+// file returns the profile file of the namespace. It asks the API server once.
 func (s *Sets) file(ctx context.Context, namespace string) (string, error) {
 	s.mu.Lock()
 	once, ok := s.known[namespace]

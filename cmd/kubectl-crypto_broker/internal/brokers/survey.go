@@ -27,39 +27,39 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// What there is to say of the broker of a pod.
+// States of the broker of a pod.
 const (
 	brokerCurrent = "current"  // the one that a new pod would get
-	Outdated      = "outdated" // another than that
-	Present       = "present"  // there is one; which a new pod would get is not known
+	Outdated      = "outdated" // another one than a new pod would get
+	Present       = "present"  // there is one; which one a new pod would get is not known
 	Missing       = "missing"  // there is none and should be one
 	None          = "none"     // there is none, and none is wanted
 )
 
-// What there is to say of the set of profiles that a broker serves.
+// States of the set of profiles that a broker serves.
 const (
-	setUpdated  = "updated"  // the namespace's
-	SetBehind   = "behind"   // another
-	SetRefused  = "refused"  // another, and it refused a newer one
-	SetPartial  = "partial"  // the namespace's, without some profiles
-	setStarting = "starting" // none yet
-	SetUnknown  = "unknown"  // see note
+	setUpdated  = "updated"  // the broker serves the namespace's set
+	SetBehind   = "behind"   // it serves another set
+	SetRefused  = "refused"  // it serves another set, and refused a newer one
+	SetPartial  = "partial"  // it serves the namespace's set without some profiles
+	setStarting = "starting" // it serves none yet
+	SetUnknown  = "unknown"  // not known; Note says why
 )
 
-// Row is what the tables say about a pod.
+// Row is the row of a pod in the tables.
 type Row struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
-	// Workload is what people restart to get a new pod, as kind/name.
+	// Workload is the workload to restart for a new pod, as kind/name.
 	Workload string `json:"workload,omitempty"`
 	Broker   string `json:"broker"`
 	Set      string `json:"set,omitempty"`
-	// Digest, Revision, Since and Reason are the broker's own words.
+	// Digest, Revision, Since and Reason are from the broker's own answer.
 	Digest   string     `json:"digest,omitempty"`
 	Revision int64      `json:"revision,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
-	// Version is that of the operator that injected the broker.
+	// Version is the version of the operator that injected the broker.
 	Version string `json:"version,omitempty"`
 	Image   string `json:"image,omitempty"`
 	Node    string `json:"node,omitempty"`
@@ -67,19 +67,19 @@ type Row struct {
 	Note string `json:"note,omitempty"`
 
 	Owner workload.Owner `json:"-"`
-	// leftOut is whether no new pod of its namespace gets a broker.
+	// leftOut reports whether no new pod of the pod's namespace gets a broker.
 	leftOut bool
-	// doubt says why that is not known, empty if it is.
+	// doubt says why leftOut is not known, empty if it is known.
 	doubt string
 }
 
 // askers is how many brokers are asked at a time.
 const askers = 16
 
-// Survey looks at the pods of a namespace, or of all where it is empty.
+// Survey lists the pods of a namespace, or of all namespaces, with their brokers.
 type Survey struct {
 	Client kubernetes.Interface
-	// Ask is whether brokers are asked what they serve.
+	// Ask says that brokers are asked which set they serve.
 	Ask bool
 	// Judge says that outdated brokers are marked.
 	Judge bool
@@ -87,7 +87,8 @@ type Survey struct {
 	All bool
 }
 
-// Rows are the pods, by namespace and name, and what could not be found out.
+// Rows returns the pods in the order of namespace and name, and notes about what could
+// not be found out.
 func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Row, notes []string, err error) {
 	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	switch {
@@ -151,8 +152,8 @@ func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Ro
 	return rows, notes, nil
 }
 
-// namespaces are the labels of namespaces, by which these ask for brokers and are
-// selected.
+// namespaces returns the labels of namespaces. Namespaces ask for brokers by a label,
+// and webhooks and policies select them by labels.
 func (s Survey) namespaces(ctx context.Context, namespace string) (map[string]labels.Set, error) {
 	all := map[string]labels.Set{}
 	if namespace != "" {
@@ -179,13 +180,13 @@ func IsLabelled(ns *corev1.Namespace) bool {
 	return ns.Labels[contract.InjectionLabel] == contract.InjectionEnabled
 }
 
-// tries is in how many namespaces a new pod is asked for, of which the user may
-// create none in some.
+// tries is in how many namespaces a dry run is tried, because the user may lack the
+// right to create pods in some.
 const tries = 5
 
-// judgeTemplates tells current brokers from outdated ones, by what a new pod
-// would get. That is the same in all namespaces but those that are left out, where
-// it would get none. One that gets a broker proves of its namespace that it is not.
+// judgeTemplates marks brokers as current or outdated, by comparing them with the
+// broker of a new pod. That broker is the same in all namespaces that are not left out.
+// If a dry run gets a broker, its namespace is not left out.
 func (s Survey) judgeTemplates(ctx context.Context, rows []Row, pods []*corev1.Pod) (notes []string) {
 	var asked []string
 	var now *corev1.Pod
@@ -220,8 +221,8 @@ func (s Survey) judgeTemplates(ctx context.Context, rows []Row, pods []*corev1.P
 	return nil
 }
 
-// describe tells what a pod says by itself. leftOut is whether its namespace is
-// left out.
+// describe returns the row of a pod as far as the pod itself shows it. leftOut reports
+// whether its namespace is left out.
 func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
 	r := Row{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Broker: None, leftOut: leftOut}
 	if leftOut {
@@ -248,8 +249,8 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
 	return r
 }
 
-// Doubt is a note about pods that should perhaps not be listed, since it is not
-// known whether their namespace is left out; empty if there is none.
+// Doubt returns a note if pods are listed although it is not known whether their
+// namespace is left out; else it is empty.
 func Doubt(rows []Row) string {
 	for _, r := range rows {
 		if r.doubt != "" && (r.Broker == Missing || r.Broker == Outdated) {

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
-// called is a webhook by which the operator injects, and where it is written.
+// called is an injecting webhook of the operator, with its configuration.
 type called struct {
 	*admissionregistrationv1.MutatingWebhook
 	In *admissionregistrationv1.MutatingWebhookConfiguration
@@ -26,7 +26,8 @@ type called struct {
 // which the operator's policies did not inject.
 const besidePolicies = "not-injected-by-policy"
 
-// InjectingWebhooks are those of the operator, where policies do not inject.
+// InjectingWebhooks returns the operator's webhooks that inject. It leaves out webhooks
+// that are called only for pods which policies did not inject.
 func InjectingWebhooks(ctx context.Context, client kubernetes.Interface) (found []called, err error) {
 	configurations, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -45,8 +46,8 @@ func InjectingWebhooks(ctx context.Context, client kubernetes.Interface) (found 
 	return found, nil
 }
 
-// InjectingPolicies are those that put brokers in. That a Kubernetes has no such
-// policies is an error of the API server, NotFound.
+// InjectingPolicies returns the policies that inject brokers. If Kubernetes has no
+// such policies, the error is the API server's NotFound.
 func InjectingPolicies(ctx context.Context, client kubernetes.Interface) (found []*admissionregistrationv1.MutatingAdmissionPolicy, err error) {
 	policies, err := client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -61,7 +62,7 @@ func InjectingPolicies(ctx context.Context, client kubernetes.Interface) (found 
 	return found, nil
 }
 
-// NamespacesOf is what a policy selects namespaces by, nil for all.
+// NamespacesOf returns a policy's selector of namespaces, nil for all.
 func NamespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
 	if constraints := policy.Spec.MatchConstraints; constraints != nil {
 		return constraints.NamespaceSelector
@@ -69,8 +70,8 @@ func NamespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *meta
 	return nil
 }
 
-// Selects reports whether a selector matches a set of labels. No selector matches
-// all of them, and a wrong one none.
+// Selects reports whether a selector matches a set of labels. A selector that is nil
+// matches all labels, and an invalid one none.
 func Selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
 	return selector == nil || err == nil && parsed.Matches(labels.Set(set))

@@ -17,27 +17,28 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// ExcludedNamespace is the reason why a pod of one gets no broker.
+// ExcludedNamespace is the reason why a pod of an excluded namespace gets no broker.
 const ExcludedNamespace = "excluded namespace"
 
-// Excluded tells the namespaces that are never injected into, whatever is
+// Excluded reports whether brokers are never injected into a namespace, whatever is
 // installed.
 func Excluded(namespace string) bool {
 	return contract.IsExcluded(namespace)
 }
 
-// Reach knows into which namespaces brokers are injected: those that a webhook or
-// a policy of the operator selects. It is read once, and only if it is asked for.
+// Reach says into which namespaces brokers are injected: into those that a webhook or
+// a policy of the operator selects. It reads webhooks and policies once, when it is
+// first asked.
 type Reach struct {
-	// namespaces are their labels, as far as they are known.
+	// namespaces are the labels of namespaces, as far as they are known.
 	namespaces map[string]labels.Set
-	// webhooks and policies are what these select namespaces by.
+	// webhooks and policies are their selectors of namespaces.
 	webhooks, policies func() ([]*metav1.LabelSelector, error)
 	known              map[string]bool
 }
 
-// NewReach returns a Reach that has read nothing yet. namespaces are their labels,
-// as far as they are known.
+// NewReach returns a Reach that has read nothing yet. namespaces are the labels of
+// namespaces, as far as they are known.
 func NewReach(ctx context.Context, client kubernetes.Interface, namespaces map[string]labels.Set) *Reach {
 	return &Reach{
 		namespaces: namespaces,
@@ -62,9 +63,9 @@ func NewReach(ctx context.Context, client kubernetes.Interface, namespaces map[s
 	}
 }
 
-// LeavesOut reports whether no pod of a namespace gets a broker, while those of
-// others do: where nothing is installed, none is left out. The error says why it is
-// not known. That the labels of the namespace are not is for others to tell.
+// LeavesOut reports whether no pod of a namespace gets a broker although pods of other
+// namespaces do. If nothing is installed, no namespace is left out. The error says why
+// it is not known. If the labels of the namespace are not known, it returns false.
 func (r *Reach) LeavesOut(namespace string) (bool, error) {
 	if left, known := r.known[namespace]; known {
 		return left, nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package manifest reads manifests from files, finds the pod templates in them, checks objects
-// of our own kinds by their schemas, and writes what was changed. It needs no cluster.
+// of our own kinds by their schemas, and writes changed manifests. It needs no cluster.
 package manifest
 
 import (
@@ -27,9 +27,9 @@ type Document struct {
 	Raw []byte
 	// Object is nil for a document that has nothing in it.
 	Object map[string]any
-	// Bad says why there is no object, where something else is in it.
+	// Bad says why Object is nil although the document is not empty.
 	Bad string
-	// Set is whether it is a file of profiles, as brokers read it.
+	// Set reports whether the document is a profile file.
 	Set bool
 }
 
@@ -47,7 +47,7 @@ func (d Document) Text(path ...string) string {
 	return text
 }
 
-// documentsOf are the documents of a file.
+// documentsOf returns the documents of a file.
 func documentsOf(name string, data []byte) (all []Document) {
 	parts := split(data)
 	for n, p := range parts {
@@ -74,8 +74,8 @@ func documentsOf(name string, data []byte) (all []Document) {
 	return all
 }
 
-// isSet tells a file of profiles from manifests: it is a list, or a map with the
-// key Profiles.
+// isSet reports whether a document is a profile file and no manifest: it is a list, or
+// a map with the key Profiles.
 func isSet(value any) bool {
 	switch value := value.(type) {
 	case []any:
@@ -93,7 +93,7 @@ func isSet(value any) bool {
 	}
 }
 
-// whatIs names what was found in the place of an object.
+// whatIs describes a value that was found instead of an object.
 func whatIs(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -121,8 +121,8 @@ type part struct {
 	line int
 }
 
-// split takes a file apart: objects of JSON one after the other, or documents of
-// YAML, which --- begins and ... ends.
+// split splits a file into JSON objects, one after the other, or YAML documents, which
+// begin with --- and end with "...".
 func split(data []byte) (parts []part) {
 	if parts, ok := splitJSON(data); ok {
 		return parts
@@ -150,8 +150,8 @@ func split(data []byte) (parts []part) {
 	return parts
 }
 
-// separator reports whether a line separates documents, and what of it belongs to
-// the one that begins.
+// separator reports whether a line separates documents, and returns the part of the
+// line that belongs to the next document.
 func separator(line []byte) (rest []byte, separates bool) {
 	if bytes.Equal(bytes.TrimRight(line, " \t\r\n"), []byte("...")) {
 		return nil, true
@@ -166,8 +166,7 @@ func separator(line []byte) (rest []byte, separates bool) {
 	return rest, true
 }
 
-// splitJSON takes apart what is JSON from the first byte to the last, and more
-// than one value of it.
+// splitJSON splits a file that is JSON as a whole and has more than one value.
 func splitJSON(data []byte) (parts []part, ok bool) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil, false
@@ -188,15 +187,15 @@ func splitJSON(data []byte) (parts []part, ok bool) {
 }
 
 var (
-	// syntaxPrefixes are what libraries say before they come to the point.
+	// syntaxPrefixes are prefixes of libraries' messages without information.
 	syntaxPrefixes = regexp.MustCompile(`^(error converting YAML to JSON: |yaml: |unmarshal errors: )+`)
 	syntaxLine     = regexp.MustCompile(`\bline (\d+)`)
-	// countsFromZero are messages of the library's parser, which counts lines
-	// from 0; its scanner counts from 1.
+	// countsFromZero matches messages of the library's parser, which counts lines
+	// from 0. Its scanner counts from 1.
 	countsFromZero = regexp.MustCompile(`^line \d+: did not find expected (node content|key|'-' indicator|',' or|<document start>)`)
 )
 
-// syntax says why a document is no YAML; the lines in it are those of the file.
+// syntax says why a document is no YAML, with line numbers of the file.
 func syntax(err error, p part) string {
 	said := syntaxPrefixes.ReplaceAllString(apierror.OneLine(err.Error()), "")
 	shift, last := p.line, p.line+bytes.Count(bytes.TrimSuffix(p.raw, []byte("\n")), []byte("\n"))+1
@@ -210,7 +209,7 @@ func syntax(err error, p part) string {
 	return "not readable as YAML: " + said
 }
 
-// Items are the objects in a document: those of a List, or the one it is.
+// Items returns the objects in a document: the items of a List, or the object itself.
 func (d Document) Items() []Document {
 	list, is := d.Object["items"].([]any)
 	if !is || d.Text("kind") != "List" && !isTypedList(d.Text("kind"), list) {
@@ -227,8 +226,8 @@ func (d Document) Items() []Document {
 	return all
 }
 
-// isTypedList tells a list of one kind, such as a CryptoProfileList, from an
-// Object that has a field of this name.
+// isTypedList reports whether an object is a list of one kind, such as a
+// CryptoProfileList, and not another object with a field "items".
 func isTypedList(kind string, items []any) bool {
 	if !strings.HasSuffix(kind, "List") || len(items) == 0 {
 		return false
@@ -241,7 +240,7 @@ func isTypedList(kind string, items []any) bool {
 	return true
 }
 
-// Write writes a document as it was written, or as it was changed.
+// Write writes a document: unchanged as it was read, else with the changes.
 func (d Document) Write(out *bytes.Buffer, changed bool) error {
 	if !changed {
 		out.Write(d.Raw)

@@ -16,18 +16,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// MaxManifest is the size in bytes up to which a file is read.
+// MaxManifest is the largest size of a file, in bytes.
 const MaxManifest = 64 << 20
 
-// FilesFlag adds -f.
+// FilesFlag adds the flag -f.
 func FilesFlag(cmd *cobra.Command) *[]string {
 	files := cmd.Flags().StringSliceP("filename", "f", nil, "`file` or directory with manifests in YAML or JSON, - for standard input; can be given several times")
 	cobra.CheckErr(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	return files
 }
 
-// ReadObjects reads all documents of files, each of which has to be an object or
-// nothing.
+// ReadObjects reads all documents of files. Each has to be an object or empty.
 func ReadObjects(files []string, stdin io.Reader) ([]Document, error) {
 	all, err := ReadDocuments(files, stdin)
 	if err != nil {
@@ -44,9 +43,9 @@ func ReadObjects(files []string, stdin io.Reader) ([]Document, error) {
 	return all, nil
 }
 
-// ReadDocuments reads all documents of files; of a directory those of its files
-// that end in .yaml, .yml or .json, in the order of their names. Without any
-// object in them it fails: nothing was found wrong where nothing was.
+// ReadDocuments reads all documents of files. Of a directory it reads the files that
+// end in .yaml, .yml or .json, in the order of their names. A file without any object
+// is an error, because it is probably the wrong file.
 func ReadDocuments(files []string, stdin io.Reader) ([]Document, error) {
 	if len(files) == 0 {
 		return nil, program.Usagef("no manifest given: expected -f FILE, or -f - for standard input")
@@ -75,7 +74,7 @@ func ReadDocuments(files []string, stdin io.Reader) ([]Document, error) {
 	return all, nil
 }
 
-// manifestsIn are the manifests of a directory.
+// manifestsIn returns the paths of the manifests in a directory.
 func manifestsIn(directory string) (paths []string, err error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -92,7 +91,7 @@ func manifestsIn(directory string) (paths []string, err error) {
 	return paths, nil
 }
 
-// placeOf is how messages name a file.
+// placeOf returns the name of a file for messages.
 func placeOf(path string) string {
 	if path == "-" {
 		return "standard input"
@@ -130,7 +129,8 @@ var (
 	markUTF16BE = []byte("\xfe\xff")
 )
 
-// text is data without its byte order mark; the error ends a sentence about it.
+// text returns data without its byte order mark. The error continues a sentence that
+// begins with the name of the file.
 func text(data []byte) ([]byte, error) {
 	if bytes.HasPrefix(data, markUTF16LE) || bytes.HasPrefix(data, markUTF16BE) {
 		return nil, fmt.Errorf("is text in UTF-16, as PowerShell writes it, expected YAML or JSON in UTF-8")

@@ -16,7 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Patch puts into the manifest what is in one pod and not in the other.
+// Patch puts the difference between two pods into the manifest.
 func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
 	before, err := p.essence(without)
 	if err != nil {
@@ -42,16 +42,16 @@ func (p *PodTemplate) Patch(without, with *corev1.Pod) error {
 	return json.Unmarshal(patched, &p.fields)
 }
 
-// OfClaim tells the volumes that a StatefulSet makes of its claim templates.
+// OfClaim reports whether a StatefulSet makes a volume from its claim templates.
 func (p *PodTemplate) OfClaim(volume corev1.Volume) bool {
 	return slices.Contains(p.Claims, volume.Name)
 }
 
-// TokenVolume begins the name of the volume by which each pod gets a token, which
-// is another each time.
+// TokenVolume begins the name of the volume with the pod's token. The rest of the
+// name is random.
 const TokenVolume = "kube-api-access-"
 
-// essence is a pod as JSON, less what each pod has of its own.
+// essence returns a pod as JSON, without the fields that differ between any two pods.
 func (p *PodTemplate) essence(pod *corev1.Pod) ([]byte, error) {
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: pod.Labels, Annotations: map[string]string{}}, Spec: *pod.Spec.DeepCopy()}
 	for key, value := range pod.Annotations {

@@ -29,17 +29,17 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/config/crd"
 )
 
-// Schemas are those of the kinds of this project, by kind.
+// Schemas are the schemas of the kinds of this project, by kind.
 type Schemas map[string]definition
 
-// definition is what the API server makes of a CustomResourceDefinition.
+// definition is a CustomResourceDefinition in the forms that the API server checks by.
 type definition struct {
 	Structural *schema.Structural
 	openapi    validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// ReadSchemas reads the definitions that belong to this program.
+// ReadSchemas reads the CustomResourceDefinitions that are part of this program.
 func ReadSchemas() (Schemas, error) {
 	all := Schemas{}
 	files, err := fs.Glob(crd.Definitions, "bases/*.yaml")
@@ -77,7 +77,7 @@ func ReadSchemas() (Schemas, error) {
 	return all, nil
 }
 
-// Kinds are those that there is a definition of.
+// Kinds returns the kinds that have a definition.
 func (s Schemas) Kinds() []string { return slices.Sorted(maps.Keys(s)) }
 
 // Check takes the steps of the API server: it finds unknown fields, fills in
@@ -114,8 +114,8 @@ func (s Schemas) Check(ctx context.Context, kind string, object map[string]any) 
 	return filled, problems, err
 }
 
-// sentence is an error as the API server words it, but for patterns, which are in
-// words.
+// sentence returns an error in the words of the API server, but with patterns
+// described in words.
 func sentence(err *field.Error) string {
 	if _, pattern, is := strings.Cut(err.Detail, " in body should match '"); is {
 		if want, known := Patterns[strings.TrimSuffix(pattern, "'")]; known {
@@ -125,7 +125,7 @@ func sentence(err *field.Error) string {
 	return err.Field + ": " + err.ErrorBody()
 }
 
-// Patterns say in words what the patterns of the definitions ask for.
+// Patterns describe the regular expressions of the definitions in words.
 var Patterns = map[string]string{
 	`^[^\s\p{C}]([^\p{C}]*[^\s\p{C}])?$`: "a name without control characters, and without white space at its begin and end",
 	`^[!-~]+$`:                           "printable ASCII characters without spaces",
@@ -133,7 +133,7 @@ var Patterns = map[string]string{
 	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:    "lower-case letters, digits and inner hyphens",
 }
 
-// nearField says which field was likely meant by one that does not exist.
+// nearField suggests the field that was probably meant by one that does not exist.
 func nearField(s *schema.Structural, path string) string {
 	parts := strings.Split(path, ".")
 	for _, part := range parts[:len(parts)-1] {

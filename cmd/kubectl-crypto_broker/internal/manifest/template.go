@@ -19,7 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// podPaths is where the pod is in the kinds that make pods.
+// podPaths are the paths of the pod template in the kinds that create pods.
 var podPaths = map[string][]string{
 	"v1 Pod":                   {},
 	"v1 PodTemplate":           {"template"},
@@ -32,9 +32,9 @@ var podPaths = map[string][]string{
 	"batch/v1 CronJob":         {"spec", "jobTemplate", "spec", "template"},
 }
 
-// PodTemplate is the pod in an object.
+// PodTemplate is the pod template in an object.
 type PodTemplate struct {
-	// fields are those of the object itself: a change is one of the object.
+	// fields are shared with the object, so a change of them changes the object.
 	fields    map[string]any
 	Pod       *corev1.Pod
 	Namespace string
@@ -43,8 +43,8 @@ type PodTemplate struct {
 	Claims []string
 }
 
-// Template finds the pod in a document; nil if its kind has none. The error is a
-// *injection.Refusal: no API server takes the object.
+// Template returns the pod template in a document; nil if the kind has none. The error
+// is a *injection.Refusal, because no API server accepts such an object.
 func (d Document) Template(namespace string) (*PodTemplate, error) {
 	path, known := podPaths[d.Text("apiVersion")+" "+d.Text("kind")]
 	if !known {
@@ -72,7 +72,7 @@ func (d Document) Template(namespace string) (*PodTemplate, error) {
 	return &PodTemplate{fields, pod, namespace, d.claims()}, nil
 }
 
-// claims are the names of the claim templates in a StatefulSet.
+// claims returns the names of the claim templates in a StatefulSet.
 func (d Document) claims() (names []string) {
 	spec, _ := d.Object["spec"].(map[string]any)
 	templates, _ := spec["volumeClaimTemplates"].([]any)
@@ -86,7 +86,7 @@ func (d Document) claims() (names []string) {
 	return names
 }
 
-// unreadable says what of a pod has another type than it should, with its path.
+// unreadable says which field of a pod has a wrong type, with its path.
 func unreadable(path string, err error) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
@@ -105,7 +105,7 @@ func unreadable(path string, err error) string {
 	}
 }
 
-// Name is how the object is called in messages: Deployment "orders".
+// Name returns the object's name for messages: Deployment "orders".
 func (d Document) Name() string {
 	name := d.Text("metadata", "name")
 	if name == "" {
@@ -114,11 +114,11 @@ func (d Document) Name() string {
 	return fmt.Sprintf("%s %q", d.Text("kind"), name)
 }
 
-// joined is a path as people write it.
+// joined returns a path in the usual notation, such as spec.template.
 func joined(path []string) string { return strings.Join(path, ".") }
 
-// Inject puts a broker into the pod, as the webhook would. What the webhook does
-// not touch stays as it was written, be it known to this program or not.
+// Inject puts a broker into the pod, as the webhook would. Fields that the webhook
+// does not change stay as written, also fields that this program does not know.
 func (p *PodTemplate) Inject(template injection.Template) (warnings []string, err error) {
 	injected, warnings, err := injection.Inject(p.Pod, p.Namespace, nil, template)
 	if err != nil {
@@ -159,7 +159,8 @@ func (p *PodTemplate) Inject(template injection.Template) (warnings []string, er
 	return warnings, json.Unmarshal(patched, &p.fields)
 }
 
-// LabelledNamespaces are those whose manifests ask for brokers.
+// LabelledNamespaces returns, for each Namespace in the documents, whether its label
+// asks for brokers.
 func LabelledNamespaces(documents []Document) map[string]bool {
 	labelled := map[string]bool{}
 	for _, d := range documents {
@@ -172,7 +173,8 @@ func LabelledNamespaces(documents []Document) map[string]bool {
 	return labelled
 }
 
-// Misplaced says of an annotation that it is in the wrong place, empty if none is.
+// Misplaced says that the annotation is on a workload instead of its template, empty
+// if it is not.
 func (d Document) Misplaced() string {
 	value := d.Text("metadata", "annotations", contract.InjectAnnotation)
 	if value == "" || d.Text("kind") == "Pod" {

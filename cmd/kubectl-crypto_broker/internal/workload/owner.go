@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Owner is what people know a pod by.
+// Owner is the object by which people know a pod, such as its Deployment.
 type Owner struct{ apiVersion, kind, namespace, name string }
 
-// String is kind/name as kubectl takes it; empty for a pod of its own.
+// String returns kind/name for kubectl; empty for a pod without an owner.
 func (o Owner) String() string {
 	if o.kind == "" {
 		return ""
@@ -36,8 +36,9 @@ func NewOwners(client kubernetes.Interface) *Owners {
 	return &Owners{client: client, known: map[types.UID]Owner{}}
 }
 
-// Of is the pod's owner: of a ReplicaSet or a Job what controls it. Who may not
-// read these gets the ReplicaSet or the Job.
+// Of returns the pod's owner: if a ReplicaSet or a Job controls the pod, the
+// controller of that. If the user may not read these, it returns the ReplicaSet or the
+// Job.
 func (o *Owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	direct := metav1.GetControllerOfNoCopy(pod)
 	if direct == nil {

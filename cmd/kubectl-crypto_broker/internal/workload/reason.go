@@ -16,9 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 )
 
-// Reason says why a rollout does not come to its end, as far as the cluster
-// tells: its pods are refused, or one of them does not get ready. It begins with
-// a colon.
+// Reason says why a rollout does not end, as far as the cluster shows it: its pods are
+// refused, or one of them does not get ready. The text begins with a colon.
 func (w Workload) Reason(ctx context.Context, client kubernetes.Interface) string {
 	look := fmt.Sprintf(": kubectl describe %s -n %s says more", w, w.Namespace)
 	found, err := w.Made(ctx, client)
@@ -45,22 +44,22 @@ func (w Workload) Reason(ctx context.Context, client kubernetes.Interface) strin
 	return fmt.Sprintf(": all its pods are ready; if some are missing, kubectl get events -n %s says why", w.Namespace)
 }
 
-// Made is what a workload says of the pods that it makes.
+// Made describes the pods that a workload creates.
 type Made struct {
 	// Own is the workload itself.
 	Own      metav1.Object
 	Template *corev1.PodTemplateSpec
-	// Selector is by which labels its pods are known; nil where they are not.
+	// Selector selects its pods by their labels; nil if it is not known.
 	Selector *metav1.LabelSelector
 	// claims are the names of the claim templates of a StatefulSet.
 	claims []string
-	// revision is that of new pods of a StatefulSet.
+	// revision is the revision of new pods of a StatefulSet.
 	revision string
-	// Refused says why pods can't be created, if the workload tells.
+	// Refused says why pods can't be created, if the workload's status has it.
 	Refused string
 }
 
-// Made reads it.
+// Made reads the workload and returns what it says about its pods.
 func (w Workload) Made(ctx context.Context, client kubernetes.Interface) (Made, error) {
 	switch w.Kind {
 	case Deployment:
@@ -106,7 +105,7 @@ func (w Workload) Made(ctx context.Context, client kubernetes.Interface) (Made, 
 	}
 }
 
-// Pod is a new pod of the workload, less what its controller adds.
+// Pod returns a new pod of the workload, without the additions of its controller.
 func (m Made) Pod() *manifest.PodTemplate {
 	namespace := m.Own.GetNamespace()
 	pod := &corev1.Pod{ObjectMeta: *m.Template.ObjectMeta.DeepCopy(), Spec: m.Template.Spec}
@@ -120,7 +119,7 @@ func ready(pod *corev1.Pod) bool {
 	})
 }
 
-// containerWaits says which container of a pod waits, and with what.
+// containerWaits says which container of a pod waits, and for what reason.
 func containerWaits(pod *corev1.Pod) string {
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := status.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {

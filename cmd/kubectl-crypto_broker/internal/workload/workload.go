@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload reads the objects that make pods, such as Deployments: their templates, how
-// far a rollout is, why it does not end, and which of them owns a pod.
+// Package workload reads the objects that create pods, such as Deployments: their templates,
+// the progress of a rollout, why it does not end, and which object owns a pod.
 package workload
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// Kinds of workloads. Those of batches can't be restarted.
+// Kinds of workloads. Jobs and CronJobs can't be restarted.
 const (
 	Deployment  = "deployment"
 	StatefulSet = "statefulset"
@@ -26,22 +26,22 @@ const (
 	kindCronJob = "cronjob"
 )
 
-// Kinds are the names that people have for those that can be restarted.
+// Kinds are the names and short names of the kinds that can be restarted.
 var Kinds = map[string]string{
 	"deployment": Deployment, "deployments": Deployment, "deploy": Deployment,
 	"statefulset": StatefulSet, "statefulsets": StatefulSet, "sts": StatefulSet,
 	"daemonset": DaemonSet, "daemonsets": DaemonSet, "ds": DaemonSet,
 }
 
-// batches are the names that people have for the others.
+// batches are the names and short names of the other kinds.
 var batches = map[string]string{
 	"job": kindJob, "jobs": kindJob, "cronjob": kindCronJob, "cronjobs": kindCronJob, "cj": kindCronJob,
 }
 
-// Workload makes pods.
+// Workload is an object that creates pods.
 type Workload struct{ Kind, Namespace, Name string }
 
-// String is kind/name as kubectl takes it.
+// String returns kind/name for kubectl.
 func (w Workload) String() string { return w.Kind + "/" + w.Name }
 
 // Parse reads kind/name of a workload that can be restarted.
@@ -69,13 +69,13 @@ func workloadOf(argument, namespace string, kinds map[string]string) (Workload, 
 	return Workload{known, namespace, name}, both && ok && name != "" && !strings.Contains(name, "/")
 }
 
-// Workload is the owner as one that can be restarted; false if it can't.
+// Workload returns the owner if it can be restarted; false if it can't.
 func (o Owner) Workload() (Workload, bool) {
 	kind, ok := Kinds[strings.ToLower(o.kind)]
 	return Workload{kind, o.namespace, o.name}, ok && o.apiVersion == "apps/v1"
 }
 
-// AnyWorkload is the owner as one whose template is known; false if it is another.
+// AnyWorkload returns the owner if its template can be read; false if it can't.
 func (o Owner) AnyWorkload() (Workload, bool) {
 	if w, can := o.Workload(); can {
 		return w, true
@@ -84,18 +84,18 @@ func (o Owner) AnyWorkload() (Workload, bool) {
 	return Workload{kind, o.namespace, o.name}, ok && strings.HasPrefix(o.apiVersion, "batch/")
 }
 
-// progress is how far a rollout is.
+// progress is the progress of a rollout.
 type progress struct {
 	Done bool
 	Text string
-	// Barred says why a restart makes no new pods, empty if it does.
+	// Barred says why a restart would create no new pods, empty if it would.
 	Barred string
-	// Exceeded is whether a Deployment was given up by its progress deadline. A
-	// restart begins anew.
+	// Exceeded reports whether a Deployment exceeded its progress deadline. A restart
+	// begins a new rollout.
 	Exceeded bool
 }
 
-// Read returns how far the workload is, and why it can't be restarted, if so.
+// Read returns the progress of the workload, and why it can't be restarted, if so.
 func (w Workload) Read(ctx context.Context, client kubernetes.Interface) (progress, error) {
 	switch w.Kind {
 	case Deployment:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brokerstest has pods and clusters for tests of package brokers and of
-// what uses it.
+// Package brokerstest has pods and clusters for tests of package brokers and of the
+// packages that use it.
 package brokerstest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// InjectedPod is one with a broker of an image.
+// InjectedPod returns a pod with a broker of an image.
 func InjectedPod(namespace, image string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"},
