@@ -11,34 +11,34 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// callerSettings say who the callers are and what they may use.
+// callerSettings returns the settings for callers and their profiles.
 func (c *config) callerSettings() []setting {
 	return []setting{
 		{
 			name: contract.CallersFlag, env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
-			usage: "names separated by commas: each gets a directory of its name in the socket directory with a socket of its own, by which profiles know it",
+			usage: "names separated by commas; each caller gets its own socket, in a directory of its name in the socket directory; profiles refer to these names",
 		},
 		{
 			name: contract.CallerProfilesFlag, env: "CRYPTO_BROKER_CALLER_PROFILES", kind: "lists", set: lists(&c.callerProfiles),
-			usage: "profiles that callers may use, such as app=Default,Signing;worker=Default; a caller that is not in here may use all",
+			usage: "profiles that callers may use, such as app=Default,Signing;worker=Default; a caller that is not listed may use all",
 		},
 		{
 			name: contract.SharedIdentityFlag, env: "CRYPTO_BROKER_SHARED_IDENTITY", kind: "bool", set: boolean(&c.sharedIdentity),
-			usage: "callers see the processes of each other and so can call by the sockets of each other: refuse profiles that name containers",
+			usage: "the containers see each other's processes and so can use each other's sockets: refuse profiles that name containers",
 		},
 	}
 }
 
-// sharesProcesses reports whether a program in a pod is not the first one that it
-// sees: then containers of the pod see the processes of each other. The operator tells
-// a broker of that, but a pod may be a copy that the operator has not seen.
+// sharesProcesses reports whether a program in a pod is not the first process that it
+// sees: then the containers of the pod see each other's processes. The operator sets
+// --shared-identity for such pods, but a pod may be a copy that the operator has not
+// seen.
 func sharesProcesses(lookup func(string) (string, bool), processID int) bool {
 	_, isInPod := lookup("KUBERNETES_SERVICE_HOST")
 	return isInPod && processID != 1
 }
 
-// lists reads names by caller. The name of a profile that is listed has no comma
-// and no semicolon.
+// lists reads names of profiles by caller. Such a name has no comma and no semicolon.
 func lists(into *map[string][]string) func(string) error {
 	return func(text string) error {
 		const want = "expected callers with their profiles such as app=Default,Signing;worker=Default"

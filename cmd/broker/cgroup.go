@@ -14,10 +14,9 @@ import (
 // controlGroupMount is where systems mount control groups.
 const controlGroupMount = "sys/fs/cgroup"
 
-// eachControlGroup visits the process's control group of a controller and those
-// above it, as far as they are in sight; of version 2, and of version 1 where the
-// system has that. In a container its own group is the root of the mount, whatever
-// the kernel calls it.
+// eachControlGroup visits the process's control group of a controller and its visible
+// parents, of version 2 and, if the system has it, of version 1. In a container its own
+// group is the root of the mount, whatever path the kernel reports.
 func eachControlGroup(root fs.FS, controller string, visit func(dir string, version int) error) error {
 	const list = "proc/self/cgroup"
 	text, err := readControl(root, list)
@@ -50,8 +49,9 @@ func eachControlGroup(root fs.FS, controller string, visit func(dir string, vers
 	return nil
 }
 
-// readControl reads a file less the space around it, nothing where there is no such
-// file: the group is not in sight, or the root, which has no limits.
+// readControl returns the content of a file without surrounding space. It returns an
+// empty text if the file does not exist: then the group is not visible, or it is the
+// root, which has no limits.
 func readControl(root fs.FS, name string) (string, error) {
 	text, err := fs.ReadFile(root, name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,9 +16,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// config is what the command line and the environment say.
+// config has the settings of the command line and the environment.
 type config struct {
-	// choosesProcessors says that the calls decide how many processors are used.
+	// choosesProcessors says that the broker chooses the number of processors by its
+	// calls.
 	choosesProcessors bool
 
 	profilesDir     string
@@ -50,18 +51,18 @@ func (c *config) settings() []setting {
 	settings := []setting{
 		{
 			name: contract.ProfilesDirFlag, env: "CRYPTO_BROKER_PROFILES_DIR", kind: "path", set: absolutePath(&c.profilesDir),
-			usage: "directory with the file Profiles.yaml; it may appear later and is followed; required",
+			usage: "directory with the file Profiles.yaml; the file may appear later, and the broker follows its changes; required",
 		},
 		{
 			name: "profiles-poll-interval", env: "CRYPTO_BROKER_PROFILES_POLL_INTERVAL", kind: "duration", initial: "10s", set: positiveDuration(&c.pollInterval),
-			usage: "how often the file is read even though the system announced no change",
+			usage: "how often to read the file even if the system announces no change",
 		},
 	}
 	settings = append(settings, c.trustSettings()...)
 	settings = append(settings, []setting{
 		{
 			name: contract.KeysDirFlag, env: "CRYPTO_BROKER_KEYS_DIR", kind: "path", set: absolutePath(&c.keysDir),
-			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; it is followed; without it there are none",
+			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; the broker follows its changes; without it the broker has no keys",
 		},
 		{
 			name: contract.SocketDirFlag, env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: contract.SocketDir, set: absolutePath(&c.socketDir),
@@ -72,23 +73,23 @@ func (c *config) settings() []setting {
 	return append(append(settings, []setting{
 		{
 			name: contract.SocketGroupFlag, env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
-			usage: "id of the group that may connect; without it only the broker's own user may",
+			usage: "id of the group that may connect; without it only the broker's own user may connect",
 		},
 		{
 			name: contract.StatusAddressFlag, env: "CRYPTO_BROKER_STATUS_ADDRESS", kind: "address", set: address(&c.statusAddress),
-			usage: "address of the HTTP port with /healthz, /readyz, /metrics and /profiles, such as :9470; without it there is none",
+			usage: "address of the HTTP port with /healthz, /readyz, /metrics and /profiles, such as :9470; without it there is no such port",
 		},
 		{
 			name: "shutdown-timeout", env: "CRYPTO_BROKER_SHUTDOWN_TIMEOUT", kind: "duration", initial: "10s", set: positiveDuration(&c.shutdownTimeout),
-			usage: "how long requests under way may take to finish after SIGTERM or SIGINT",
+			usage: "how long calls may take to end after SIGTERM or SIGINT",
 		},
 		{
 			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit),
-			usage: "memory in bytes that the broker may take, such as 128Mi; a quarter of it is for requests in flight, of which each caller has an equal share: calls and streams beyond that fail with RESOURCE_EXHAUSTED, large messages wait; without it, the limit of the control group, else GOMEMLIMIT. GOMEMLIMIT is set to seven eighths of it unless it is in the environment",
+			usage: "memory in bytes that the broker may take, such as 128Mi (default the limit of the control group, else GOMEMLIMIT); a quarter of it is for requests in flight, with an equal share for each caller: calls and streams beyond the share fail with RESOURCE_EXHAUSTED, large messages wait. GOMEMLIMIT is set to seven eighths of it unless the environment sets GOMEMLIMIT",
 		},
 		{
 			name: contract.RequireFIPSFlag, env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
-			usage: "start only where cryptography is that of the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
+			usage: "start only with the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
 		},
 		{
 			name: "development-service", env: "CRYPTO_BROKER_DEVELOPMENT_SERVICE", kind: "bool", set: boolean(&c.development),
@@ -100,7 +101,7 @@ func (c *config) settings() []setting {
 		},
 		{
 			name: "grpc-max-concurrent-streams", env: "CRYPTO_BROKER_GRPC_MAX_CONCURRENT_STREAMS", kind: "number", initial: strconv.Itoa(server.DefaultMaxStreams), set: positive(&c.maxStreams),
-			usage: "how many calls and streams a connection may have at one time; those beyond wait at the client",
+			usage: "how many calls and streams a connection may have at one time; further ones wait at the client",
 		},
 		{
 			name: contract.LogLevelFlag, env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
@@ -117,7 +118,7 @@ func (c *config) settings() []setting {
 	}...), c.traceSettings()...)
 }
 
-// read fills the configuration and checks what no single value can tell.
+// read reads the configuration, and checks values that depend on each other.
 func (c *config) read(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
 	settings := c.settings()
 	flags, err := newFlags("broker", settings)

@@ -13,23 +13,22 @@ import (
 
 const (
 	// ownDescriptors is how many file descriptors a broker may need at one time
-	// beside connections: standard streams and the log (3), what Go's runtime waits
-	// with (3), the locks, the sockets' directories while they are made, and the
-	// status port (4), to watch profiles and keys (2), to read them and keep what is
-	// served (8), metrics about the process for four scrapers (16), an exporter of
-	// spans with its connections, questions for addresses and files (16), and as
-	// many again for what libraries do at times.
+	// besides connections: standard streams and the log (3), Go's runtime (3), the
+	// locks, the directories of sockets while they are created, and the status port
+	// (4), watching profiles and keys (2), reading them and keeping the served set (8),
+	// metrics about the process for four scrapers (16), an exporter of spans with its
+	// connections, DNS and files (16), and as many again for libraries.
 	ownDescriptors = 2 * (3 + 3 + 4 + 2 + 8 + 16 + 16)
-	// statusDescriptors are those of the status port's connections, with one that is
-	// about to make room.
+	// statusDescriptors is how many file descriptors the connections of the status port
+	// take, with one that is being closed to make room.
 	statusDescriptors = telemetry.MaxStatusConnections + 1
-	// connectionsPerCaller is the least that each caller must be able to have.
+	// connectionsPerCaller is how many connections each caller must be able to have.
 	connectionsPerCaller = 4
 )
 
-// connectionLimit is how many connections callers may have together, where a process
-// may have limit file descriptors: those that the broker itself needs, for its files
-// above all, are never theirs.
+// connectionLimit returns how many connections callers may have together if the process
+// may have limit file descriptors. The descriptors that the broker itself needs are not
+// for callers.
 func connectionLimit(limit uint64, callers int) (int, error) {
 	callers = max(1, callers)
 	// A socket for each caller, and one more connection, which the broker refuses.
@@ -41,8 +40,8 @@ func connectionLimit(limit uint64, callers int) (int, error) {
 	return int(min(limit-reserve, math.MaxInt32)), nil
 }
 
-// openFiles is the limit of open files of this process. Go has raised it to the
-// highest that the process may have.
+// openFiles returns the limit of open files of this process. Go has raised it to the
+// highest value that the process may have.
 func openFiles() (uint64, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

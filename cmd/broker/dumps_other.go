@@ -6,6 +6,5 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// forbidDumps keeps the memory of this process, which has keys in it, out of core
-// dumps.
+// forbidDumps keeps the memory of this process, which has keys, out of core dumps.
 func forbidDumps() error { return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) }

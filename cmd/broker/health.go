@@ -28,7 +28,7 @@ func (c *healthConfig) settings() []setting {
 	return []setting{
 		{
 			name: "socket", kind: "path", set: absolutePath(&c.socket),
-			usage: "path of the socket to ask; by default each that a broker with these settings has",
+			usage: "path of the socket to ask (default all sockets of a broker with these settings)",
 		},
 		{
 			name: contract.SocketDirFlag, env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: contract.SocketDir, set: absolutePath(&c.socketDir),
@@ -36,7 +36,7 @@ func (c *healthConfig) settings() []setting {
 		},
 		{
 			name: contract.CallersFlag, env: "CRYPTO_BROKER_CALLERS", kind: "names", set: names(&c.callers),
-			usage: "names of the callers that have a socket each",
+			usage: "names of the callers; each has its own socket",
 		},
 		{
 			name: "timeout", kind: "duration", initial: "1s", set: positiveDuration(&c.timeout),
@@ -46,8 +46,8 @@ func (c *healthConfig) settings() []setting {
 }
 
 func healthUsage() string {
-	return `Asks a broker on this machine whether it serves: exit code 0 where it does, 1
-where it does not. For probes of the kind that run a command.
+	return `Asks a broker on this machine whether it serves. The exit code is 0 if it does, and
+1 if it does not. This is for probes that run a command.
 
 Usage:
   broker health [flags]

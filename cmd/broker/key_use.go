@@ -11,22 +11,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// keyUse warns of calls that will be refused for how profiles and keys fit
-// together, which neither of them tells alone. It looks whenever one of them
-// changes.
+// keyUse warns of calls that will be refused because profiles and keys do not fit
+// together. It checks whenever the profiles or the keys change.
 type keyUse struct {
 	logger *slog.Logger
 	keys   atomic.Pointer[keys.Directory]
 	set    atomic.Pointer[profile.Set]
 }
 
-// useKeys begins to compare with the keys of a directory.
+// useKeys begins to check with the keys of a directory.
 func (u *keyUse) useKeys(directory *keys.Directory) {
 	u.keys.Store(directory)
 	u.keysChanged()
 }
 
-// useSet compares with another set of profiles from now on.
+// useSet checks with another set of profiles from now on.
 func (u *keyUse) useSet(set *profile.Set) {
 	u.set.Store(set)
 	if u.keys.Load() != nil {
@@ -35,9 +34,9 @@ func (u *keyUse) useSet(set *profile.Set) {
 	u.keysChanged()
 }
 
-// warnOfUnlisted names the profiles whose requests bring their keys, in one line:
-// the requests of such a profile could name any key once. Where keys are with a
-// key manager, that is not so.
+// warnOfUnlisted logs, in one line, the profiles without KeyIds: with earlier brokers,
+// requests with such a profile could name any key. It leaves out profiles whose keys are
+// in a key manager.
 func (u *keyUse) warnOfUnlisted(set *profile.Set) {
 	var unlisted []string
 	for _, name := range set.Names() {
@@ -57,7 +56,7 @@ func (u *keyUse) warnOfUnlisted(set *profile.Set) {
 		"profiles", unlisted[:min(len(unlisted), maxLoggedProblems)], "more", max(0, len(unlisted)-maxLoggedProblems))
 }
 
-// keysChanged warns of keys that a profile lists in vain.
+// keysChanged warns of keys that a profile lists but cannot use.
 func (u *keyUse) keysChanged() {
 	directory, set := u.keys.Load(), u.set.Load()
 	if directory == nil || set == nil {
@@ -81,7 +80,7 @@ func (u *keyUse) warnOf(directory *keys.Directory, name string, operation profil
 		return
 	}
 	for _, id := range policy.IDs() {
-		// What is not there or is bad is said elsewhere.
+		// Missing and bad keys are logged elsewhere.
 		if key, err := directory.Key(context.Background(), id); err == nil && useless(key) {
 			u.logger.Warn("a profile lists a key that it cannot use", "profile", name, "operation", operation.String(), "key", id, "problem", why)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
-// watchKeys follows the key directory and says what comes of it.
+// watchKeys follows the key directory, and logs and counts its changes.
 func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use *keyUse, logger *slog.Logger) (*keys.Directory, error) {
 	directory, err := keys.Watch(ctx, dir,
 		keys.WithObserver(func(event keys.Event) {
@@ -33,8 +33,7 @@ func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use 
 	return directory, nil
 }
 
-// logKeys logs what came of a look at the key directory that found something
-// new.
+// logKeys logs a change of the key directory.
 func logKeys(logger *slog.Logger, dir string, event keys.Event) {
 	if event.Err != nil {
 		logger.Warn("the key directory cannot be read, the keys that were in use stay so", "directory", dir, "keys", event.Keys, "error", event.Err)

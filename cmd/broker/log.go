@@ -25,11 +25,11 @@ func newLogger(c *config, stdout, stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, options))
 }
 
-// maxLoggedProblems bounds the lines about one file; a file that is something
-// else altogether has a problem in each of its lines.
+// maxLoggedProblems bounds the lines about one file, because a wrong file may have a
+// problem in each of its lines.
 const maxLoggedProblems = 50
 
-// logLook logs what came of a look at the profile directory, if anything did.
+// logLook logs the result of reading the profile directory, unless nothing changed.
 func logLook(logger *slog.Logger, event directory.Event) {
 	switch event.Result {
 	case directory.ResultUnchanged:

@@ -18,15 +18,14 @@ import (
 )
 
 func main() {
-	// The context comes first: a broker that gets a signal while it starts stops
-	// cleanly, too.
+	// The context comes first, so that a signal during the start also stops the broker
+	// cleanly.
 	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is the program less its process: it returns the exit code.
+// run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
-	// gRPC's own log quotes what clients sent, and its errors reach the caller of
-	// the function anyway.
+	// gRPC's own log quotes what clients send, and the broker gets gRPC's errors anyway.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 
 	command := "serve"

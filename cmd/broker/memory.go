@@ -17,25 +17,25 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 )
 
-// minMemoryLimit is the least memory in bytes that may be given on purpose.
+// minMemoryLimit is the lowest value of --memory-limit, in bytes.
 const minMemoryLimit = 16 << 20
 
-// minInFlight is what the largest call takes in bytes.
+// minInFlight is the memory that the largest call takes, in bytes.
 const minInFlight = 4 << 20
 
-// memoryPlan is what is done with the memory that there is, all in bytes; 0 where
-// nothing is known and the defaults stay.
+// memoryPlan divides the memory of the broker. All values are in bytes; 0 keeps the
+// default.
 type memoryPlan struct {
 	limit int64
-	// collector is the limit that Go's garbage collector works by.
+	// collector is the memory limit of Go's garbage collector.
 	collector int64
 	// inFlight is for requests and replies.
 	inFlight int64
 }
 
-// planMemory finds out how much memory there is: from the command line, else from
-// the control group, else from what GOMEMLIMIT told Go already (math.MaxInt64 for
-// nothing). GOMEMLIMIT stays where it is set.
+// planMemory finds out how much memory the broker may take: by the command line (given,
+// 0 for none), else by the control group, else by GOMEMLIMIT (math.MaxInt64 for none).
+// If GOMEMLIMIT is set, the collector keeps it.
 func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 	plan := memoryPlan{limit: given}
 	if plan.limit == 0 {
@@ -59,7 +59,7 @@ func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 	return plan, nil
 }
 
-// useMemory does what the plan says and returns the server's part of it.
+// useMemory applies the plan, and returns the options of the server for it.
 func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
 	plan, err := planMemory(root, c.memoryLimit, debug.SetMemoryLimit(-1))
 	if err != nil {
@@ -74,8 +74,8 @@ func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
 	return []server.Option{server.WithMemory(plan.inFlight)}
 }
 
-// controlGroupLimit is the lowest memory limit of the process's control group and
-// of those above it that can be seen; 0 for none.
+// controlGroupLimit returns the lowest memory limit of the process's control group and
+// its visible parents, in bytes; 0 for none.
 func controlGroupLimit(root fs.FS) (int64, error) {
 	lowest := int64(0)
 	err := eachControlGroup(root, "memory", func(dir string, version int) error {
@@ -102,14 +102,14 @@ func readLimit(root fs.FS, name string) (int64, error) {
 	if err != nil || limit < 0 {
 		return 0, fmt.Errorf("/%s has %q, expected a number of bytes or max", name, value)
 	}
-	// Version 1 writes the largest number of whole pages for none.
+	// Version 1 of control groups writes the largest number of whole pages for no limit.
 	if limit >= math.MaxInt64-1<<20 {
 		return 0, nil
 	}
 	return limit, nil
 }
 
-// byteSize reads a number of bytes as Kubernetes and GOMEMLIMIT write it.
+// byteSize reads a number of bytes in the notation of Kubernetes or of GOMEMLIMIT.
 func byteSize(into *int64) func(string) error {
 	return func(text string) error {
 		const want = "expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB"

@@ -13,10 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropStartPages gives the pages of the program back that only its start has
-// used: tables of the libraries, self-tests, what is set up once. They are most of
-// what an idle broker would hold. One that is used again comes from the system's
-// cache of files.
+// dropStartPages releases pages of the program that only its start has used, such as
+// tables of libraries and self-tests. They are most of the memory of an idle broker. If
+// the broker uses such a page again, the kernel reads it from its file cache.
 func dropStartPages() error {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -39,15 +38,15 @@ func dropStartPages() error {
 	return nil
 }
 
-// pages are the addresses of some.
+// pages is a range of addresses.
 type pages struct{ start, end uintptr }
 
-// unchangedPages are those of a file in smaps (see proc(5)) that can be read again
-// from it: they cannot be written to, and never were, not by a loader or a debugger
-// either.
+// unchangedPages returns the pages of a file in smaps (see proc(5)) that can be read
+// again from the file: they are not writable, and nobody has written to them, not even
+// a loader or a debugger.
 func unchangedPages(smaps io.Reader, file string) ([]pages, error) {
 	var found []pages
-	var last pages // that the lines are about, where it is of the file
+	var last pages // the range that the lines describe, if it belongs to the file
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())

@@ -4,5 +4,5 @@
 
 package main
 
-// dropStartPages leaves it to the system which pages of the program it keeps.
+// dropStartPages does nothing: the system decides which pages it keeps.
 func dropStartPages() error { return nil }

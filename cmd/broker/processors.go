@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// useProcessors makes do with one processor where the control group has no more
-// than one. Go itself goes by the limit, but never below two, which then wait for
-// each other. Elsewhere it reports that the broker may choose by the calls that come.
-// GOMAXPROCS in the environment stays what it is.
+// useProcessors limits Go to one processor if the control group allows no more than
+// one. Go itself follows the limit, but uses two at least, which then wait for each
+// other. In all other cases it returns true: the broker chooses by its calls. If the
+// environment has GOMAXPROCS, nothing changes.
 func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
 	if text, ok := lookup("GOMAXPROCS"); ok && text != "" {
 		return false
@@ -31,8 +31,8 @@ func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.
 	return true
 }
 
-// processorLimit is the lowest CPU limit of the process's control group and of
-// those above it that can be seen, in processors; 0 for none.
+// processorLimit returns the lowest CPU limit of the process's control group and its
+// visible parents, in processors; 0 for none.
 func processorLimit(root fs.FS) (float64, error) {
 	lowest := 0.0
 	err := eachControlGroup(root, "cpu", func(dir string, version int) error {

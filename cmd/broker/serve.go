@@ -31,7 +31,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
-	if err := forbidDumps(); err != nil { // before there is a key in memory
+	if err := forbidDumps(); err != nil { // before a key is in memory
 		logger.Warn("the memory of the broker may become part of a core dump", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
@@ -166,7 +166,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	return nil
 }
 
-// statusPort is the HTTP server of the status port, or nothing where it is off.
+// statusPort is the HTTP server of the status port. It does nothing if the port is off.
 type statusPort struct {
 	server   *telemetry.Port
 	listener net.Listener
@@ -176,8 +176,8 @@ func listenStatus(ctx context.Context, address string, status *telemetry.Status)
 	if address == "" {
 		return &statusPort{}, nil
 	}
-	// Packets that keep connections alive are of no use where quiet ones are closed
-	// after a minute. To ask for them takes four calls of the system for each.
+	// Keep-alive packets are useless, because idle connections are closed after a
+	// minute, and they cost four system calls for each connection.
 	config := net.ListenConfig{KeepAlive: -1}
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {

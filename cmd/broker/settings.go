@@ -17,8 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// setting is one thing that can be set by a flag or by an environment variable.
-// Without a name it has no flag.
+// setting is a value that a flag or an environment variable can set. A setting without
+// a name has no flag.
 type setting struct {
 	name, env string
 	secret    bool   // whether no message may quote its value
@@ -46,7 +46,7 @@ func (v *value) Set(text string) error {
 	return v.set(text)
 }
 
-// newFlags makes the flags of a command. Nothing is printed by pflag itself.
+// newFlags returns the flags of a command. pflag itself prints nothing.
 func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
 	flags := program.Flags(command)
 	for i := range settings {
@@ -71,8 +71,8 @@ func newFlags(command string, settings []setting) (*pflag.FlagSet, error) {
 	return flags, nil
 }
 
-// parse reads the flags and, for those not given, the environment. An empty
-// variable is one that is not set.
+// parse reads the flags and, for flags that are not given, the environment. An empty
+// variable counts as not set.
 func parse(flags *pflag.FlagSet, settings []setting, args []string, lookup func(string) (string, bool)) error {
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
@@ -174,8 +174,7 @@ func positive(into *uint32) func(string) error {
 	}
 }
 
-// oneOf takes one of some names, written with capital letters or without, as
-// released brokers do.
+// oneOf accepts one of some names, in upper or lower case, as released brokers do.
 func oneOf(into *string, allowed ...string) func(string) error {
 	return func(text string) error {
 		text = strings.ToLower(text)

@@ -39,7 +39,7 @@ func (c *config) readTraces() error {
 	return nil
 }
 
-// useTracing starts the export of spans, where the environment asks for it.
+// useTracing starts the export of spans, if the environment asks for it.
 func (c *config) useTracing(ctx context.Context, stdout io.Writer, environ []string, logger *slog.Logger) (*tracing.Tracer, error) {
 	if unused := c.unusedVariables(environ); len(unused) > 0 {
 		logger.Info("variables of OpenTelemetry that have no effect on this broker", "variables", unused)
@@ -69,7 +69,7 @@ func (c *config) unusedVariables(environ []string) []string {
 	return unused
 }
 
-// endTracing exports the last spans. Where that fails, the broker ends without them.
+// endTracing exports the last spans. If that fails, the broker ends without them.
 func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger) {
 	if tracer == nil {
 		return
@@ -79,10 +79,10 @@ func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger
 	}
 }
 
-// usageIndent is how far the text about a variable is from the left, in columns.
+// usageIndent is the indent of the text about a variable, in columns.
 const usageIndent = 6
 
-// wrapped breaks a text into lines of at most that many columns.
+// wrapped breaks a text into lines of at most so many columns.
 func wrapped(text string, width int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""

@@ -12,12 +12,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// trustSettings are those of signed sets.
+// trustSettings returns the settings for signed sets.
 func (c *config) trustSettings() []setting {
 	return []setting{
 		{
 			name: contract.TrustedKeysFlag, env: "CRYPTO_BROKER_TRUSTED_KEYS", kind: "keys", set: someText(&c.trustedKeys),
-			usage: "public keys separated by commas, each ed25519: and base64; with them only a set is served that lies beside a signature file " + signed.FileName + " by one of them; without them sets need no signature",
+			usage: "public keys separated by commas, each ed25519: and base64; with them the broker serves a set only if " + signed.FileName + " beside it has a signature of one of them; without them sets need no signature",
 		},
 		{
 			name: contract.ProfilesAudienceFlag, env: "CRYPTO_BROKER_PROFILES_AUDIENCE", kind: "text", set: someText(&c.trust.Audience),
@@ -25,17 +25,17 @@ func (c *config) trustSettings() []setting {
 		},
 		{
 			name: contract.LowestRevisionFlag, env: "CRYPTO_BROKER_LOWEST_REVISION", kind: "number", initial: "0", set: revision(&c.trust.Lowest),
-			usage: "lowest revision of a signed set that is served",
+			usage: "lowest revision of a signed set that the broker serves",
 		},
 		{
 			name: contract.StateDirFlag, env: "CRYPTO_BROKER_STATE_DIR", kind: "path", set: absolutePath(&c.stateDir),
-			usage: "directory that keeps the signed set that is served, so that no older one is after a restart; made if missing, and nobody else should write there",
+			usage: "directory that keeps the served signed set, so that no older one is served after a restart; created if missing; nobody else should write there",
 		},
 	}
 }
 
-// readTrust checks what no single setting of signed sets can tell. The keys are
-// read here, since errors of single settings repeat their values, which could be
+// readTrust checks the settings of signed sets that depend on each other. It also reads
+// the keys, because errors of single settings quote their values, which could be
 // private keys by mistake.
 func (c *config) readTrust() error {
 	if c.trustedKeys == "" {

@@ -14,12 +14,12 @@ import (
 // variablePrefix begins the names of our environment variables.
 const variablePrefix = "CRYPTO_BROKER_"
 
-// serviceLink matches what a kubelet tells pods of a Service whose name begins with
-// "crypto-broker", in the way of Docker's links.
+// serviceLink matches the variables that a kubelet sets in pods for a Service whose name
+// begins with "crypto-broker".
 var serviceLink = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// warnOfVariables tells of variables that begin like ours and are none: what is
-// misspelt would have no effect, and nobody would know.
+// warnOfVariables warns of unknown variables that begin like ours, because a misspelt
+// variable has no effect.
 func warnOfVariables(environ []string, settings []setting, logger *slog.Logger) {
 	known := []string{}
 	for _, s := range settings {
@@ -41,6 +41,6 @@ func warnOfVariables(environ []string, settings []setting, logger *slog.Logger) 
 		if near := profile.Nearest(name, known); near != "" {
 			attributes = append(attributes, "suggestion", near)
 		}
-		logger.Warn("an environment variable begins with "+variablePrefix+" but is not known, so it has no effect; broker --help has those that are", attributes...)
+		logger.Warn("an environment variable begins with "+variablePrefix+" but is not known, so it has no effect; broker --help lists the known ones", attributes...)
 	}
 }

@@ -20,31 +20,30 @@ func serveUsage() string {
 
 Usage:
   broker [serve] [flags]    serve until SIGTERM or SIGINT
-  broker health [flags]     exit with 0 where a broker serves, else with 1
+  broker health [flags]     exit with 0 if a broker serves, else with 1
   broker version            print the version
   broker help               print this text
 
-Each flag can be given by the environment variable in brackets instead; a flag
-comes before its variable. A wrong value ends the program with exit code 2. A
-variable that begins with CRYPTO_BROKER_ and is not known has no effect, and the
-log says so.
+The environment variable in brackets can replace a flag. If both are given, the
+flag counts. A wrong value ends the program with exit code 2. An unknown variable
+that begins with CRYPTO_BROKER_ has no effect, and the log says so.
 
 Flags:
 ` + flagUsages((&config{}).settings()) + `
-Further variables, by OpenTelemetry's names:
+Further variables, with the names of OpenTelemetry:
 ` + variableUsages((&config{}).settings()) + limitUsage() + `
 Example:
   broker --profiles-dir /etc/crypto-broker/profiles --status-address :9470
 `
 }
 
-// limitUsage describes the variables that OpenTelemetry's library reads by itself.
+// limitUsage describes the variables that OpenTelemetry's library reads itself.
 func limitUsage() string {
 	var text strings.Builder
 	for line := range wrapped(strings.Join(tracing.LimitVariables(), ", "), program.HelpWidth-usageIndent) {
 		fmt.Fprintf(&text, "  %s\n", line)
 	}
-	fmt.Fprintf(&text, "%*slimits of spans, which OpenTelemetry's library reads by itself\n", usageIndent, "")
+	fmt.Fprintf(&text, "%*slimits of spans, which OpenTelemetry's library reads itself\n", usageIndent, "")
 	return text.String()
 }
 
@@ -56,7 +55,7 @@ func flagUsages(settings []setting) string {
 	return flags.FlagUsagesWrapped(program.HelpWidth)
 }
 
-// printHelp prints the usage where help is what was asked for.
+// printHelp prints the usage if the command line asks for help.
 func printHelp(err error, stdout io.Writer, usage func() string) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		if _, failed := io.WriteString(stdout, usage()); failed != nil {

@@ -13,9 +13,9 @@ import (
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// versionCommand prints what is running, and on the second line what it computes
-// with. What it says about FIPS 140-3 holds for a broker that is started with the
-// same environment and without flags.
+// versionCommand prints the version of the broker, and on the second line the
+// cryptographic module. What it says about FIPS 140-3 holds for a broker that is started
+// with the same environment and without flags.
 func versionCommand(args []string, lookup func(string) (string, bool), stdout io.Writer) error {
 	var c config
 	if len(args) > 0 {

@@ -27,33 +27,35 @@ import (
 )
 
 const (
-	// defaultTimeout is how long clients have always waited for a broker to start.
+	// defaultTimeout is how long released clients wait for a broker to start.
 	defaultTimeout = 60 * time.Second
-	// quietTime is how long a call may take before standard error says what it waits for.
+	// quietTime is how long a call may take before a line on standard error says what
+	// it waits for.
 	quietTime = 2 * time.Second
-	// maxReply is the size in bytes of the largest message that is read, above all
-	// that a broker sends.
+	// maxReply is the size in bytes of the largest message that is read. No message of
+	// a broker is larger.
 	maxReply = 8 << 20
 )
 
-// serviceConfig has gRPC wait for a socket that is not there yet, and make calls
-// again that ended with one of the codes that are worth it. The deadline of the
-// call ends both; the number of attempts is more than fit into it.
+// serviceConfig makes gRPC wait for a socket that does not exist yet, and retry calls
+// that ended with one of these codes. The deadline of the call ends both; the number
+// of attempts is more than fit into it.
 const serviceConfig = `{"methodConfig": [{"name": [{}], "waitForReady": true, "retryPolicy": {
 	"maxAttempts": 1000, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
 	"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"]}}]}`
 
-// broker is the one that a command calls.
+// broker is the broker that a command calls.
 type broker struct {
 	socket  string
 	timeout time.Duration
 	stderr  io.Writer
 	conn    *grpc.ClientConn
-	// patience runs while a call whose input is read meanwhile waits for the broker,
-	// and ends it; nil for the others, which have a deadline.
+	// patience is for calls that send their input in parts: it runs while the broker
+	// reads none of the input, and then ends the call. Other calls have a deadline, and
+	// for them it is nil.
 	patience *time.Timer
 	lasting  bool // whether there is one
-	// unreachable is the error of the last attempt to connect, nil once one worked.
+	// unreachable is the error of the last attempt to connect, nil after a success.
 	unreachable atomic.Pointer[error]
 }
 
@@ -66,7 +68,7 @@ func brokerFlags(cmd *cobra.Command) *broker {
 	return b
 }
 
-// open makes the connection, which the first call waits for.
+// open opens the connection. The first call waits until it is there.
 func (b *broker) open(cmd *cobra.Command) error {
 	if b.timeout <= 0 {
 		return program.Usagef("--timeout is %s, expected more than 0", b.timeout)
@@ -101,10 +103,10 @@ func (b *broker) open(cmd *cobra.Command) error {
 	return nil
 }
 
-// close ends the connection. What was called for is there already.
+// close ends the connection. Its error has no meaning, because the replies are here.
 func (b *broker) close() { _ = b.conn.Close() }
 
-// call makes a call, and tells what it waits for if that takes long.
+// call makes a call, and prints what it waits for if that takes long.
 func (b *broker) call(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := b.bounded(ctx)
 	defer cancel()
@@ -132,11 +134,12 @@ func (b *broker) call(ctx context.Context, do func(context.Context) error) error
 	}
 }
 
-// errImpatient ends a call whose input the broker takes no more of.
+// errImpatient ends a call if the broker stops reading its input.
 var errImpatient = errors.New("it read nothing of the input meanwhile")
 
-// bounded is the context of a call: it ends when the call takes longer than it may, or
-// where the input is read meanwhile, when the broker takes nothing of it for so long.
+// bounded returns the context of a call. It ends when the call takes longer than
+// --timeout. If the call sends its input in parts, it ends when the broker reads
+// nothing of the input for so long.
 func (b *broker) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !b.lasting {
 		return context.WithTimeout(ctx, b.timeout)
@@ -159,15 +162,15 @@ type failure struct {
 // Error implements error.
 func (f *failure) Error() string { return f.message }
 
-// failed is the failure that an error of gRPC tells. The sentences of a broker
-// name operation, profile and field by themselves; others lack the socket.
+// failed returns the failure for an error of gRPC. Messages of a broker name the
+// operation, the profile and the field; for other messages, failed adds the socket.
 func (b *broker) failed(err error) error {
 	st, isStatus := status.FromError(err)
 	switch {
 	case err == nil:
 		return nil
 	case !isStatus && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded):
-		return err // of the file that was read meanwhile
+		return err // from reading the input file
 	case !isStatus:
 		st = status.FromContextError(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// caller is a command that calls a broker once, or again and again.
+// caller is a command that calls a broker once, or repeatedly.
 type caller struct {
 	*broker
 	printer
@@ -25,15 +25,15 @@ type caller struct {
 
 const (
 	minLoop, maxLoop = 1, 1000
-	// noLoop is the default of released command lines, which says it in their help.
+	// noLoop is the default value of released command lines.
 	noLoop = -1000001
 )
 
-// newCaller gives a command the flags that all of this kind have.
+// newCaller gives a command the flags that all calling commands have.
 func newCaller(cmd *cobra.Command) *caller {
 	c := &caller{broker: brokerFlags(cmd), cmd: cmd}
 	c.output = choiceFlag(cmd, "output", "o", "what to print: log, json or text", formatLog, formatJSON, formatText)
-	cmd.Flags().IntVar(&c.loop, "loop", noLoop, fmt.Sprintf("call again and again with this many milliseconds in between (%d to %d), until interrupted", minLoop, maxLoop))
+	cmd.Flags().IntVar(&c.loop, "loop", noLoop, fmt.Sprintf("repeat the call with this many milliseconds in between (%d to %d), until interrupted", minLoop, maxLoop))
 	cmd.Flag("loop").DefValue = "0" // by which the help leaves it out
 	return c
 }
@@ -43,8 +43,8 @@ func profileFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("profile", "Default", "name of the profile")
 }
 
-// run calls the broker as often as the flags say and prints what it yields. The
-// announcement is for the log.
+// run calls the broker as often as the flags say and prints the results. The
+// announcement is a line of the log.
 func (c *caller) run(announcement string, announced []any, once func(context.Context) (*result, error)) error {
 	if c.loop != noLoop && (c.loop < minLoop || c.loop > maxLoop) {
 		return program.Usagef("--loop is %d, expected %d to %d (milliseconds)", c.loop, minLoop, maxLoop)
@@ -65,8 +65,8 @@ func (c *caller) run(announcement string, announced []any, once func(context.Con
 		c.log("Closing crypto broker library connection")
 		return nil
 	}
-	// An interrupt is how a loop ends, and no failure. A result that is no good news
-	// does not end it.
+	// An interrupt ends a loop and is no failure. A bad result, such as an invalid
+	// signature, does not end it.
 	pause := time.NewTicker(time.Duration(c.loop) * time.Millisecond)
 	defer pause.Stop()
 	for ctx.Err() == nil {
@@ -84,7 +84,7 @@ func (c *caller) run(announcement string, announced []any, once func(context.Con
 	return nil
 }
 
-// once makes one call and prints what it yields.
+// once makes one call and prints its result.
 func (c *caller) once(ctx context.Context, once func(context.Context) (*result, error)) error {
 	var r *result
 	start := time.Now()
@@ -101,7 +101,7 @@ func (c *caller) once(ctx context.Context, once func(context.Context) (*result, 
 	return r.verdict
 }
 
-// warning is the field for a deprecated profile, which it tells of once.
+// warning returns the field for a deprecated profile, and prints a warning once.
 func (c *caller) warning(metadata *v1.Metadata) []field {
 	d := metadata.GetDeprecation()
 	if d == nil {

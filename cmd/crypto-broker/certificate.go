@@ -30,8 +30,8 @@ is needed. One of the files may be - for standard input.`,
 	caCert := cmd.Flags().String("caCert", "", "file with the issuer's certificate in PEM")
 	caKey := cmd.Flags().String("caKey", "", "file with the issuer's private key in PEM")
 	subject := cmd.Flags().String("subject", "", "subject of the certificate instead of the request's (RFC 4514)")
-	notBefore := cmd.Flags().String("not-before", "", "when the certificate begins to be valid (RFC 3339); as early as allowed without it")
-	notAfter := cmd.Flags().String("not-after", "", "when it ends to be valid (RFC 3339); as late as allowed without it")
+	notBefore := cmd.Flags().String("not-before", "", "begin of the certificate's validity (RFC 3339) (default as early as allowed)")
+	notAfter := cmd.Flags().String("not-after", "", "end of the certificate's validity (RFC 3339) (default as late as allowed)")
 	points := cmd.Flags().StringArray("crl-distribution-point", nil, "URL of a revocation list; may be given several times")
 	encoding := choiceFlag(cmd, "encoding", "", "how the certificate is written: pem or der (base64 in JSON)", "pem", "der")
 	c := newCaller(cmd)
@@ -95,7 +95,7 @@ func moment(flag, text string) (*uint64, error) {
 	return &seconds, nil
 }
 
-// certified is what a certificate looks like.
+// certified returns the result of a call that signs a certificate.
 func (c *caller) certified(reply *v1.SignCertificateResponse) *result {
 	type response struct {
 		SignedCertificate map[string]string    `json:"SignedCertificate"`

@@ -18,14 +18,14 @@ func newEncryptData() *cobra.Command {
 		Use:   "encrypt-data [PLAINTEXT|-]",
 		Short: "Encrypt data by the algorithm of a profile",
 		Long: `Encrypts the argument, standard input (-) or a file, at most 1 MiB, by the
-algorithm of a profile. What it prints is in hexadecimal digits.`,
+algorithm of a profile. The output is in hexadecimal digits.`,
 		Example: `  crypto-broker encrypt-data "4711 boxes" --profile Orders --keyId orders
   crypto-broker encrypt-data --file order.txt --key-file key.hex --nonce 000102030405060708090a0b`,
 		Args:              arguments(0, 1, dataArgument("the plaintext")),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	profile, file, key := profileFlag(cmd), dataFlag(cmd, "the plaintext"), secretKeyFlags(cmd)
-	cmd.Flags().String("nonce", "", "nonce in hexadecimal digits; none where the profile has the broker make it")
+	cmd.Flags().String("nonce", "", "nonce in hexadecimal digits; leave it out if the profile lets the broker make it")
 	cmd.Flags().String("aad", "", "additional data that is authenticated, in hexadecimal digits")
 	c := newCaller(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ algorithm of a profile. What it prints is in hexadecimal digits.`,
 	return cmd
 }
 
-// encrypted is what a ciphertext looks like.
+// encrypted returns the result of an encryption.
 func (c *caller) encrypted(reply *v1.EncryptDataResponse) *result {
 	ciphertext, made := hex.EncodeToString(reply.GetCiphertext()), reply.GetCipherMetadata()
 	nonce, tag := hex.EncodeToString(made.GetNonce()), hex.EncodeToString(made.GetTag())
@@ -76,7 +76,7 @@ func (c *caller) encrypted(reply *v1.EncryptDataResponse) *result {
 func newDecryptData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decrypt-data [CIPHERTEXT|-]",
-		Short: "Decrypt what encrypt-data made, if it is authentic",
+		Short: "Decrypt a ciphertext of encrypt-data, if it is authentic",
 		Long: `Decrypts the argument, standard input (-) or a file, each in hexadecimal digits,
 if nothing of it was changed. Plaintext that is not UTF-8 is printed in base64, as
 plaintextBase64; --output text prints the bytes themselves.`,

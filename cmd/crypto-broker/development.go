@@ -20,9 +20,9 @@ import (
 func newBenchmark() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "benchmark",
-		Short: "Have a broker measure its operations",
-		Long: `Has a broker measure its operations, without client and socket. Only a broker
-that was started with --development-service does.`,
+		Short: "Let a broker measure its operations",
+		Long: `Lets a broker measure its operations, without client and socket. Only a broker
+that was started with --development-service does this.`,
 		Args: arguments(0, 0, "none"),
 	}
 	c := newCaller(cmd)
@@ -38,7 +38,7 @@ that was started with --development-service does.`,
 	return cmd
 }
 
-// measured is what measurements look like.
+// measured returns the result of a measurement.
 func (c *caller) measured(results string) (*result, error) {
 	var told struct {
 		Results []struct {
@@ -69,7 +69,7 @@ func newFakeEndpoint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fake-endpoint",
 		Short: "Make a call that does nothing",
-		Long: `Makes a call that does nothing, so that it costs what any call costs. Only a
+		Long: `Makes a call that does nothing, to measure what a call itself costs. Only a
 broker that was started with --development-service answers it.`,
 		Args: arguments(0, 0, "none"),
 	}
@@ -96,7 +96,7 @@ broker that was started with --development-service answers it.`,
 	return cmd
 }
 
-// switchedOff says what to do about a broker without this service.
+// switchedOff returns an error that says how to start the broker with this service.
 func switchedOff(err error) error {
 	if status.Code(err) != codes.Unimplemented {
 		return err

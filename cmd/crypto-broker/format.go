@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The kinds of output.
+// The values of --output.
 const (
 	formatText = "text"
 	formatJSON = "json"
-	// formatLog is what released command lines print.
+	// formatLog is the output of released command lines: log lines.
 	formatLog = "log"
 )
 

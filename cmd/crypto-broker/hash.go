@@ -22,8 +22,8 @@ func newHashData() *cobra.Command {
 		Use:   "hash-data [DATA|-]",
 		Short: "Compute a digest by the algorithm of a profile",
 		Long: `Computes the digest of the argument, of standard input (-), or of a file of any
-size, by the algorithm of a profile. Of more than 1 MiB, --timeout is for each
-part that the broker takes, however long the whole of it does.`,
+size, by the algorithm of a profile. For more than 1 MiB, --timeout is for each
+part that the broker reads, and there is no limit for the whole input.`,
 		Example: `  crypto-broker hash-data "Welcome" --profile Default
   crypto-broker hash-data --file backup.tar --output text`,
 		Args:              arguments(0, 1, dataArgument("what to hash")),
@@ -73,7 +73,7 @@ part that the broker takes, however long the whole of it does.`,
 	return cmd
 }
 
-// digest is what the replies to HashData and to HashStream have.
+// digest is what the replies to HashData and to HashStream have in common.
 type digest interface {
 	GetMetadata() *v1.Metadata
 	GetHashValueHex() string
@@ -81,8 +81,8 @@ type digest interface {
 	GetDescriptor_() *v1.CryptoDescriptor
 }
 
-// readWhole reads a file into the request, or where it is too large for one, or
-// standard input is, returns a reader of all of it.
+// readWhole reads a file or standard input into the request. If it is too large for
+// one request, readWhole returns a reader of all of it.
 func readWhole(in *inputs, path string, request *v1.HashDataRequest) (io.ReadCloser, error) {
 	file, err := in.open("what to hash", path)
 	if err != nil {
@@ -99,7 +99,7 @@ func readWhole(in *inputs, path string, request *v1.HashDataRequest) (io.ReadClo
 	return nil, errors.Join(err, file.Close())
 }
 
-// hashStream sends what one request cannot hold.
+// hashStream sends an input that is too large for one request.
 func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, whole io.Reader) (*result, error) {
 	stream, err := streamv1.NewStreamServiceClient(c.conn).HashStream(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 	}})
 	chunk := make([]byte, 256<<10)
 	for err == nil {
-		// However long the input takes, that is not the broker's fault.
+		// The timeout is for the broker, not for a slow input.
 		c.patience.Stop()
 		n, read := io.ReadFull(whole, chunk)
 		c.patience.Reset(c.timeout)
@@ -124,7 +124,7 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 			return nil, fmt.Errorf("what to hash cannot be read: %w", read)
 		}
 	}
-	// A stream that has ended tells why when its reply is asked for.
+	// If the stream has ended early, its reply has the reason.
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (c *caller) hashStream(ctx context.Context, request *v1.HashDataRequest, wh
 	return c.hashed(reply), nil
 }
 
-// hashed is what a digest looks like.
+// hashed returns the result of a call that hashes.
 func (c *caller) hashed(d digest) *result {
 	type response struct {
 		Algorithm  string               `json:"hashAlgorithm"`

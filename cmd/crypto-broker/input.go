@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxInput is the number of bytes of the largest input of the operations.
+	// maxInput is the size of the largest input of the operations, in bytes.
 	maxInput = 1 << 20
-	// maxKeyFile is the number of bytes of the largest key or certificate.
+	// maxKeyFile is the size of the largest key or certificate, in bytes.
 	maxKeyFile = 64 << 10
 )
 
@@ -43,8 +43,8 @@ func (i *inputs) open(what, path string) (io.ReadCloser, error) {
 	return io.NopCloser(i.cmd.InOrStdin()), nil
 }
 
-// read reads a file, or standard input. What is larger than a broker takes is cut
-// behind the limit, so that the broker says what it found.
+// read reads a file, or standard input. It reads one byte more than a broker accepts,
+// so that the broker refuses an input that is too large.
 func (i *inputs) read(what, path string, limit int64) ([]byte, error) {
 	file, err := i.open(what, path)
 	if err != nil {
@@ -66,7 +66,7 @@ func dataFlag(cmd *cobra.Command, what string) *string {
 	return cmd.Flags().String("file", "", "file with "+what+" instead of the argument, - for standard input")
 }
 
-// path is the file that the data is in, or "" where the argument is the data.
+// path returns the path of the file with the data, or "" if the argument is the data.
 func (i *inputs) path(args []string, file string) (string, error) {
 	given := i.cmd.Flags().Changed("file")
 	switch {
@@ -83,7 +83,7 @@ func (i *inputs) path(args []string, file string) (string, error) {
 	}
 }
 
-// data is what an argument or the file instead of it says.
+// data returns the argument, or the content of the file that replaces it.
 func (i *inputs) data(what string, args []string, file string) ([]byte, error) {
 	path, err := i.path(args, file)
 	if err != nil {
@@ -95,8 +95,8 @@ func (i *inputs) data(what string, args []string, file string) ([]byte, error) {
 	return i.read(what, path, maxInput)
 }
 
-// hexData is the bytes that the hexadecimal digits of an argument, or of the file
-// instead of it, stand for.
+// hexData returns the bytes that an argument, or the file that replaces it, has as
+// hexadecimal digits.
 func (i *inputs) hexData(what string, args []string, file string) ([]byte, error) {
 	path, err := i.path(args, file)
 	if err != nil {
@@ -112,8 +112,8 @@ func (i *inputs) hexData(what string, args []string, file string) ([]byte, error
 	return digits(what, string(text))
 }
 
-// digits reads hexadecimal digits, between which there may be white space. The
-// error does not quote them, as they may be a key's.
+// digits reads hexadecimal digits, with white space between them. The error does not
+// quote them, because they may be a key.
 func digits(what, text string) ([]byte, error) {
 	packed := bytes.Join(bytes.Fields([]byte(text)), nil)
 	data := make([]byte, hex.DecodedLen(len(packed)))

@@ -11,10 +11,10 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// secretKey is the key of an encryption, by the flags that name it.
+// secretKey has the flags that name the key of an encryption.
 type secretKey struct {
 	id, raw, key, file string
-	// kind is what key is, as command lines took it before they had the others.
+	// kind says what key is. Older command lines have these two flags only.
 	kind *choice
 }
 
@@ -61,8 +61,8 @@ func (k *secretKey) source(in *inputs) (*v1.KeySource, error) {
 	}
 }
 
-// signingKey is the key of a signature, or the two keys of a hybrid, by the flags
-// that name it.
+// signingKey has the flags that name the key of a signature, or the two keys of a
+// hybrid.
 type signingKey struct {
 	ids, files []string
 	raw        string
@@ -117,7 +117,7 @@ func rawKey(key []byte) *v1.KeySource {
 	return &v1.KeySource{Source: &v1.KeySource_RawKey{RawKey: key}}
 }
 
-// oneOf finds the one flag that is given of those that exclude each other.
+// oneOf returns the one flag that is given, of flags that exclude each other.
 func oneOf(cmd *cobra.Command, names ...string) (string, error) {
 	var given string
 	for _, name := range names {
@@ -135,7 +135,7 @@ func oneOf(cmd *cobra.Command, names ...string) (string, error) {
 	return given, nil
 }
 
-// warnOfKey tells what a key on the command line means.
+// warnOfKey warns that others can see a key on the command line.
 func warnOfKey(cmd *cobra.Command, flag string) {
 	fmt.Fprintf(cmd.ErrOrStderr(), "warning: --%s shows the key to everybody who lists processes, and to the shell's history; use --key-file or --keyId\n", flag)
 }

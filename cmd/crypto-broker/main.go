@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command crypto-broker is the command line of Crypto Broker: it calls a broker,
-// checks profile files and tells what profiles are worth; see --help.
+// Command crypto-broker is the command line of Crypto Broker. It calls a broker,
+// checks profile files and shows how strong profiles are. See --help.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the program less its process: it returns the exit code.
+// run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -41,11 +41,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case err == nil:
 		return program.ExitOK
 	case errors.Is(err, errFound):
-		return program.ExitFailed // the output has said what
+		return program.ExitFailed // the output says why
 	case errors.Is(err, errNotValid):
-		return exitNotValid // as well
+		return exitNotValid
 	case errors.Is(err, errNotServing):
-		return exitUnavailable // as well
+		return exitUnavailable
 	case errors.As(err, &failed):
 		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), failed.message)
 		return failed.exit
@@ -58,13 +58,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 }
 
-// What means that a command worked, and that its output is no good news.
+// Errors of commands that worked and printed a bad result.
 var (
-	// errFound: problems were found.
+	// errFound means that problems were found.
 	errFound = errors.New("problems were found")
-	// errNotValid: a signature is not valid.
+	// errNotValid means that a signature is not valid.
 	errNotValid = errors.New("the signature is not valid")
-	// errNotServing: a broker says that it does not serve.
+	// errNotServing means that a broker says that it does not serve.
 	errNotServing = errors.New("the broker does not serve")
 )
 

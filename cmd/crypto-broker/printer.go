@@ -24,19 +24,19 @@ type field struct {
 	value any
 }
 
-// result is what a call yielded, in the forms in which it can be printed.
+// result is the result of a call, in all forms that can be printed.
 type result struct {
-	// message is what the line of the log says, and took how it begins that tells
-	// the time; empty for none.
+	// message is the message of the line in the log. took begins the line with the
+	// duration; empty for no such line.
 	message, took string
-	// fields are those of the JSON object, and of the line of the log.
+	// fields are the fields of the JSON object, and of the line in the log.
 	fields []field
-	// response is the field of that name of the log's line, in the spelling that
-	// released command lines have; nil for none.
+	// response is the field "response" of the line in the log, spelled as in released
+	// command lines; nil for none.
 	response any
-	// text is what --output text prints.
+	// text is the output with --output text.
 	text []byte
-	// verdict is what the command ends with once the result is printed.
+	// verdict is the error that the command returns after it has printed the result.
 	verdict error
 }
 
@@ -79,7 +79,7 @@ func (p *printer) open(cmd *cobra.Command) error {
 	return nil
 }
 
-// log writes a line of the log, if that is the form.
+// log writes a line of the log, if --output is log.
 func (p *printer) log(message string, attributes ...any) { p.logger.Info(message, attributes...) }
 
 func (p *printer) print(r *result, took time.Duration) error {
@@ -130,12 +130,13 @@ func writeObject(w io.Writer, fields []field) error {
 
 // spelledOnce writes lines of a log. Released command lines spell the digest in
 // two ways: one has a field "hashValueHex", the other "HashValueHex" within its
-// response. Programs that parse a line find either. Scripts that look for both
-// spellings in the text, with one space at most behind the colon, have to find
-// one digest and not two, so there are two spaces behind the second.
+// response. The lines have both, for programs that parse them. Some scripts search the
+// text for both spellings with at most one space after the colon. They have to find
+// one digest and not two, so the second spelling has two spaces after the colon.
 type spelledOnce struct{ to io.Writer }
 
-// Write implements io.Writer. Within a string the quotes would be escaped.
+// Write implements io.Writer. It changes no string value, because quotes in a string
+// are escaped.
 func (s spelledOnce) Write(line []byte) (int, error) {
 	spaced := bytes.ReplaceAll(line, []byte(`"HashValueHex":"`), []byte(`"HashValueHex":  "`))
 	if _, err := s.to.Write(spaced); err != nil {

@@ -28,7 +28,7 @@ func fipsFlag(cmd *cobra.Command) *bool {
 	return cmd.Flags().Bool("require-fips", false, "check as a broker with --require-fips: refuse operations that FIPS 140-3 does not approve, and profiles without any other")
 }
 
-// standardInput is the argument that stands for it.
+// standardInput is the argument that means standard input.
 const standardInput = "-"
 
 // source is a profile file that was read.
@@ -37,7 +37,7 @@ type source struct {
 	data []byte
 }
 
-// read reads a profile file, that of a directory, or standard input.
+// read reads a profile file, the profile file of a directory, or standard input.
 func read(argument string, stdin io.Reader) (source, error) {
 	if argument == standardInput {
 		data, err := io.ReadAll(io.LimitReader(stdin, profile.MaxFileSize+1))
@@ -53,7 +53,7 @@ func read(argument string, stdin io.Reader) (source, error) {
 		return source{}, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	// One byte more than allowed, so that the compiler sees that it is too much.
+	// One byte more than allowed, so that the compiler refuses a file that is too large.
 	data, err := io.ReadAll(io.LimitReader(file, profile.MaxFileSize+1))
 	return source{name, data}, err
 }

@@ -18,13 +18,12 @@ func newShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [FILE|DIR|-]",
 		Short: "Show the security strength and the FIPS 140-3 verdict of profiles",
-		Long: `Shows what profiles offer, the security strength of each operation (NIST SP
-800-57 Part 1 Rev. 5, in bits, with what limits it), and whether FIPS 140-3
-approves it.
+		Long: `Shows the operations of profiles, the security strength of each (NIST SP 800-57
+Part 1 Rev. 5, in bits, with what limits it), and whether FIPS 140-3 approves it.
 
-Without an argument a broker is asked for the profiles that this user may use,
-else the profiles of a file are judged. A directory stands for its
-Profiles.yaml, and - for standard input.`,
+Without an argument it asks a broker for the profiles that this user may use.
+With an argument it reads a file; a directory stands for its Profiles.yaml, and -
+for standard input.`,
 		Example: `  crypto-broker profiles show Profiles.yaml
   crypto-broker profiles show --socket /run/broker/crypto-broker-server.sock --output json`,
 		Args: arguments(0, 1, "one file, directory or -, or none to ask a broker"),
@@ -76,8 +75,8 @@ Profiles.yaml, and - for standard input.`,
 	return cmd
 }
 
-// maxPages bounds how often a broker is asked for more. A set has fewer profiles
-// than they hold.
+// maxPages bounds how many pages are asked for. A set has fewer profiles than fit into
+// so many pages.
 const maxPages = 1000
 
 // ask asks a broker for the profiles that the user may use.

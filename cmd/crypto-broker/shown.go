@@ -12,15 +12,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// shown is what commands print about a set of profiles, wherever it comes from.
+// shown is what commands print about a set of profiles, from a file or from a broker.
 type shown struct {
 	Digest string `json:"digest"`
-	// Broker is absent where a file was judged.
+	// Broker is nil if the set comes from a file.
 	Broker   *shownBroker   `json:"broker,omitempty"`
 	Profiles []shownProfile `json:"profiles"`
 }
 
-// shownBroker is what a broker computes with.
+// shownBroker is the cryptographic module of a broker.
 type shownBroker struct {
 	Module       string `json:"module"`
 	Mode         string `json:"mode"`
@@ -130,7 +130,7 @@ func (s *shown) write(w io.Writer, output string) error {
 	return err
 }
 
-// table writes an operation a line.
+// table writes one line for each operation.
 func (p *shownProfile) table(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range p.Operations {

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// signatureFormats are how signatures are written.
+// signatureFormats are the formats of signatures, by the values of the flag.
 var signatureFormats = map[string]v1.SignatureFormat{
 	"raw": v1.SignatureFormat_SIGNATURE_FORMAT_RAW, "der": v1.SignatureFormat_SIGNATURE_FORMAT_DER,
 	"pem": v1.SignatureFormat_SIGNATURE_FORMAT_PEM, "cms": v1.SignatureFormat_SIGNATURE_FORMAT_CMS,
@@ -62,7 +62,7 @@ of a profile. The signature is printed in hexadecimal digits.`,
 	return cmd
 }
 
-// signedArguments checks that there is a signature, and what it is of.
+// signedArguments checks that the arguments have a signature and the signed data.
 func signedArguments(cmd *cobra.Command, args []string) error {
 	const want = "what was signed and the signature; the first may be - for standard input, or --file in its place"
 	switch file := cmd.Flags().Changed("file"); {
@@ -84,9 +84,9 @@ func newVerifyData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify-data [INPUT|-] SIGNATURE",
 		Short: "Check a signature of data",
-		Long: `Checks whether a signature, in hexadecimal digits, is that of the argument, of
-standard input (-) or of a file. The exit code is 5 if it is not; what is no
-signature of this format at all is refused, with exit code 3.`,
+		Long: `Checks whether a signature, in hexadecimal digits, is valid for the argument, for
+standard input (-) or for a file. The exit code is 5 if it is not valid, and 3 if
+it is no signature of this format at all.`,
 		Example: `  crypto-broker verify-data "We agree." 3045… --profile Contracts --keyId contracts
   crypto-broker verify-data --file contract.txt 3045… --key public.pem --signature-format der`,
 		Args:              signedArguments,

@@ -15,9 +15,9 @@ import (
 func newValidate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE|DIR|-...",
-		Short: "Check profile files by the compiler of the broker",
-		Long: `Checks profile files by the compiler of the broker: what is valid here is what a
-broker of this version serves. A directory stands for its ` + profile.FileName + `, and - for
+		Short: "Check profile files with the compiler of the broker",
+		Long: `Checks profile files with the compiler of the broker: a broker of this version
+serves what is valid here. A directory stands for its ` + profile.FileName + `, and - for
 standard input. All problems are told at once, each on a line with file, line,
 column and field. Lines with "warning:" are about what is served and can never
 succeed, or does something else than with brokers before; a file with warnings
@@ -50,17 +50,17 @@ is valid.`,
 	return cmd
 }
 
-// verdict is what is said of a file.
+// verdict is the result for a file.
 type verdict struct {
 	File  string `json:"file"`
 	Valid bool   `json:"valid"`
-	// Digest is that of the set, as brokers tell it.
+	// Digest is the digest of the set, as brokers report it.
 	Digest string `json:"digest"`
-	// Served is how many profiles a broker serves of it.
+	// Served is how many profiles of the file a broker would serve.
 	Served   int       `json:"served"`
 	Problems []problem `json:"problems"`
-	// Warnings are about what is served and can never succeed, or does something
-	// else than with brokers before.
+	// Warnings are about valid profiles whose calls can never succeed, or that work
+	// differently than with earlier brokers.
 	Warnings []problem `json:"warnings"`
 }
 
@@ -72,7 +72,7 @@ type problem struct {
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 
-	text string // as on a line of its own
+	text string // the whole line
 }
 
 func judge(s source, requireFIPS bool) verdict {
@@ -86,8 +86,7 @@ func judge(s source, requireFIPS bool) verdict {
 	return v
 }
 
-// told renders problems; kind follows the position, as in what compilers
-// write.
+// told renders problems. kind follows the position, as in messages of compilers.
 func told(problems profile.Problems, kind string) []problem {
 	all := []problem{}
 	for _, p := range problems {

@@ -15,14 +15,14 @@ import (
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// build says which source something was built from.
+// build says from which source a program was built.
 type build struct {
 	Version string `json:"version"`
 	Commit  string `json:"git_sha"`
 }
 
-// built is what is known of this program: the version of the release, else what
-// the Go toolchain knows of the commit.
+// built returns the build of this program: the version of the release, else what the
+// Go toolchain knows of the commit.
 func built() build {
 	b := build{program.Version(version), "unknown"}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -41,7 +41,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the versions of command line and client as JSON",
 		Args:  arguments(0, 0, "none"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The client is a part of this program, and so is of its version.
+			// The client is a part of this program, so it has the same version.
 			return writeJSON(cmd.OutOrStdout(), struct {
 				CLI      build             `json:"cli"`
 				Client   build             `json:"client"`

@@ -23,13 +23,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// Ways by which a set of profiles reaches running pods.
+// Values of --propagation: how a set of profiles reaches running pods.
 const (
 	propagationAnnotation = "annotation"
 	propagationKubelet    = "kubelet"
 )
 
-// config is what the command line says.
+// config has the settings of the command line.
 type config struct {
 	namespace   string
 	leaderElect bool
@@ -68,7 +68,7 @@ type config struct {
 	logLevel  string
 	logFormat string
 
-	// What is made of the texts above by check.
+	// The fields below are parsed from the texts above by check.
 	catalogueProfiles []string
 	catalogueSelector *metav1.LabelSelector
 	brokerResources   corev1.ResourceRequirements
@@ -80,33 +80,33 @@ func (c *config) flags() *pflag.FlagSet {
 	f := program.Flags("operator")
 
 	f.StringVar(&c.namespace, "namespace", "", "`namespace` that the operator runs in; its pods get no broker and it gets no profiles [POD_NAMESPACE]")
-	f.BoolVar(&c.leaderElect, "leader-elect", true, "let one of several replicas at a time write profiles, by a Lease in the operator's namespace")
+	f.BoolVar(&c.leaderElect, "leader-elect", true, "let only one replica at a time write profiles, by a Lease in the operator's namespace")
 	f.StringVar(&c.propagation, "propagation", propagationAnnotation, "`how` changed profiles reach running pods: annotation makes the kubelets refresh them at once (about a second), kubelet waits for their own resync (up to 90 s)")
 
-	f.StringSliceVar(&c.excludedNamespaces, "excluded-namespaces", nil, "`namespaces`, separated by commas, that the webhook configuration leaves out besides kube-system, kube-node-lease and the operator's own: their pods miss no broker")
+	f.StringSliceVar(&c.excludedNamespaces, "excluded-namespaces", nil, "`namespaces`, separated by commas, that the webhook configuration leaves out besides kube-system, kube-node-lease and the operator's own; pods there do not count as missing a broker")
 	f.StringVar(&c.catalogue, "catalogue", "", "`profiles` of the catalogue to keep in the cluster as ClusterCryptoProfiles: all, or names separated by commas ("+strings.Join(catalogue.Names(), ", ")+"); none if empty")
-	f.StringVar(&c.catalogueLabels, "catalogue-namespaces", "", "label `selector` of the namespaces that get them, such as environment=production; every namespace if empty")
+	f.StringVar(&c.catalogueLabels, "catalogue-namespaces", "", "label `selector` of the namespaces that get the profiles of the catalogue, such as environment=production; every namespace if empty")
 
-	f.StringVar(&c.metricsAddress, "metrics-bind-address", ":8080", "`address` that Prometheus metrics are served on over HTTP; 0 is off")
-	f.StringVar(&c.healthAddress, "health-probe-bind-address", ":8081", "`address` that /healthz and /readyz are served on over HTTP; 0 is off")
+	f.StringVar(&c.metricsAddress, "metrics-bind-address", ":8080", "`address` of the HTTP port with Prometheus metrics; 0 is off")
+	f.StringVar(&c.healthAddress, "health-probe-bind-address", ":8081", "`address` of the HTTP port with /healthz and /readyz; 0 is off")
 
 	f.BoolVar(&c.enableWebhooks, "enable-webhooks", true, "inject brokers into pods and validate profiles at admission")
-	f.IntVar(&c.webhookPort, "webhook-port", 10250, "`port` that the webhooks are served on over HTTPS")
+	f.IntVar(&c.webhookPort, "webhook-port", 10250, "HTTPS `port` of the webhooks")
 	f.StringVar(&c.webhookService, "webhook-service-name", "crypto-broker-operator-webhook", "`name` of the Service by which the API server calls the webhooks")
-	f.StringVar(&c.caSecret, "ca-secret-name", "crypto-broker-operator-ca", "`name` of the Secret that the webhooks' certificate authority is kept in; made if there is none")
-	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle is kept current")
-	f.StringVar(&c.injectionTemplate, "injection-template", "crypto-broker-operator", "`name` of the InjectionTemplate that is kept current for policies in the API server that inject, or that check what was injected")
-	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle is kept current")
+	f.StringVar(&c.caSecret, "ca-secret-name", "crypto-broker-operator-ca", "`name` of the Secret with the certificate authority of the webhooks; the operator creates it")
+	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle the operator writes")
+	f.StringVar(&c.injectionTemplate, "injection-template", "crypto-broker-operator", "`name` of the InjectionTemplate that the operator writes, for policies in the API server that inject brokers or check injected ones")
+	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle the operator writes")
 
-	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of the brokers that are injected; required with --enable-webhooks")
-	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas and each with its tag or digest; a pod has to name one letter by letter")
-	f.StringVar(&c.brokerPullPolicy, "broker-image-pull-policy", string(corev1.PullIfNotPresent), "`policy` for pulling it: Always, IfNotPresent or Never")
-	f.Int32Var(&c.brokerStatusPort, "broker-status-port", contract.DefaultStatusPort, "`port` that brokers serve probes, metrics and the digest of their profiles on, 1024 to 65535")
-	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU that a broker requests, as a `quantity`; 0 leaves it out")
-	f.StringVar(&c.brokerMemoryRequest, "broker-memory-request", "32Mi", "memory that a broker requests, as a `quantity`; 0 leaves it out")
-	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory that a broker may use, as a `quantity`; 0 leaves it out")
-	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse what FIPS 140-3 does not approve")
-	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "`level` from which brokers log: debug, info, warn or error")
+	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
+	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas, each with its tag or digest; a pod has to name exactly the same text")
+	f.StringVar(&c.brokerPullPolicy, "broker-image-pull-policy", string(corev1.PullIfNotPresent), "`policy` for pulling the broker's image: Always, IfNotPresent or Never")
+	f.Int32Var(&c.brokerStatusPort, "broker-status-port", contract.DefaultStatusPort, "status `port` of brokers, with probes, metrics and the digest of their profiles, 1024 to 65535")
+	f.StringVar(&c.brokerCPURequest, "broker-cpu-request", "10m", "CPU request of a broker, as a `quantity`; 0 leaves it out")
+	f.StringVar(&c.brokerMemoryRequest, "broker-memory-request", "32Mi", "memory request of a broker, as a `quantity`; 0 leaves it out")
+	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory limit of a broker, as a `quantity`; 0 leaves it out")
+	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse operations that FIPS 140-3 does not approve")
+	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "log `level` of brokers: debug, info, warn or error")
 	c.traceFlags(f)
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
 
@@ -114,13 +114,13 @@ func (c *config) flags() *pflag.FlagSet {
 
 	c.signing.flags(f)
 
-	f.StringVar(&c.logLevel, "log-level", "info", "`level` from which the operator logs: debug, info, warn or error")
+	f.StringVar(&c.logLevel, "log-level", "info", "log `level` of the operator: debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "json", "`format` of the operator's log: json or text")
 	return f
 }
 
-// parse reads the command line and checks it; errors are all that is wrong,
-// a sentence each.
+// parse reads the command line and checks it. The error has a sentence for each
+// problem.
 func parse(args []string, lookup func(string) (string, bool)) (*config, error) {
 	c := &config{}
 	f := c.flags()
@@ -222,7 +222,7 @@ func (c *config) check() error {
 		quantity("broker-memory-limit", c.brokerMemoryLimit, c.brokerResources.Limits, corev1.ResourceMemory)
 		request, limit := c.brokerResources.Requests.Memory(), c.brokerResources.Limits.Memory()
 		if !limit.IsZero() && limit.Cmp(resource.MustParse(injection.MinMemory)) < 0 {
-			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+injection.MinMemory+", or 0 for none: a broker takes half of that idle, and requests need room beside")
+			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+injection.MinMemory+", or 0 for none: an idle broker takes half of that, and requests need the rest")
 		}
 		if !limit.IsZero() && request.Cmp(*limit) > 0 {
 			problem("broker-memory-request", c.brokerMemoryRequest, fmt.Sprintf("at most --broker-memory-limit, which is %q", c.brokerMemoryLimit))

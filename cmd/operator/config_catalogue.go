@@ -11,8 +11,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 )
 
-// checkCatalogue reads the flags about the catalogue and the namespaces that are
-// left out.
+// checkCatalogue reads the flags about the catalogue and the excluded namespaces.
 func (c *config) checkCatalogue(problem func(flag, found, expected string)) {
 	var err error
 	if c.catalogueProfiles, err = catalogue.Choose(c.catalogue); err != nil {

@@ -4,17 +4,17 @@ package main
 
 import "github.com/spf13/pflag"
 
-// tracesFlag is what the flags about brokers' traces begin with.
+// tracesFlag begins the names of the flags about the traces of brokers.
 const tracesFlag = "broker-traces-"
 
 func (c *config) traceFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.brokerTraces.Endpoint, tracesFlag+"endpoint", "", "`url` of the OpenTelemetry collector that brokers export spans to, which begins with http://; they export none if empty")
-	f.StringVar(&c.brokerTraces.Protocol, tracesFlag+"protocol", "grpc", "`protocol` of that: grpc, http/protobuf or http/json")
+	f.StringVar(&c.brokerTraces.Endpoint, tracesFlag+"endpoint", "", "`url` of the OpenTelemetry collector for the spans of brokers, which begins with http://; brokers export no spans if empty")
+	f.StringVar(&c.brokerTraces.Protocol, tracesFlag+"protocol", "grpc", "`protocol` of --broker-traces-endpoint: grpc, http/protobuf or http/json")
 	f.StringVar(&c.brokerTraces.Sampler, tracesFlag+"sampler", "parentbased_always_on", "which calls have a span, as a `sampler` of OpenTelemetry: always_on, always_off, traceidratio, or each with parentbased_ before it")
-	f.StringVar(&c.brokerTraces.SamplerArgument, tracesFlag+"sampler-argument", "1", "the `part` of the traces that traceidratio takes, from 0 to 1")
+	f.StringVar(&c.brokerTraces.SamplerArgument, tracesFlag+"sampler-argument", "1", "the `part` of the traces that traceidratio samples, from 0 to 1")
 }
 
-// tracesFlags are the flags by the fields of injection.Traces.
+// tracesFlags are the names of the flags, by the fields of injection.Traces.
 var tracesFlags = map[string]string{
 	"Endpoint": tracesFlag + "endpoint", "Protocol": tracesFlag + "protocol",
 	"Sampler": tracesFlag + "sampler", "SamplerArgument": tracesFlag + "sampler-argument",

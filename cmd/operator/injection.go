@@ -18,10 +18,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// addTemplate keeps the InjectionTemplate, also where the webhook injects: policies check
-// by it what becomes of a pod after that, and can take over from the webhook. keys are those
-// that sets of profiles are signed with; the template says to trust the current
-// one.
+// addTemplate adds the reconciler that writes the InjectionTemplate, also if the webhook
+// injects: policies compare final pods with it, and can replace the webhook. keys sign
+// sets of profiles; the template makes brokers trust the current one.
 func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 	render := func(ctx context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		ring, err := keys.Ring(ctx)

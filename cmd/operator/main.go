@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command operator is the control plane of Crypto Broker in a Kubernetes
-// cluster: it puts brokers into pods that ask for one, brings CryptoProfiles
-// into them, and reports what they serve. See --help.
+// cluster: it injects brokers into pods that ask for one, brings CryptoProfiles
+// into the brokers, and reports which profiles they serve. See --help.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is the program without its process: it returns the exit code.
+// run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
 	if len(args) == 1 && args[0] == "version" {
 		fmt.Fprintln(stdout, program.VersionLine("operator", version))
@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 }
 
 func usage() string {
-	return `Brings cryptography by policy into pods: injects brokers, distributes CryptoProfiles, reports what is served.
+	return `Injects brokers into pods, distributes CryptoProfiles to them, and reports which profiles they serve.
 
 Usage:
   operator [flags]    run until SIGTERM or SIGINT

@@ -29,12 +29,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
-// shutdownTimeout is how long what runs may take to end.
+// shutdownTimeout is how long reconcilers and webhooks may take to end.
 const shutdownTimeout = 20 * time.Second
 
-// leaveTime is how long the webhooks are served after the process was asked to
-// end: what nodes and API servers take to hear that the replica is out of the
-// Service's endpoints, and to make their next connection elsewhere.
+// leaveTime is how long the webhooks serve after the process got its signal to end.
+// Nodes and API servers need this time until they know that the replica is no longer
+// an endpoint of the Service, and connect to another one.
 const leaveTime = 5 * time.Second
 
 // operate runs the operator until the context ends, and its webhooks for
@@ -93,7 +93,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	return mgr.Start(serving)
 }
 
-// outlasting returns a context that ends as long after ctx as extra says.
+// outlasting returns a context that ends when extra has passed after the end of ctx.
 func outlasting(ctx context.Context, extra time.Duration) (context.Context, context.CancelFunc) {
 	outlasting, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -106,10 +106,9 @@ func outlasting(ctx context.Context, extra time.Duration) (context.Context, cont
 	}
 }
 
-// prepare makes the client fit for an operator that acts within a second:
-// without client-go's own rate limit. The API server's priority and fairness
-// bounds what the operator may load on it, and the reconcilers bound how much
-// they do at a time.
+// prepare switches off client-go's own rate limit, because the operator has to act
+// within a second. The API server's priority and fairness limits the operator's
+// requests, and the reconcilers limit how much they do at a time.
 func prepare(kubernetes *rest.Config) {
 	kubernetes.QPS = -1
 	kubernetes.UserAgent = "crypto-broker-operator/" + program.Version(version)
@@ -147,8 +146,8 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 	return mgr, nil
 }
 
-// addWebhooks serves the webhooks on every replica. A replica is ready when the
-// API server would accept its certificate, so that it is called no sooner.
+// addWebhooks adds the webhooks, which every replica serves. A replica is not ready
+// before the API server would accept its certificate, so that nobody calls it earlier.
 func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates, keys webhook.Keys, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
@@ -172,8 +171,8 @@ func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificate
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 }
 
-// setLogger makes one structured log of what the operator and its libraries
-// say, the standard library's HTTP servers among them.
+// setLogger makes the operator and its libraries write one structured log, HTTP servers
+// of the standard library included.
 func setLogger(c *config, to io.Writer) {
 	options := &slog.HandlerOptions{Level: c.level}
 	var handler slog.Handler = slog.NewJSONHandler(to, options)

@@ -19,9 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// addReconcilers adds what the leader does. certs is nil where there are no
-// webhooks; keys are those that sets are signed with; ask asks a broker what it
-// serves.
+// addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
+// are no webhooks; keys sign sets; ask asks a broker which set it serves.
 func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certificates, keys controllers.Keys, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
@@ -65,7 +64,7 @@ func wanted(pod *corev1.Pod, byDefault bool) (bool, error) {
 	return decision.Inject, err
 }
 
-// template is what the brokers that are injected have in common.
+// template returns what all injected brokers have in common.
 func (c *config) template() injection.Template {
 	return injection.Template{
 		Image:         c.brokerImage,

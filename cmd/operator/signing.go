@@ -14,15 +14,15 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
-// signingConfig says where the keys are that sets of profiles are signed with.
+// signingConfig has the settings of the keys that sign sets of profiles.
 type signingConfig struct {
 	secret   string
 	lifetime time.Duration
 }
 
 func (c *signingConfig) flags(f *pflag.FlagSet) {
-	f.StringVar(&c.secret, "signing-secret-name", "crypto-broker-operator-signing", "`name` of the Secret that the keys are kept in that profiles are signed with; made if there is none")
-	f.DurationVar(&c.lifetime, "signing-key-lifetime", signing.DefaultLifetime, "how long such a key is used before the next is made, at least 1h; running brokers notice nothing")
+	f.StringVar(&c.secret, "signing-secret-name", "crypto-broker-operator-signing", "`name` of the Secret with the keys that sign profiles; the operator creates it")
+	f.DurationVar(&c.lifetime, "signing-key-lifetime", signing.DefaultLifetime, "how long the operator uses a signing key before it makes the next one, at least 1h; running brokers are not affected")
 }
 
 func (c *signingConfig) check(problem func(flag, found, expected string)) {
@@ -34,7 +34,8 @@ func (c *signingConfig) check(problem func(flag, found, expected string)) {
 	}
 }
 
-// addKeys keeps the keys in every replica; the leader rotates them.
+// addKeys adds the keys to the manager: every replica reads them, and the leader rotates
+// them.
 func addKeys(mgr manager.Manager, c *config) (*signing.Keys, error) {
 	keys, err := signing.New(mgr.GetConfig(), signing.Options{
 		Namespace:  c.namespace,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program has what all programs of this project have in common: exit
-// codes, errors of the command line, flags, the version, and how a signal ends
-// them. All of them parse flags by github.com/spf13/pflag. Programs with several
-// commands use package subcommands as well.
+// Package program is shared by all programs of this project. It has exit codes, errors
+// of the command line, flags, the version, and how a signal ends a program. All programs
+// parse flags with github.com/spf13/pflag. Programs with several commands also use
+// package subcommands.
 package program
 
 import (
@@ -61,9 +61,9 @@ func Context() context.Context {
 	return ctx
 }
 
-// Version returns the version of the running program: the one of the release,
-// else what the Go toolchain knows of the commit, else "(devel)". The release is
-// set by -ldflags "-X main.version=v1.2.3".
+// Version returns the version of the running program: release if it is not empty, else
+// the version that the Go toolchain derives from the commit, else "(devel)". A release
+// is set by -ldflags "-X main.version=v1.2.3".
 func Version(release string) string {
 	if release != "" {
 		return release

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subcommands makes programs with several commands behave alike: what is
-// wrong on a command line is one sentence and exit code 2, whichever command it is
-// for. The broker and the operator have one command and do without it.
+// Package subcommands makes programs with several commands behave alike: a wrong
+// command line gives one sentence and exit code 2, for every command. The broker and
+// the operator do not use it.
 package subcommands
 
 import (
@@ -13,16 +13,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// Configure makes a root command return errors instead of printing them, those of
-// flags as errors of the command line.
+// Configure makes a root command return errors instead of printing them. Errors of flags
+// become errors of the command line.
 func Configure(root *cobra.Command) {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return program.Usagef("%v", err) })
 	Only(root)
 }
 
-// Only makes a command that does nothing by itself print its help, and refuse
-// arguments that name none of its commands.
+// Only is for a command that has only subcommands: it prints its help, and refuses
+// arguments that name none of its subcommands.
 func Only(parent *cobra.Command) {
 	parent.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -41,8 +41,8 @@ func NoArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Strict makes the commands that cobra adds, help and completion, refuse arguments
-// that mean nothing.
+// Strict makes cobra's commands help and completion refuse arguments that have no
+// meaning.
 func Strict(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
