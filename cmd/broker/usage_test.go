@@ -97,7 +97,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 
 func TestHelpSaysWhatBecomesOfOtherVariables(t *testing.T) {
 	code, stdout, _ := execute(t, nil, "--help")
-	const want = "A\nvariable that begins with CRYPTO_BROKER_ and is not known has no effect, and the\nlog says so."
+	const want = "An unknown variable\nthat begins with CRYPTO_BROKER_ has no effect, and the log says so."
 	if code != 0 || !strings.Contains(stdout, want) {
 		t.Errorf("exit code %d, %q is not in\n%s", code, want, stdout)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
 
-// lookAround says how to see more, and how to remove everything.
+// lookAround prints commands to see more, and to remove everything.
 func (d *demo) lookAround(pod string) {
 	proxy := "kubectl get --raw /api/v1/namespaces/" + namespace + "/pods/" + pod
 	d.step("Done. The application goes on calling. To look around:")
@@ -41,7 +41,7 @@ func (d *demo) lookAround(pod string) {
 	d.line("%smake demo-down", variable)
 }
 
-// down removes the demo: with its cluster if that is one on this machine.
+// down removes the demo, and also its cluster if that is a local one.
 func down(ctx context.Context, cluster *environment.Cluster, out *output) error {
 	if cluster.Local() {
 		return cluster.Down(ctx, out)
@@ -54,7 +54,7 @@ func down(ctx context.Context, cluster *environment.Cluster, out *output) error 
 		return err
 	}
 	out.step("Removing the demo from the cluster of KUBECONFIG=%s", cluster.Kubeconfig)
-	// The profile is removed while there still is a webhook that would be asked.
+	// The profile is removed first, while the webhook still answers.
 	if err := removeDemo(ctx, cluster); err != nil {
 		return err
 	}

@@ -32,15 +32,15 @@ var manifests embed.FS
 const (
 	namespace      = "crypto-broker-demo"
 	clusterProfile = "crypto-broker-demo-fips"
-	// firstAlgorithm and secondAlgorithm are those of manifests/profiles.yaml and changed-profile.yaml.
+	// firstAlgorithm and secondAlgorithm are the algorithms of manifests/profiles.yaml and changed-profile.yaml.
 	firstAlgorithm, secondAlgorithm = "sha3-512", "sha-512"
 	// placeholder is the application's image in manifests/app.yaml.
 	placeholder = "localhost/crypto-broker/demo-app:demo"
-	// target is how soon after it was applied a changed profile should be seen in a reply.
+	// target is how soon a reply should show a changed profile after it was applied.
 	target = time.Second
 )
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	options
 	*output
@@ -59,7 +59,7 @@ func (d *demo) run(ctx context.Context) error {
 	return nil
 }
 
-// bringUp starts the cluster, builds the images and gives them to it.
+// bringUp starts the cluster, builds the images and loads them into the cluster.
 func (d *demo) bringUp(ctx context.Context) error {
 	if d.cluster.Local() {
 		d.step("Starting the cluster %q, unless it runs", d.cluster.Name)
@@ -108,7 +108,7 @@ func (d *demo) bringUp(ctx context.Context) error {
 	return d.connect()
 }
 
-// connect makes the clients of the cluster.
+// connect creates the clients of the cluster.
 func (d *demo) connect() error {
 	config, err := clientcmd.BuildConfigFromFlags("", d.cluster.Kubeconfig)
 	if err != nil {
@@ -186,7 +186,7 @@ func (d *demo) apply(ctx context.Context, name string) (began, ended time.Time, 
 	return began, time.Now(), err
 }
 
-// show lets the application call, changes the profile, and prints what happened when.
+// show lets the application make calls, changes the profile, and prints when each step happened.
 func (d *demo) show(ctx context.Context) error {
 	d.step("kubectl apply: a namespace and two profiles")
 	for _, each := range []string{"namespace.yaml", "profiles.yaml"} {
@@ -243,7 +243,7 @@ func (d *demo) show(ctx context.Context) error {
 	return nil
 }
 
-// change applies the changed profile while the application calls, and prints how that went.
+// change applies the changed profile while the application makes calls, and prints the result.
 func (d *demo) change(ctx context.Context, pod string) error {
 	var before v1alpha1.CryptoProfile
 	if err := d.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &before); err != nil {

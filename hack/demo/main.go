@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows the main job done on a real cluster: an application whose pod carries one annotation hashes through
-// a broker of its own, and a changed profile reaches it while it calls.
+// Command demo shows the operator on a real cluster: an application whose pod has one annotation hashes through its own
+// broker, and a changed profile reaches the broker while the application makes calls.
 package main
 
 import (
@@ -20,17 +20,17 @@ import (
 const usage = `Usage: demo [--cluster NAME] [COMMAND]
 
 Commands:
-  run          bring everything up, show it, and say how to look around (the default)
+  run          install everything, show it, and print commands to look around (the default)
   down         remove everything that run made
   prometheus   run Prometheus against the cluster until Ctrl-C (needs routes to its pods, as those of make cluster-up)
 
-Without KUBECONFIG, the cluster is one on this machine, which is started if it does not run (Linux, root). With
-KUBECONFIG it is that one, which has to get the images somehow:
+Without KUBECONFIG, the demo uses a cluster on this machine, and starts it if it does not run (Linux, root). With
+KUBECONFIG it uses the cluster of that file. Name one way for the images to get there:
 
   DEMO_IMAGE_REGISTRY  a registry and path to push the images to, for example registry.example/crypto-broker; uses the
                        credentials of "docker login", and the cluster's nodes have to be able to pull from there
-  DEMO_IMAGE_LOAD      a command that gives image archives to the nodes, which are appended to it, for example
-                       "kind load image-archive" or "minikube image load"
+  DEMO_IMAGE_LOAD      a command that loads image archives into the nodes, for example "kind load image-archive" or
+                       "minikube image load"; the demo appends the archives as arguments
 
 Options:
 `
@@ -89,7 +89,7 @@ func run(ctx context.Context, arguments []string, output io.Writer) error {
 	}
 }
 
-// chooseCluster is the one that KUBECONFIG names, or else one on this machine.
+// chooseCluster returns the cluster that KUBECONFIG names, or else the one on this machine.
 func chooseCluster(o options) (*environment.Cluster, error) {
 	kubeconfig := os.Getenv("KUBECONFIG")
 	if kubeconfig == "" {
@@ -98,7 +98,8 @@ func chooseCluster(o options) (*environment.Cluster, error) {
 	return environment.ClusterOf(kubeconfig)
 }
 
-// requireWayForImages refuses a cluster that could not be given the images before anything is done to it.
+// requireWayForImages returns an error if the demo has no way to load the images into the cluster. It is called before
+// anything changes in the cluster.
 func requireWayForImages(o options, cluster *environment.Cluster) error {
 	if cluster.Local() || o.registry != "" || o.load != "" {
 		return nil

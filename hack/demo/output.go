@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// output writes what the demo has to say: with bold headings on a terminal, plain into a file.
+// output writes the demo's output: with bold headings on a terminal, plain into a file.
 type output struct {
 	io.Writer
 	started      time.Time
@@ -27,7 +27,7 @@ func newOutput(writer io.Writer) *output {
 	return o
 }
 
-// step says what comes next.
+// step writes a heading for what comes next.
 func (o *output) step(format string, arguments ...any) {
 	fmt.Fprintf(o, "\n%s[%5.1f s] %s%s\n", o.bold, time.Since(o.started).Seconds(), fmt.Sprintf(format, arguments...), o.normal)
 }
@@ -37,11 +37,11 @@ func (o *output) line(format string, arguments ...any) {
 	fmt.Fprintln(o, strings.TrimRight("  "+fmt.Sprintf(format, arguments...), " "))
 }
 
-// event is one row of the table: what happened when, and how long after what.
+// event is one row of the table: what happened, when, and how long after another event.
 type event struct {
 	what  string
 	at    time.Time
-	after time.Time // zero: of nothing
+	after time.Time // of the other event; zero for none
 	of    string
 	note  string
 }

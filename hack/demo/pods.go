@@ -21,7 +21,7 @@ const (
 	brokerPort = 9470
 )
 
-// podGet asks a pod's port through the API server.
+// podGet sends a GET request to a pod's port through the API server.
 func (d *demo) podGet(ctx context.Context, pod string, port int, path string, answer any) error {
 	data, err := d.clientset.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
 		Name(pod + ":" + strconv.Itoa(port)).SubResource("proxy").Suffix(path).Timeout(5 * time.Second).DoRaw(ctx)
@@ -31,8 +31,8 @@ func (d *demo) podGet(ctx context.Context, pod string, port int, path string, an
 	return json.Unmarshal(data, answer)
 }
 
-// awaitStats waits until the application's counts are as they should be. It keeps every time by itself, so that it does
-// not matter how often it is asked.
+// awaitStats waits until the application's counts meet a condition. The application records the times itself, so it does
+// not matter how often the demo asks.
 func (d *demo) awaitStats(ctx context.Context, pod, what string, within time.Duration, enough func(*stats.Stats) bool) (*stats.Stats, error) {
 	var found *stats.Stats
 	return found, poll(ctx, what, within, func() error {
@@ -47,7 +47,7 @@ func (d *demo) awaitStats(ctx context.Context, pod, what string, within time.Dur
 	})
 }
 
-// servingSince is when the pod's broker began to serve what it serves, by its own clock.
+// servingSince returns when the pod's broker began to serve its set, by the broker's clock.
 func (d *demo) servingSince(ctx context.Context, pod string) (time.Time, error) {
 	var answer struct{ Since time.Time }
 	err := d.podGet(ctx, pod, brokerPort, "profiles", &answer)

@@ -10,11 +10,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// ownRelease is the label by which the demo knows a release that it installed.
+// ownRelease is the label of a release that the demo installed.
 const ownRelease = "installed-by=crypto-broker-demo"
 
-// refuseForeignRelease fails where a cluster that is not the demo's has an operator that the demo did not install: to
-// install would replace it, and to remove the demo would remove it.
+// refuseForeignRelease returns an error if a cluster of the user has an operator that the demo did not install, because
+// the demo would replace and later remove it.
 func refuseForeignRelease(ctx context.Context, cluster *environment.Cluster, helm *environment.Helm) error {
 	if cluster.Local() {
 		return nil

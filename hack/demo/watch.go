@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// sighting is the first time the API server told of an object in a certain state.
+// sighting is the first time that the API server reported an object in a certain state.
 type sighting struct {
 	at     time.Time
 	object client.Object
 	err    error
 }
 
-// sight waits, from now on and in the background, for the first object that matches. The API server tells of a change
-// within milliseconds, whereas the times it writes into objects are whole seconds.
+// sight waits in the background for the first object that matches from now on. The API server reports a change within
+// milliseconds, but the times in objects are whole seconds.
 func sight[T client.Object](ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string,
 	match func(T) bool) (<-chan sighting, error) {
 	watcher, err := c.Watch(ctx, list, client.InNamespace(namespace))

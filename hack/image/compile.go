@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// program is one image's only content.
+// program is the only content of an image.
 type program struct {
 	name    string // of the image
 	file    string // of the program, in the image's root
@@ -39,7 +39,7 @@ func programNames(programs []program) string {
 	return strings.Join(names, ", ")
 }
 
-// choose returns the programs with these names, which commas separate, or all where there are none.
+// choose returns the programs with these names, separated by commas, or all programs if names is empty.
 func choose(names string) ([]program, error) {
 	if names == "" {
 		return programs, nil
@@ -55,8 +55,8 @@ func choose(names string) ([]program, error) {
 	return chosen, nil
 }
 
-// describe says which version of the source a checkout holds: its last tag or its commit, with "-dirty" where files
-// differ from it. A source that is no checkout has the version "unknown".
+// describe returns the version of a checkout: its last tag or its commit, with "-dirty" if files differ from it. A source
+// that is no checkout has the version "unknown".
 func describe(source string) (string, error) {
 	if _, err := os.Stat(filepath.Join(source, ".git")); err != nil {
 		if _, err := os.Stat(filepath.Join(source, "go.mod")); err != nil {
@@ -95,8 +95,8 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 	binaries := map[string]string{}
 	for _, each := range o.programs {
 		binary := filepath.Join(folder, each.file)
-		// grpcnotrace leaves out the debug pages of gRPC, which nobody serves; with
-		// them, the templates of HTML and every method that one might call are in.
+		// grpcnotrace leaves out the debug pages of gRPC, which nobody serves. They would
+		// link HTML templates, and through these every method of every type.
 		arguments := []string{"build", "-trimpath", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags", "-s -w -X main.version=" + version}
 		if o.cover != "" {
 			covered := "./..."
@@ -118,7 +118,7 @@ func buildPrograms(o options, version string) (map[string]string, error) {
 	return binaries, nil
 }
 
-// contentTag is the version with a hash over the programs.
+// contentTag returns the version with a hash over the programs.
 func contentTag(version string, programs []program, binaries map[string]string) (string, error) {
 	sum := sha256.New()
 	for _, each := range programs {

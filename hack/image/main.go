@@ -27,7 +27,7 @@ tag, a tab, and the path of the archive.
 
 `
 
-// options are what the command line asks for.
+// options are the settings of the command line.
 type options struct {
 	out, tag, source, arch, push, cover string
 	programs                            []program
@@ -98,7 +98,7 @@ func parseOptions(arguments []string) (options, error) {
 // validTag is the grammar of a tag in the OCI distribution specification.
 var validTag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 
-// ownRepository is the root of the checkout that the current folder, hack/image, is in.
+// ownRepository returns the root of the checkout of the current folder, hack/image.
 func ownRepository() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user is the user and group that images run as, the usual number of a "nonroot" user in images without a base.
+// user is the user and group of the images, the usual number of a "nonroot" user in images without a base.
 const user = "65532:65532"
 
 // pack makes an image of one layer from a program.
@@ -63,8 +63,8 @@ func pack(p program, binary string, o options, version string) (v1.Image, error)
 	return mutate.ConfigFile(image, file)
 }
 
-// layerOf is an archive of the program and of a /tmp that everyone may write to: outside of Kubernetes the broker makes
-// its socket there.
+// layerOf returns an archive of the program and of a /tmp that everyone may write to, because outside of Kubernetes the
+// broker creates its socket there.
 func layerOf(file string, content []byte) ([]byte, error) {
 	var buffer bytes.Buffer
 	archive := tar.NewWriter(&buffer)
@@ -88,7 +88,7 @@ func layerOf(file string, content []byte) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// writeArchive writes an image archive; a reader never sees half of it.
+// writeArchive writes an image archive. A reader never sees an incomplete one.
 func writeArchive(path, reference string, image v1.Image) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
@@ -117,7 +117,7 @@ func push(reference string, image v1.Image) error {
 	return remote.Write(tag, image, remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
-// removeOlder removes the archives of earlier builds from the folder, each of which is as large as the programs.
+// removeOlder removes the archives of earlier builds from the folder, because each is as large as the programs.
 func removeOlder(folder, tag string) error {
 	for _, each := range programs {
 		archives, err := filepath.Glob(filepath.Join(folder, each.name+"-*.tar"))

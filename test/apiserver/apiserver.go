@@ -9,7 +9,7 @@
 // Start fails: a test that needs an API server never passes without one.
 //
 // There is no controller manager, no scheduler and no kubelet: a pod stays as
-// a test made it, and a namespace that was deleted stays terminating.
+// the test created it, and a deleted namespace stays terminating.
 package apiserver
 
 import (

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What released clients do: wait this long for the broker at the start, and call up to five times with a pause that
-// begins at half a second and doubles when the answer is one of retryable. (Their circuit breaker is left out: it would
-// hide calls that the broker would have refused.)
+// The behaviour of released clients. At the start they wait for the broker. After an answer of retryable they call up to
+// five times, with a pause of half a second that doubles each time. (Their circuit breaker is left out, because it would
+// hide calls that the broker would refuse.)
 const (
 	connectTimeout = 60 * time.Second
 	attempts       = 5
@@ -32,12 +32,12 @@ func retryable(code codes.Code) bool {
 // client is one connection to the broker.
 type client struct {
 	connection *grpc.ClientConn
-	// repeated gets each error that makes the client repeat a call.
+	// repeated is called with each error that makes the client repeat a call.
 	repeated func(error)
 	pause    time.Duration
 }
 
-// connect waits until the broker's socket takes the connection, for at most the given time.
+// connect waits until the broker's socket accepts the connection, for at most the given time.
 func connect(ctx context.Context, socket string, timeout time.Duration, repeated func(error)) (*client, error) {
 	connection, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -88,7 +88,7 @@ func (c *client) health(ctx context.Context) error {
 	return err
 }
 
-// call sends a request, again if need be.
+// call sends a request, and repeats it as released clients do.
 func (c *client) call(ctx context.Context, method string, request []byte) ([]byte, error) {
 	pause := c.pause
 	for attempt := 1; ; attempt++ {

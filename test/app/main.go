@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command app is an application that has its data hashed by Crypto Broker. It knows the socket, the name of a profile
+// Command app is an application that hashes its data with Crypto Broker. It knows the socket, the name of a profile
 // and the released wire protocol, and nothing of Kubernetes.
 package main
 
@@ -96,7 +96,7 @@ func parseOptions(arguments []string, environment func(string) string) (options,
 	return o, nil
 }
 
-// run calls until the context ends or all calls are made. An error means that the application did not do its work.
+// run makes calls until the context ends or all calls are made. It returns an error if the application could not work.
 func run(ctx context.Context, o options, record *recorder) error {
 	record.started(map[string]any{"socket": o.socket, "profile": o.profile, "workers": o.workers,
 		"interval": o.interval.String(), "calls": o.calls})

@@ -16,8 +16,7 @@ import (
 // maxErrors bounds the different error texts that are kept.
 const maxErrors = 20
 
-// recorder counts what the workers report, and writes a line of JSON for each event that someone who reads the log
-// wants to know of.
+// recorder counts what the workers report, and writes a line of JSON for each event that matters to readers of the log.
 type recorder struct {
 	mu     sync.Mutex
 	stats  stats.Stats
@@ -47,7 +46,7 @@ func (r *recorder) started(fields map[string]any) {
 	r.event("started", fields)
 }
 
-// hashed notes a call that began and ended at these times and was answered with this algorithm.
+// hashed counts a successful call with its begin, its end and the algorithm of the reply.
 func (r *recorder) hashed(algorithm string, began, ended time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +65,7 @@ func (r *recorder) hashed(algorithm string, began, ended time.Time) {
 		observed[last].Calls++
 		return
 	case last >= 1 && observed[last-1].Algorithm == algorithm && began.Before(observed[last].First):
-		// Answered before the change, overtaken by the first answer after it.
+		// The broker answered before the change, but the first answer after the change arrived earlier.
 		observed[last-1].Calls++
 		return
 	case last >= 0:
@@ -76,7 +75,7 @@ func (r *recorder) hashed(algorithm string, began, ended time.Time) {
 	r.stats.Observed = append(r.stats.Observed, stats.Observation{Algorithm: algorithm, First: ended, Calls: 1})
 }
 
-// failed notes a HashData call that failed.
+// failed counts a HashData call that failed.
 func (r *recorder) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +84,7 @@ func (r *recorder) failed(err error) {
 	r.keep("failed", err)
 }
 
-// checked notes a health check, with the error if it failed.
+// checked counts a health check, with the error if it failed.
 func (r *recorder) checked(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +95,7 @@ func (r *recorder) checked(err error) {
 	}
 }
 
-// retried notes that a call is repeated because of an error.
+// retried counts a call that is repeated because of an error.
 func (r *recorder) retried(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +103,7 @@ func (r *recorder) retried(err error) {
 	r.keep("repeated", err)
 }
 
-// keep adds an error's text to those kept and writes it, the first time it is seen.
+// keep remembers and writes the text of an error when it occurs for the first time.
 func (r *recorder) keep(outcome string, err error) {
 	text := outcome + ": " + err.Error()
 	if len(r.stats.Errors) >= maxErrors || slices.Contains(r.stats.Errors, text) {
@@ -114,7 +113,7 @@ func (r *recorder) keep(outcome string, err error) {
 	r.event("error", map[string]any{"outcome": outcome, "error": err.Error()})
 }
 
-// snapshot is a copy that the workers don't change any more.
+// snapshot returns a copy that the workers do not change.
 func (r *recorder) snapshot() stats.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The messages of the released wire protocol (third generation), written out by number. The product's own stubs are not
-// used here on purpose: this application stands for clients that were released before the broker was written.
+// The messages of the released wire protocol (third generation), by field numbers. This application does not use the
+// project's stubs on purpose: it stands for clients that were released before this broker was written.
 const (
 	hashDataMethod = "/CryptoBroker.CryptoGrpc/HashData"
 	healthMethod   = "/grpc.health.v1.Health/Check"
@@ -36,7 +36,7 @@ type rawCodec struct{}
 
 var _ encoding.Codec = rawCodec{}
 
-// Name is that of the ordinary codec: the server must see no difference.
+// Name returns the name of the ordinary codec, so that the server sees no difference.
 func (rawCodec) Name() string { return "proto" }
 
 func (rawCodec) Marshal(message any) ([]byte, error) {
@@ -56,7 +56,7 @@ func (rawCodec) Unmarshal(data []byte, message any) error {
 	return nil
 }
 
-// encodeHashData is a HashDataRequest that asks for hexadecimal output (the default).
+// encodeHashData returns a HashDataRequest that asks for hexadecimal output (the default).
 func encodeHashData(profile string, input []byte, id string) []byte {
 	metadata := protowire.AppendTag(nil, metadataID, protowire.BytesType)
 	metadata = protowire.AppendString(metadata, id)
@@ -69,7 +69,7 @@ func encodeHashData(profile string, input []byte, id string) []byte {
 	return protowire.AppendBytes(message, metadata)
 }
 
-// hashDataReply is what the application uses of a HashDataResponse.
+// hashDataReply has the fields of a HashDataResponse that the application uses.
 type hashDataReply struct {
 	algorithm, hashHex, id string
 }
@@ -111,8 +111,8 @@ func decodeHealth(message []byte) (serving bool, err error) {
 	return serving, err
 }
 
-// fields calls visit for each field of a message: with its bytes if it is length-delimited, else with its number if it
-// is a varint. Fields of other types are passed over, as a client does that doesn't know them.
+// fields calls visit for each field of a message: with its bytes if it is length-delimited, or with its number if it
+// is a varint. It skips fields of other types, as a client does with unknown fields.
 func fields(message []byte, visit func(number protowire.Number, value []byte, varint uint64) error) error {
 	for len(message) > 0 {
 		number, kind, length := protowire.ConsumeTag(message)

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// attack is what a does while b is watched.
+// attack is what the caller a does while the caller b is measured.
 type attack struct {
 	name, about string
-	// run goes on until ctx ends, or ends before. What the broker does to it is in the
-	// tally; an error says that the attack could not be made.
+	// run attacks until ctx ends, or ends earlier. The tally counts the broker's reactions.
+	// An error says that the attack could not be made.
 	run func(ctx context.Context, t *target) error
-	// polite ones are no abuse: none of their calls may fail.
+	// polite says that the load is no abuse: none of its calls may fail.
 	polite bool
-	// least is how long they may take, where that is longer than others.
+	// least is the shortest duration of the attack, if it needs longer than others.
 	least time.Duration
-	// tested ones are part of the tests.
+	// tested says that the attack is part of the tests.
 	tested bool
 }
 
-// attacks are all of them, family by family.
+// attacks are all attacks, family by family.
 func attacks() []attack {
 	return slices.Concat(
 		repeatedFields(), compressedMessages(), halfSentCalls(), waitingCalls(), unreadReplies(), largeHeaders(),

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// brokenFrames are no HTTP/2, or not what may come.
+// brokenFrames send bytes that are no HTTP/2, or frames that are not allowed.
 func brokenFrames() []attack {
 	return []attack{
 		{
@@ -38,7 +38,7 @@ func brokenFrames() []attack {
 	}
 }
 
-// says opens connections, says something and reads until the broker closes them.
+// says opens connections, sends bytes and reads until the broker closes them.
 func says(connections int, hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
@@ -51,7 +51,7 @@ func says(connections int, hello string) func(context.Context, *target) error {
 	}
 }
 
-// randomBytes are the same in each run.
+// randomBytes returns bytes that are the same in each run.
 func randomBytes(ctx context.Context, t *target) error {
 	return persistently(ctx, t, 16, func(ctx context.Context, i int) error {
 		source := rand.NewChaCha8([32]byte{byte(i)})
@@ -76,7 +76,7 @@ func randomConnection(ctx context.Context, t *target, source io.Reader) error {
 	if _, err := conn.Write(append([]byte(http2.ClientPreface+emptySettings), junk...)); err != nil {
 		return err
 	}
-	// The broker waits for more where the bytes look like the beginning of a frame.
+	// The broker waits for more if the bytes look like the beginning of a frame.
 	if end, ok := conn.(*net.UnixConn); ok {
 		if err := end.CloseWrite(); err != nil {
 			return err

@@ -23,7 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
-// Limits that only a failure reaches.
+// Time limits that are reached only if something fails.
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 20 * time.Second
@@ -37,18 +37,18 @@ const maxLog = 200
 //go:embed profiles.yaml
 var profiles []byte
 
-// programs is what is run, and a folder for what it needs.
+// programs are the programs to run, and a folder for their files.
 type programs struct {
 	dir    string
 	broker string
-	// controllers are those of the broker's control group.
+	// controllers are the controllers of the broker's control group.
 	controllers []controlgroup.Controller
-	// apart is the other caller's control group; nil where it has none of its own.
+	// apart is the other caller's own control group; nil if it has none.
 	apart *controlgroup.Group
 }
 
-// prepare builds the broker, unless there is one, and lets this program open many
-// connections.
+// prepare builds the broker, unless --broker names one, and raises this program's limit of
+// open files.
 func prepare(ctx context.Context, o options) (_ *programs, err error) {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
@@ -83,7 +83,7 @@ func prepare(ctx context.Context, o options) (_ *programs, err error) {
 
 func (p *programs) remove() error { return os.RemoveAll(p.dir) }
 
-// broker is a running one in a control group of its own.
+// broker is a running broker in its own control group.
 type broker struct {
 	*controlgroup.Group
 	dir    string
@@ -95,7 +95,7 @@ type broker struct {
 	log []string
 }
 
-// startBroker starts one and waits until it listens.
+// startBroker starts a broker and waits until it listens.
 func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err error) {
 	b := &broker{exited: make(chan struct{})}
 	if b.dir, err = os.MkdirTemp(p.dir, "b"); err != nil {
@@ -118,7 +118,7 @@ func startBroker(ctx context.Context, o options, p *programs) (_ *broker, err er
 			b.cmd.Env = append(b.cmd.Env, variable)
 		}
 	}
-	// It ends with this program, in whatever way that ends.
+	// The kernel ends the broker with this program, however this program ends.
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	output, err := b.cmd.StderrPipe()
 	if err != nil {
@@ -175,7 +175,7 @@ func (b *broker) socket(caller string) string {
 	return filepath.Join(b.dir, "s", caller, "crypto-broker-server.sock")
 }
 
-// lives reports whether the process has not ended.
+// lives reports whether the process is still running.
 func (b *broker) lives() bool {
 	select {
 	case <-b.exited:
@@ -185,8 +185,8 @@ func (b *broker) lives() bool {
 	}
 }
 
-// stop ends the broker and removes its folder and its group. A broker that does not
-// end by itself is killed, and slow tells of it.
+// stop ends the broker and removes its folder and its group. It kills a broker that does
+// not end in time, and then slow is true.
 func (b *broker) stop() (slow bool, err error) {
 	err = b.cmd.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {

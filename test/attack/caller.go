@@ -24,37 +24,38 @@ import (
 )
 
 // The other caller is a process of its own, so that it does not wait for the
-// goroutines of an attack. This program is started again for it.
+// goroutines of an attack. It is a second process of this program.
 const (
-	// callerVariable has the socket and tells this program to be that caller.
+	// callerVariable is the environment variable with the socket. If it is set, this
+	// program is the other caller.
 	callerVariable = "ATTACK_CALLER_SOCKET"
-	// callLimit is how long a call may take. It is far beyond what a small hash takes
-	// on a machine that is busy.
+	// callLimit is how long a call may take, far longer than a small hash takes on a busy
+	// machine.
 	callLimit = 2 * time.Second
-	// freshInterval is how often the other caller connects anew.
+	// freshInterval is how often the other caller opens a new connection.
 	freshInterval = 200 * time.Millisecond
 )
 
-// measured is what the other caller has seen for some time.
+// measured is what the other caller has measured in some time.
 type measured struct {
 	Calls, Errors int
 	P50, P99, Max time.Duration
-	// Fresh counts calls by a connection of their own, FreshErrors those that failed.
+	// Fresh counts calls on new connections, FreshErrors how many of them failed.
 	Fresh, FreshErrors int
 	FreshMax           time.Duration
-	// Error is the first one.
+	// Error is the first error.
 	Error string
 }
 
-// observer is the other caller as it was started.
+// observer is the process of the other caller.
 type observer struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
 	output *bufio.Scanner
 }
 
-// startObserver has another process call by a socket until stop, in a control group
-// where there is one.
+// startObserver starts a process that calls through a socket until stop, in a control
+// group if there is one.
 func startObserver(ctx context.Context, socket string, group *controlgroup.Group) (*observer, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -79,7 +80,7 @@ func startObserver(ctx context.Context, socket string, group *controlgroup.Group
 	return o, o.cmd.Start()
 }
 
-// since returns what was measured since the last time.
+// since returns what was measured since its last call.
 func (o *observer) since() (m measured, err error) {
 	if _, err := io.WriteString(o.input, "\n"); err != nil {
 		return m, fmt.Errorf("ask the other caller: %w", err)
@@ -92,9 +93,9 @@ func (o *observer) since() (m measured, err error) {
 
 func (o *observer) stop() error { return errors.Join(o.input.Close(), o.cmd.Wait()) }
 
-// servedAsCaller is the program of the other caller, where this process is that: for
-// each line of the input it writes what it has measured since the last one. It returns
-// when the input ends.
+// servedAsCaller runs the other caller, if this process is the other caller. For each line
+// of the input it writes what it has measured since the last line. It returns when the
+// input ends.
 func servedAsCaller() bool {
 	socket := os.Getenv(callerVariable)
 	if socket == "" {
@@ -119,11 +120,11 @@ type recorder struct {
 	mu    sync.Mutex
 	m     measured
 	times []time.Duration
-	begun time.Time // of the call that is under way
+	begun time.Time // of the present call
 }
 
-// take returns what there is and forgets it. The call that is under way counts with
-// the time that it has taken so far, where that is the longest.
+// take returns the measurements and clears them. If the present call takes longer than all
+// others, it counts with its time so far.
 func (r *recorder) take() measured {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,12 +161,12 @@ func (r *recorder) callAgainAndAgain(socket string) {
 		}
 		r.mu.Unlock()
 		if err != nil {
-			<-time.After(10 * time.Millisecond) // a broker that is gone is not asked as fast as possible
+			<-time.After(10 * time.Millisecond) // a broker that has ended fails at once, and a loop would take a processor
 		}
 	}
 }
 
-// callAnew makes calls by new connections, as probes and new clients do.
+// callAnew makes calls on new connections, as probes and new clients do.
 func (r *recorder) callAnew(socket string) {
 	for range time.Tick(freshInterval) {
 		began := time.Now()
@@ -191,7 +192,7 @@ func (r *recorder) failed(err error) {
 	r.note(err)
 }
 
-// note keeps the first error. The caller has the lock.
+// note keeps the first error. The caller of note holds the lock.
 func (r *recorder) note(err error) {
 	if r.m.Error == "" {
 		r.m.Error = err.Error()

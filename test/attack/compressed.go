@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 )
 
-// compressedMessages are small on the wire and large where they are unpacked.
+// compressedMessages are small on the wire and large when they are decompressed.
 func compressedMessages() []attack {
 	flood := func(messages map[string][]byte) func(context.Context, *target) error {
 		return func(ctx context.Context, t *target) error {

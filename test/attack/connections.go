@@ -14,7 +14,7 @@ import (
 // idleConnections is how many connections do nothing.
 const idleConnections = 5500
 
-// manyConnections are opened, kept or closed, and ask for little or nothing.
+// manyConnections opens connections, keeps or closes them, and asks for little or nothing.
 func manyConnections() []attack {
 	return []attack{
 		{
@@ -100,8 +100,8 @@ func manyConnections() []attack {
 // emptySettings is the frame that follows the preface.
 const emptySettings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// idle opens connections to the socket that say something and then nothing more.
-// Those that the broker closes are opened again.
+// idle opens connections to the socket, sends bytes and then nothing more. It opens a
+// new connection for each that the broker closes.
 func idle(hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, idleConnections, func(ctx context.Context, _ int) error {
@@ -136,7 +136,7 @@ func connectStatus(ctx context.Context, t *target) (net.Conn, error) {
 	return conn, err
 }
 
-// silent says one thing and reads until the broker closes the connection.
+// silent sends bytes once and reads until the broker closes the connection.
 func silent(t *target, conn net.Conn, hello string) error {
 	t.tally.count("connections", 1)
 	if _, err := io.WriteString(conn, hello); err != nil {
@@ -163,8 +163,8 @@ func metricsUnread(ctx context.Context, t *target) error {
 	})
 }
 
-// manyClients has many clients make many calls at one moment, and again once all of
-// them are answered.
+// manyClients makes many calls of many clients at one moment, and again when all are
+// answered.
 func manyClients(ctx context.Context, t *target) error {
 	const connections, each = 400, 60
 	conns, err := clients(ctx, t, connections)

@@ -16,7 +16,7 @@ import (
 // caller of two may have.
 const largeCalls = 500
 
-// costlyCalls take processor time or memory for what they ask, as they may.
+// costlyCalls are allowed calls that take much processor time or memory.
 func costlyCalls() []attack {
 	all := []attack{
 		{

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// shortDeadlines are over before the call can be served.
+// shortDeadlines pass before the broker can serve the call.
 func shortDeadlines() []attack {
 	return []attack{
 		{

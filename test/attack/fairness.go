@@ -13,8 +13,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
-// fairTarget is the most that the other caller's p99 may be beside an attack, as a
-// multiple of that beside the ordinary load.
+// fairTarget is the highest allowed ratio of the other caller's p99 during an attack to its
+// p99 during the ordinary load.
 const fairTarget = 3
 
 // comparison is what the rounds of an attack have found.
@@ -23,18 +23,18 @@ type comparison struct {
 	ratios           []float64
 	ordinary, during []time.Duration // p99
 	failures         []string        // of each round that did not pass
-	// elsewhere are the ratios where the attack is made on another broker. They are
-	// measured where the target is missed.
+	// elsewhere are the ratios during the same attack on another broker. They are
+	// measured if the target is missed.
 	elsewhere []float64
 }
 
-// fairness measures each attack once a round. Each is compared with the ordinary load of
-// the same broker right before it, since what else the machine does changes from one
+// fairness measures each attack once a round. It compares the attack with the ordinary load
+// on the same broker right before it, because the machine's other work changes from one
 // minute to the next.
+//
 // The broker, the attacker and the other caller each have a control group with an equal
-// share of the processors, as the kubelet gives each container one. Else an attack on
-// anything would keep the other caller waiting, on whatever the attacker's thousands of
-// connections cost the machine.
+// share of the processors, as the kubelet does for each container. Without the groups, the
+// attacker's thousands of connections would delay the other caller, whatever they attack.
 func fairness(ctx context.Context, o options, p *programs) (err error) {
 	p.controllers = append(p.controllers, controlgroup.CPU)
 	own, err := controlgroup.New(controlgroup.CPU)
@@ -78,7 +78,7 @@ func fairness(ctx context.Context, o options, p *programs) (err error) {
 	return nil
 }
 
-// inRounds does something with each comparison once a round, in random order.
+// inRounds calls a function with each comparison once a round, in random order.
 func inRounds(ctx context.Context, o options, where string, all []*comparison, do func(*comparison) error) error {
 	order := slices.Clone(all)
 	for round := range o.rounds {
@@ -87,7 +87,7 @@ func inRounds(ctx context.Context, o options, where string, all []*comparison, d
 			progress("%sround %d of %d, %d of %d: %s", where, round+1, o.rounds, i+1, len(order), c.attack.name)
 			err := do(c)
 			if ctx.Err() != nil {
-				return errInterrupted // and what else failed, failed by that
+				return errInterrupted // other errors are a result of the interrupt
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.attack.name, err)
@@ -109,7 +109,7 @@ func (c *comparison) add(r *result) {
 	c.ratios = append(c.ratios, ratio)
 }
 
-// worst is the p99, or, where no call was answered, how long the one that waits has.
+// worst returns the p99, or, if no call was answered, how long the present call has waited.
 func (m measured) worst() time.Duration {
 	if m.P99 == 0 {
 		return m.Max
@@ -117,8 +117,8 @@ func (m measured) worst() time.Duration {
 	return m.P99
 }
 
-// ratio is the other caller's p99 beside the attack as a multiple of that beside the
-// ordinary load. It is not measured where there was no ordinary load or no broker left.
+// ratio returns the other caller's p99 during the attack divided by its p99 during the
+// ordinary load. It returns false if there was no ordinary load, or if the broker ended.
 func (r *result) ratio() (ratio float64, measured bool) {
 	if r == nil || r.ordinary.P99 == 0 || !r.lived {
 		return 0, false
@@ -156,7 +156,7 @@ Where it is missed, "elsewhere" is the ratio while the same attack is made on an
 	fmt.Printf("%d of %d miss the target\n", missed, len(all))
 }
 
-// spread is a median between the quartiles.
+// spread returns the median with the quartiles, as text.
 type spread struct{ low, median, high float64 }
 
 func spreadOf(values []float64) spread {
@@ -168,7 +168,7 @@ func spreadOf(values []float64) spread {
 	return spread{sorted[n/4], middle(values), sorted[n-1-n/4]}
 }
 
-// middle is the median of values in any order, 0 of none.
+// middle returns the median of values in any order, 0 for no values.
 func middle[T ~int64 | ~float64](values []T) T {
 	n := len(values)
 	if n == 0 {

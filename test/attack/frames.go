@@ -14,7 +14,7 @@ import (
 // batch is how many small frames are sent by one write.
 const batch = 1000
 
-// manyFrames are allowed, each of them, and cost more than they bring.
+// manyFrames are frames that are allowed, but cost the broker more than the attacker.
 func manyFrames() []attack {
 	all := []attack{
 		{
@@ -157,8 +157,8 @@ func tinyData(methods ...string) func(context.Context, *target) error {
 	}
 }
 
-// tinyDataWaiting announces more than the broker has memory for, so that what comes
-// after that stays where gRPC keeps it.
+// tinyDataWaiting announces more than the broker has memory for, so that the data stays in
+// gRPC's buffers.
 func tinyDataWaiting(ctx context.Context, t *target, connections, calls, more int, m manner, fields ...[2]string) error {
 	tiny, rest := append(announced(mebibyte), make([]byte, 1000)...), make([]byte, more)
 	return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
@@ -210,7 +210,7 @@ func (w *wire) sendBytewise(stream uint32, data []byte, last bool) error {
 	return nil
 }
 
-// paddedData sends messages of which each byte takes 257 of the window.
+// paddedData sends messages whose padding makes each byte take 257 bytes of the window.
 func paddedData(ctx context.Context, t *target) error {
 	const padding, taken = 255, 257
 	pad := make([]byte, padding)

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// halfSentSize is that of messages of which a part is never sent: nearly as large as
-// gRPC takes them.
+// halfSentSize is the size of messages of which a part is never sent, in bytes: nearly the
+// largest that gRPC accepts.
 const halfSentSize = 3900 << 10
 
-// halfSentCalls do not send all of a message that they have announced, or send it as
-// they like.
+// halfSentCalls announce a message and send only a part of it, or send it slowly or without
+// regard to windows.
 func halfSentCalls() []attack {
 	some := []string{methodHealth, methodPolicy}
 	streams := []string{methodExchange, methodHashStream}
@@ -85,8 +85,8 @@ func halfSentCalls() []attack {
 	}
 }
 
-// halfSent makes calls by the methods in turns, on each of the connections, and sends so
-// many bytes of each message. Connections that end are made again.
+// halfSent calls the methods in turns on each connection, and sends a number of bytes of
+// each message. It opens a new connection for each that ends.
 func halfSent(methods []string, connections, calls, sent int) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		data := append(announced(halfSentSize), make([]byte, sent)...)

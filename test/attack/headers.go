@@ -11,14 +11,14 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Of requests with headers that are nearly as large as the broker takes them: 64 KiB,
-// with 32 bytes for each field (RFC 7541, section 4.1).
+// Sizes of headers that are nearly as large as the broker accepts: 64 KiB, with 32 bytes
+// for each field (RFC 7541, section 4.1).
 const (
 	headerBytes = 60 << 10
 	fieldExtra  = 32
 )
 
-// largeHeaders take memory for as long as their calls last, or longer.
+// largeHeaders take memory as long as their calls last, or longer.
 func largeHeaders() []attack {
 	one := [][2]string{{"x-large", strings.Repeat("v", headerBytes)}}
 	var tiny [][2]string

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command attack starts a broker in a control group with little memory, misuses it
-// as one caller in every way that is known, and looks what another caller gets
-// meanwhile. See --help.
+// Command attack starts a broker in a control group with little memory, and attacks it as
+// one caller in every known way. Meanwhile it measures how another caller is served. See
+// --help.
 package main
 
 import (
@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// options is what the command line says.
+// options are the settings of the command line.
 type options struct {
 	root     string // of the repository
-	broker   string // the program to attack; built where empty
+	broker   string // the program to attack; if empty, it is built
 	attacks  []attack
 	list     bool
 	fairness bool
@@ -45,8 +45,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "attack:", err)
 		os.Exit(2)
 	}
-	// Whatever ends this program, no broker and no control group is left behind. The
-	// signal of broken pipes comes with each connection that the broker closes.
+	// No broker and no control group may be left behind, whatever signal ends this
+	// program. SIGPIPE comes with each connection that the broker closes.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err = run(ctx, o)
@@ -162,7 +162,7 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 		progress("%d of %d: %s", i+1, len(o.attacks), a.name)
 		r, err := try(ctx, o, p, a)
 		if ctx.Err() != nil {
-			return errInterrupted // and what else failed, failed by that
+			return errInterrupted // other errors are a result of the interrupt
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
@@ -179,7 +179,7 @@ func attackAll(ctx context.Context, o options, p *programs) error {
 	return nil
 }
 
-// progress says what takes its time, on standard error.
+// progress writes to standard error what is being done.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

@@ -47,7 +47,7 @@ var unaryMethods = []string{
 
 const mebibyte = 1 << 20
 
-// must is for messages of our own, which can be encoded.
+// must encodes a message of our own, which never fails.
 func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
@@ -66,7 +66,7 @@ func hashRequest(size int) *v1.HashDataRequest {
 	return &v1.HashDataRequest{Profile: "Default", Input: make([]byte, size)}
 }
 
-// profileNamed is the beginning of every request: the name of the profile.
+// profileNamed returns the beginning of every request: the field with the profile's name.
 func profileNamed(name string) []byte { return field(nil, 1, []byte(name)) }
 
 func hashMessage(size int) []byte { return encoded(hashRequest(size)) }
@@ -89,13 +89,13 @@ func signRequest(profile string, key []byte) *v1.SignDataRequest {
 	}
 }
 
-// rsaRequest asks for a signature by a key of the request.
+// rsaRequest returns a request for a signature with a key of the request.
 func rsaRequest(bits string) *v1.SignDataRequest {
 	block, _ := pem.Decode(must(keyFiles.ReadFile("keys/rsa-" + bits + ".pem")))
 	return signRequest("Default", pem.EncodeToMemory(block))
 }
 
-// certificateRequest asks for a certificate that the broker issues.
+// certificateRequest returns a request for a certificate that the broker issues.
 var certificateRequest = sync.OnceValue(func() *v1.SignCertificateRequest {
 	issuer := must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
 	subject := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -113,7 +113,7 @@ var certificateRequest = sync.OnceValue(func() *v1.SignCertificateRequest {
 	}
 })
 
-// exchanged is a message of Exchange with calls.
+// exchanged returns a message of Exchange with calls.
 func exchanged(calls ...*streamv1.Call) []byte {
 	return encoded(&streamv1.ExchangeRequest{Calls: calls})
 }
@@ -135,12 +135,12 @@ func hashStart() []byte {
 	return encoded(&streamv1.HashStreamRequest{Part: &streamv1.HashStreamRequest_Start{Start: &streamv1.HashStreamStart{Profile: "Default"}}})
 }
 
-// hashChunk is a message after it.
+// hashChunk returns a further message of HashStream.
 func hashChunk(size int) []byte {
 	return encoded(&streamv1.HashStreamRequest{Part: &streamv1.HashStreamRequest_Chunk{Chunk: make([]byte, size)}})
 }
 
-// repeated is a message that has the same bytes again and again, at most size in all.
+// repeated returns a message that repeats the same bytes, at most size bytes in all.
 func repeated(unit []byte, size int) []byte { return bytes.Repeat(unit, size/len(unit)) }
 
 // emptyField is a field of bytes with nothing in it.

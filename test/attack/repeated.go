@@ -21,8 +21,8 @@ const (
 	unknownField      = 100
 )
 
-// repeatedFields are messages in which a short field is there very often: each costs
-// the broker more than its bytes, once it is decoded.
+// repeatedFields are messages that repeat a short field very often. Decoded, each field
+// takes more of the broker's memory than its bytes.
 func repeatedFields() []attack {
 	emptyKeys := func(size int) []byte {
 		keys := repeated(emptyField(componentKey), size)
@@ -81,8 +81,8 @@ func repeatedFields() []attack {
 	}
 }
 
-// nestedGroups has groups in groups, as deep as fits into size bytes. What reads it
-// may give up early.
+// nestedGroups returns groups in groups, as deep as fits into size bytes. A parser may
+// give up early.
 func nestedGroups(size int) []byte {
 	begin := protowire.AppendTag(nil, unknownField, protowire.StartGroupType)
 	end := protowire.AppendTag(nil, unknownField, protowire.EndGroupType)

@@ -9,13 +9,13 @@ import (
 
 const lineFormat = "%-34s %-11s %9s %5s %9s %7s %8s %8s %8s %9s %6s %7s\n"
 
-// printHead prints what the columns of the lines are.
+// printHead prints the names of the columns.
 func printHead() {
 	fmt.Println("Latencies are those of b's small hashes, in milliseconds; its errors are of all calls and of those by new connections.")
 	fmt.Printf(lineFormat, "attack", "verdict", "peak MiB", "kills", "b's calls", "errors", "p50", "p99", "max", "ordinary", "ratio", "again s")
 }
 
-// print prints the line of an attack, and what the attacker saw below it.
+// print prints the line of an attack, and below it what the attacker saw.
 func (r *result) print() {
 	ordinary, ratio := "-", "-"
 	if r.ordinary.P99 > 0 {

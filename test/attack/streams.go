@@ -11,7 +11,7 @@ import (
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 )
 
-// exchangeGivenUp is the number of the field with ids of calls that are given up.
+// exchangeGivenUp is the number of the field with ids of calls that the client cancels.
 const exchangeGivenUp = 2
 
 // manyStreams are opened by the thousand, or have messages with very many parts.
@@ -82,7 +82,7 @@ func manyStreams() []attack {
 	}
 }
 
-// none is no message at all, in contrast to an empty one.
+// none means no message at all, in contrast to an empty message.
 var none = []byte("none")
 
 // openStreams opens 250 streams on each connection, sends a message on each, and holds
@@ -107,8 +107,8 @@ func openStreams(connections int, message []byte, methods ...string) func(contex
 	}
 }
 
-// reflectionUnread asks for descriptions, which are far longer than the question, and
-// leaves no window for them.
+// reflectionUnread asks for descriptions, which are far larger than the request, and opens
+// no window for them.
 func reflectionUnread(question []byte) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		message := framed(question)

@@ -22,7 +22,7 @@ type tally struct {
 
 func newTally() *tally { return &tally{counts: map[string]int{}} }
 
-// count adds to what has a name.
+// count adds to the count of a name.
 func (t *tally) count(name string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *tally) failures() int {
 	return t.failed
 }
 
-// String tells all of it, with the first error of a call.
+// String returns all counts, with the first error of a call.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

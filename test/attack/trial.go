@@ -17,10 +17,10 @@ import (
 const (
 	// ordinaryCallers is how many callers the ordinary load of a has.
 	ordinaryCallers = 16
-	// againLimit is how long after an attack a may wait until it is served again.
+	// againLimit is how long after an attack the caller a may wait until it is served again.
 	againLimit = 5 * time.Second
-	// leastShare is the time in which the other caller has to have a call answered, on
-	// average. Less is as good as nothing.
+	// leastShare is the longest average time between two answered calls of the other
+	// caller. A caller with fewer calls counts as starved.
 	leastShare = 500 * time.Millisecond
 )
 
@@ -34,28 +34,29 @@ const (
 	probesFail = "PROBES FAIL"
 )
 
-// result is what became of an attack.
+// result is the result of an attack.
 type result struct {
 	attack   attack
 	ordinary measured // beside the ordinary load
 	during   measured // beside the attack
 	lived    bool
-	exit     string // of the process, where it did not live
+	exit     string // how the process ended, if it did
 	kills    int
 	peak     int64
 	took     time.Duration
 	tally    *tally
-	// again is how long after the attack a was served, served whether it was.
+	// again is how long after the attack the caller a was served. served reports whether
+	// it was.
 	again  time.Duration
 	served bool
 	// probes are requests to the status port during the attack.
 	probes, probesFailed int
-	// stopsSlowly tells that the broker did not end when it was asked to, after all.
+	// stopsSlowly reports whether the broker did not end in time when it was asked to.
 	stopsSlowly bool
 	log         []string
 }
 
-// try makes one attack on a broker of its own.
+// try makes one attack on a new broker.
 func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err error) {
 	b, err := startBroker(ctx, o, p)
 	if err != nil {
@@ -69,8 +70,8 @@ func try(ctx context.Context, o options, p *programs, a attack) (_ *result, err 
 	return r, r.measure(ctx, o, p, b, b)
 }
 
-// tryElsewhere makes the attack on one broker and measures another one, whose callers
-// thus get what the machine and not the broker makes of the attack.
+// tryElsewhere attacks one broker and measures another one. So the result shows the effect
+// of the attack on the machine, without its effect on the broker.
 func tryElsewhere(ctx context.Context, o options, p *programs, a attack) (_ *result, err error) {
 	attacked, err := startBroker(ctx, o, p)
 	if err != nil {
@@ -92,8 +93,8 @@ func tryElsewhere(ctx context.Context, o options, p *programs, a attack) (_ *res
 	return r, r.measure(ctx, o, p, b, attacked)
 }
 
-// measure measures what the other caller of a broker gets, beside the ordinary load of
-// that broker and beside the attack on a broker.
+// measure measures the other caller of a broker during the ordinary load on that broker,
+// and during the attack on a broker.
 func (r *result) measure(ctx context.Context, o options, p *programs, b, attacked *broker) (err error) {
 	other, err := startObserver(ctx, b.socket("b"), p.apart)
 	if err != nil {
@@ -124,14 +125,13 @@ func (r *result) measure(ctx context.Context, o options, p *programs, b, attacke
 	return r.look(ctx, o, attacked)
 }
 
-// attackOnce makes the attack, while the other caller calls and the status port is
-// asked.
+// attackOnce attacks, while the other caller makes calls and a prober asks the status port.
 func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *observer) error {
 	if _, err := other.since(); err != nil {
 		return err
 	}
 	began := time.Now()
-	// Calls have no deadline of the attack's, which the broker would be told.
+	// Calls do not have the deadline of the attack, because gRPC would send it to the broker.
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -157,8 +157,8 @@ func (r *result) attackOnce(ctx context.Context, o options, b *broker, other *ob
 	return asked
 }
 
-// prober is the address that probes come from. A kubelet has another one than the
-// containers of a pod, and the broker shares its connections out by address.
+// prober is the address from which probes come. A kubelet has another address than the
+// containers of a pod, and the broker divides connections by address.
 var prober = net.IPv4(127, 0, 0, 2)
 
 // probe asks the status port as a kubelet does, but more often.
@@ -190,7 +190,7 @@ func (r *result) probe(ctx context.Context, address string) {
 	}
 }
 
-// look finds what the attack has left.
+// look records the state of the broker after the attack.
 func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, againLimit)
@@ -219,7 +219,7 @@ func (r *result) look(ctx context.Context, o options, b *broker) (err error) {
 	return nil
 }
 
-// await calls by a new connection until a call is answered.
+// await makes calls on new connections until one is answered.
 func await(ctx context.Context, socket string) error {
 	for {
 		conn, err := dial(socket)
@@ -237,7 +237,8 @@ func await(ctx context.Context, socket string) error {
 	}
 }
 
-// ordinaryLoad is what callers do who mean no harm: small hashes, one after another.
+// ordinaryLoad makes the calls of callers that do not attack: small hashes, one after
+// another.
 func ordinaryLoad(ctx context.Context, socket string, duration time.Duration) error {
 	conn, err := dial(socket)
 	if err != nil {
@@ -267,7 +268,7 @@ func (r *result) slow() bool {
 		time.Duration(r.during.Calls)*leastShare < r.took
 }
 
-// verdict is the worst of what happened.
+// verdict returns the worst verdict that applies.
 func (r *result) verdict() string {
 	switch {
 	case !r.lived || r.kills > 0:

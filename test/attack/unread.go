@@ -12,11 +12,11 @@ import (
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 )
 
-// unreadReplies are of clients that do not read what they have asked for.
+// unreadReplies are attacks of clients that do not read their replies.
 func unreadReplies() []attack {
 	noWindow := manner{limited: true, stingy: true}
-	// The reply has the metadata of the request again. It is a little less than what the
-	// broker counts as small.
+	// The reply repeats the metadata of the request. Its size is just below the size from
+	// which the broker counts memory.
 	echoed := field(hashMessage(32), hashMetadata, field(nil, unknownField, make([]byte, 15<<10)))
 	return []attack{
 		{
@@ -74,8 +74,8 @@ func unreadReplies() []attack {
 	}
 }
 
-// unread makes calls on connections of a manner, and holds those. Connections that end
-// are made again.
+// unread makes calls on connections of a manner, and keeps these open. It opens a new
+// connection for each that ends.
 func unread(m manner, connections, calls int, method string, message []byte) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
@@ -95,7 +95,7 @@ func unread(m manner, connections, calls int, method string, message []byte) fun
 	}
 }
 
-// largeUnreadSocket has large replies made, lets the broker send all of them at one
+// largeUnreadSocket asks for large replies, lets the broker send all of them at one
 // moment, and stops reading.
 func largeUnreadSocket(ctx context.Context, t *target) error {
 	message := encryptMessage(mebibyte - 100)
@@ -122,8 +122,9 @@ func largeUnreadSocket(ctx context.Context, t *target) error {
 	})
 }
 
-// exchangeUnread opens streams of Exchange on connections and sends on each as many
-// calls as the broker takes. No reply has more window than HTTP/2 gives by itself.
+// exchangeUnread opens streams of Exchange on connections and sends on each as many calls
+// as the broker accepts. It never opens the windows for replies further than HTTP/2's
+// default.
 func exchangeUnread(connections, streams int) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		messages := [][]byte{
@@ -150,7 +151,7 @@ func exchangeUnread(connections, streams int) func(context.Context, *target) err
 	}
 }
 
-// calls are many encryptions of so many bytes each.
+// calls returns many encryptions of so many bytes each.
 func calls(n, size int) []*streamv1.Call {
 	var all []*streamv1.Call
 	for id := range n {

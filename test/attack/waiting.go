@@ -6,13 +6,13 @@ import (
 	"context"
 )
 
-// Of connections on which calls wait beside a stream.
+// Numbers of connections and of calls that wait beside a stream.
 const (
 	fullConnections = 7
 	callsBeside     = 254
 )
 
-// waitingCalls wait in large numbers for memory that others have.
+// waitingCalls are many calls that wait for memory that other calls hold.
 func waitingCalls() []attack {
 	return []attack{
 		{
@@ -30,8 +30,8 @@ func waitingCalls() []attack {
 	}
 }
 
-// besideAStream opens a stream that keeps a connection in use, and calls on it that
-// send data. Calls that end are made again, all at once.
+// besideAStream opens a stream that keeps a connection in use, and makes calls on the
+// connection that send data. When calls end, it makes all of them again at once.
 func besideAStream(data []byte, whole bool, methods ...string) func(context.Context, *target) error {
 	if methods == nil {
 		methods = []string{methodHash, methodEncrypt}

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// target is what is attacked, and where it is counted what becomes of that.
+// target is the broker that is attacked, with the tally of the attack.
 type target struct {
-	socket string // that of the caller a
+	socket string // of the caller a
 	status string // address of the status port
 	tally  *tally
 }
@@ -23,8 +23,8 @@ type target struct {
 // pauseAfterFailure is how long an attacker waits before it tries again.
 const pauseAfterFailure = 20 * time.Millisecond
 
-// together does something n times at once and waits for all of them. Errors are
-// counted: what fails is what the attacker sees.
+// together runs a function n times at once and waits for all of them. It counts errors,
+// because they show what the attacker sees.
 func together(ctx context.Context, t *target, n int, do func(i int) error) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -40,8 +40,8 @@ func (t *target) failed(ctx context.Context, err error) {
 	}
 }
 
-// innermost is the error that others are about: those of connections have addresses
-// in them, which differ.
+// innermost returns the innermost wrapped error. Errors of connections wrap it with
+// addresses, so that equal errors would count as different ones.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)
@@ -52,8 +52,8 @@ func innermost(err error) error {
 	}
 }
 
-// persistently has n attackers, each of which begins again when it has ended, until
-// the attack is over.
+// persistently runs n attackers until the attack is over. Each begins again when it has
+// ended.
 func persistently(ctx context.Context, t *target, n int, do func(ctx context.Context, i int) error) error {
 	together(ctx, t, n, func(i int) error {
 		for ctx.Err() == nil {
@@ -70,7 +70,7 @@ func persistently(ctx context.Context, t *target, n int, do func(ctx context.Con
 	return nil
 }
 
-// pause waits, or less where the attack is over.
+// pause waits for a time, or until the attack is over.
 func pause(ctx context.Context, duration time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -141,16 +141,16 @@ func invoke(ctx context.Context, t *target, conn *grpc.ClientConn, method string
 	return err
 }
 
-// callers has n callers over so many connections, who call one after another until
-// the attack is over. Each is given its number.
+// callers runs n callers on a number of connections until the attack is over. Each makes
+// one call after another, and has a number.
 func callers(ctx context.Context, t *target, connections, n int, method string, request func(i int) []byte) error {
 	conns, err := clients(ctx, t, connections)
 	if err != nil {
 		return err
 	}
 	return persistently(ctx, t, n, func(_ context.Context, i int) error {
-		// Its own context may end a moment after that of the connections, and then a call
-		// would count that failed because the attack is over.
+		// This context may end a moment after the context of the connections. A call that
+		// fails in between must not count.
 		message := request(i)
 		failed := false // which is counted, and the next one is tried later
 		for ctx.Err() == nil && !failed {

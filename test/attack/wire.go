@@ -23,24 +23,24 @@ import (
 )
 
 const (
-	// frameSize is the payload of a DATA frame that every server takes.
+	// frameSize is the payload of a DATA frame that every server accepts, in bytes.
 	frameSize = 16 << 10
-	// initialWindow is that of HTTP/2 where nobody says another.
+	// initialWindow is the default window of HTTP/2, in bytes.
 	initialWindow = 65535
-	// maxWindow is the largest of HTTP/2.
+	// maxWindow is the largest window of HTTP/2, in bytes.
 	maxWindow = 1<<31 - 1
 )
 
-// manner is how a client of HTTP/2 behaves. Without any of it, it reads all frames,
-// lets the server send what it likes, and keeps to the windows that it is given.
+// manner is how a client of HTTP/2 misbehaves. The zero value reads all frames, lets the
+// server send without limit, and respects the server's windows.
 type manner struct {
 	// window is how much of each reply the server may send, where limited is set.
 	window  uint32
 	limited bool
-	// stingy clients read what comes and let no more of it come.
+	// stingy clients read what comes and open no window for more.
 	stingy bool
-	// deaf ones do not read the socket at all. So they do not see windows, and send
-	// as if they were open.
+	// deaf clients do not read the socket at all. So they do not see the server's windows,
+	// and send as if these were open.
 	deaf bool
 }
 
@@ -67,7 +67,8 @@ type wire struct {
 	ended   error
 }
 
-// connect opens a connection until ctx ends. It waits while too many others do.
+// connect opens a connection, which lasts until ctx ends. It waits while too many others
+// connect.
 func connect(ctx context.Context, socket string) (net.Conn, error) {
 	for {
 		var dialer net.Dialer
@@ -87,7 +88,7 @@ func connect(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// newWire opens a connection and says hello.
+// newWire opens a connection and sends HTTP/2's preface and settings.
 func newWire(ctx context.Context, t *target, m manner) (*wire, error) {
 	conn, err := connect(ctx, t.socket)
 	if err != nil {
@@ -144,7 +145,7 @@ func (w *wire) read() {
 		}
 		switch frame := frame.(type) {
 		case *http2.DataFrame:
-			// The window of the connection is given back, that of streams is large.
+			// Only the window of the connection needs updates; windows of streams are large.
 			if received += frame.Length; received > 1<<20 && !w.manner.stingy {
 				n := received
 				received = 0
@@ -174,7 +175,7 @@ func (w *wire) read() {
 	}
 }
 
-// answered counts the end of a call.
+// answered counts a call that has ended, by its status.
 func (w *wire) answered(frame *http2.MetaHeadersFrame) {
 	if !frame.StreamEnded() {
 		return
@@ -232,7 +233,7 @@ func (w *wire) forget(stream uint32) {
 	w.changed.Broadcast()
 }
 
-// errEnded says that the stream or the connection is no more.
+// errEnded says that the stream or the connection has ended.
 var errEnded = errors.New("the stream has ended")
 
 // allowance waits until some of size bytes may be sent.
@@ -279,7 +280,7 @@ func (w *wire) call(method string, fields ...[2]string) (stream uint32, err erro
 	return stream, err
 }
 
-// headers does it without sending. The caller is in write.
+// headers does the same as call, but does not send. It is called in write.
 func (w *wire) headers(f *http2.Framer, method string, fields ...[2]string) (uint32, error) {
 	block, err := w.fieldBlock(method, fields...)
 	if err != nil {
@@ -302,7 +303,7 @@ func (w *wire) headers(f *http2.Framer, method string, fields ...[2]string) (uin
 	return stream, nil
 }
 
-// fieldBlock encodes the headers of a call. The caller is in write.
+// fieldBlock encodes the headers of a call. It is called in write.
 func (w *wire) fieldBlock(method string, fields ...[2]string) ([]byte, error) {
 	w.block.Reset()
 	for _, field := range append([][2]string{
@@ -324,7 +325,7 @@ func (w *wire) nextStream() uint32 {
 	return stream
 }
 
-// send sends a part of a message as the windows allow, and waits for them.
+// send sends a part of a message, and waits until the windows allow it.
 func (w *wire) send(stream uint32, data []byte, end bool) error {
 	for {
 		n := 0
@@ -354,8 +355,8 @@ func (w *wire) unary(method string, message []byte, fields ...[2]string) (uint32
 	return stream, w.send(stream, framed(message), true)
 }
 
-// framed is a message as gRPC sends it.
+// framed returns a message as gRPC sends it.
 func framed(message []byte) []byte { return append(announced(len(message)), message...) }
 
-// announced is what comes before a message of size bytes.
+// announced returns gRPC's prefix of a message of size bytes.
 func announced(size int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(size)) }

@@ -4,7 +4,7 @@
 // tree. It renders both with the real programs, which hack/tools/build builds
 // once, and checks the objects.
 //
-// Plain `go test` needs no cluster. With the build tag apiserver the objects go
-// to a real API server, where the admission policies and the webhooks'
-// conditions are tried by the users that they are about.
+// Plain `go test` needs no cluster. With the build tag apiserver the tests apply
+// the objects to a real API server, and try the admission policies and the match
+// conditions of the webhooks as the users whom they concern.
 package chart

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collector tests the spans of the broker as a collector of
-// OpenTelemetry gets them: a real one, built from its Go modules, takes them by
-// OTLP over gRPC and HTTP and passes them on to the test.
+// Package collector tests the broker's spans with a real OpenTelemetry Collector,
+// built from its Go modules. The collector receives spans by OTLP over gRPC and
+// HTTP, and passes them on to the test.
 package collector

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlgroup gives processes of measurements what a kubelet gives each
-// container: a memory limit and a share of the processors of their own. It needs Linux,
-// and root outside of a container or in a privileged one.
+// Package controlgroup gives each process of a measurement its own memory limit and share
+// of the processors, as a kubelet does for each container. It needs Linux, and root outside
+// of a container or in a privileged one.
 package controlgroup
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Controller is what a kernel controls for the processes of a group.
+// Controller is a resource that the kernel controls for the processes of a group.
 type Controller string
 
 // The controllers that measurements use.
@@ -25,22 +25,22 @@ const (
 	CPU    Controller = "cpu"
 )
 
-// present are the files that a group of each version has where the controller works.
+// present are files that exist in a group if the controller works, by version.
 var present = map[Controller]map[int]string{
 	Memory: {1: "memory.limit_in_bytes", 2: "memory.max"},
 	CPU:    {1: "cpu.shares", 2: "cpu.weight"},
 }
 
-// The other files of a group by its version.
+// Files that report the peak of memory and the killed processes, by version.
 var (
 	peakFile  = map[int]string{1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 	killsFile = map[int]string{1: "memory.oom_control", 2: "memory.events"}
 )
 
-// Prefix is what the names of groups begin with.
+// Prefix begins the names of groups.
 const Prefix = "crypto-broker-"
 
-// processes is the file that a process joins a group by.
+// processes is the file by which a process joins a group.
 const processes = "cgroup.procs"
 
 // Group is a control group. Version 1 of the system has one for each controller, version
@@ -51,10 +51,10 @@ type Group struct {
 	version     int
 }
 
-// New makes a group with controllers below the group of this program, or beside it where
-// that is not in sight. Groups with the controller CPU have equal shares of the
-// processors, whatever number of processes each has. An error says that the system does
-// not let this program do so.
+// New creates a group with controllers below the group of this program, or beside it if
+// that group is not visible. Groups with the controller CPU have equal shares of the
+// processors, however many processes each has. It returns an error if the system does not
+// allow it.
 func New(controllers ...Controller) (*Group, error) {
 	list, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -72,7 +72,7 @@ func New(controllers ...Controller) (*Group, error) {
 		controllers, errors.Join(second, first))
 }
 
-// newSecond makes a group of version 2. list is this program's /proc/self/cgroup.
+// newSecond creates a group of version 2. list is this program's /proc/self/cgroup.
 func newSecond(list string, controllers []Controller) (*Group, error) {
 	dir, err := newDir("", "", list, func(dir string) error {
 		for _, c := range controllers {
@@ -85,7 +85,7 @@ func newSecond(list string, controllers []Controller) (*Group, error) {
 	return &Group{controllers, []string{dir}, 2}, err
 }
 
-// newFirst makes one of version 1 likewise.
+// newFirst creates a group of version 1. list is this program's /proc/self/cgroup.
 func newFirst(list string, controllers []Controller) (*Group, error) {
 	g := &Group{controllers: controllers, version: 1}
 	for _, c := range controllers {
@@ -101,7 +101,7 @@ func newFirst(list string, controllers []Controller) (*Group, error) {
 	return g, nil
 }
 
-// newDir makes a folder in the hierarchy of a controller, which is below mount.
+// newDir creates a folder in the hierarchy of a controller, which is below mount.
 func newDir(controller, mount, list string, check func(dir string) error) (string, error) {
 	tried := []error{fmt.Errorf("this program is in no hierarchy with the controller %q", controller)}
 	for line := range strings.Lines(list) {
@@ -123,13 +123,13 @@ func newDir(controller, mount, list string, check func(dir string) error) (strin
 	return "", errors.Join(tried...)
 }
 
-// Limit ends one of the group's processes once they take more than these bytes together.
-// The group has the controller Memory.
+// Limit sets the memory limit of the group, in bytes. The kernel ends one of the group's
+// processes if they take more together. The group needs the controller Memory.
 func (g *Group) Limit(bytes int64) error {
 	return os.WriteFile(g.file(Memory, present[Memory][g.version]), []byte(strconv.FormatInt(bytes, 10)), 0o644)
 }
 
-// file is the path of one of a controller's files.
+// file returns the path of a controller's file.
 func (g *Group) file(controller Controller, name string) string {
 	dir := g.dirs[0]
 	if len(g.dirs) > 1 {
@@ -138,8 +138,8 @@ func (g *Group) file(controller Controller, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// Command is the command line that begins a program, given by its path and arguments, in
-// the group. It needs a shell.
+// Command returns the command line that starts a program in the group, from the program's
+// path and its arguments. The command line needs a shell.
 func (g *Group) Command(program ...string) []string {
 	const join = `while [ "$1" != -- ]; do echo $$ > "$1" || exit 1; shift; done; shift; exec "$@"`
 	line := []string{"/bin/sh", "-c", join, "sh"}
@@ -191,7 +191,7 @@ func (g *Group) Remove() error {
 	return nil
 }
 
-// Peak is the most memory that the group ever took, in bytes.
+// Peak returns the most memory that the group has ever taken, in bytes.
 func (g *Group) Peak() (int64, error) {
 	text, err := os.ReadFile(g.file(Memory, peakFile[g.version]))
 	if err != nil {
@@ -200,7 +200,7 @@ func (g *Group) Peak() (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 }
 
-// Kills counts the processes that the system ended for want of memory.
+// Kills returns how many processes the kernel ended because memory ran out.
 func (g *Group) Kills() (int, error) {
 	text, err := os.ReadFile(g.file(Memory, killsFile[g.version]))
 	if err != nil {

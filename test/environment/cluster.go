@@ -14,7 +14,7 @@ import (
 
 // Cluster is a cluster that hack/cluster/cluster starts on this machine, or another one of the user's.
 type Cluster struct {
-	// Name is that of a cluster of hack/cluster/cluster; empty for any other cluster.
+	// Name is the name of a cluster of hack/cluster/cluster; empty for any other cluster.
 	Name string
 	// Kubeconfig is the path of the credentials.
 	Kubeconfig string
@@ -22,7 +22,7 @@ type Cluster struct {
 	script, cache string
 }
 
-// LocalCluster is the cluster of that name on this machine, whether or not it runs.
+// LocalCluster returns the cluster of that name on this machine, whether it runs or not.
 func LocalCluster(name string) (*Cluster, error) {
 	repository, err := Repository()
 	if err != nil {
@@ -40,7 +40,7 @@ func LocalCluster(name string) (*Cluster, error) {
 	}, nil
 }
 
-// ClusterOf is the cluster that a kubeconfig belongs to: a local one if it is that of hack/cluster/cluster.
+// ClusterOf returns the cluster that a kubeconfig belongs to. It is a local one if hack/cluster/cluster wrote the file.
 func ClusterOf(kubeconfig string) (*Cluster, error) {
 	if first, _, several := strings.Cut(kubeconfig, string(os.PathListSeparator)); several {
 		return nil, fmt.Errorf("KUBECONFIG names several files, expected one, for example KUBECONFIG=%s", first)
@@ -63,7 +63,7 @@ func ClusterOf(kubeconfig string) (*Cluster, error) {
 	return cluster, nil
 }
 
-// Local is true for a cluster of hack/cluster/cluster.
+// Local reports whether the cluster is one of hack/cluster/cluster.
 func (c *Cluster) Local() bool { return c.Name != "" }
 
 // Up starts the cluster unless it runs.
@@ -81,7 +81,7 @@ func (c *Cluster) UpSharing(ctx context.Context, progress io.Writer, folder stri
 // SharedFolder is where containers have the folder that a cluster shares.
 const SharedFolder = "/shared"
 
-// Down removes the cluster and all that belongs to it.
+// Down removes the cluster and everything that belongs to it.
 func (c *Cluster) Down(ctx context.Context, progress io.Writer) error {
 	_, err := c.run(ctx, progress, "down")
 	return err
@@ -93,14 +93,14 @@ func (c *Cluster) Load(ctx context.Context, progress io.Writer, archives ...stri
 	return err
 }
 
-// Snapshot writes what the cluster's etcd holds into a file, while the cluster runs.
+// Snapshot writes a snapshot of the cluster's etcd into a file, while the cluster runs.
 func (c *Cluster) Snapshot(ctx context.Context, progress io.Writer, file string) error {
 	_, err := c.run(ctx, progress, "snapshot", file)
 	return err
 }
 
-// Restore gives the running cluster the etcd of a snapshot. Pods run on meanwhile, and the API server is away for some
-// seconds.
+// Restore restores the etcd of a snapshot in the running cluster. Meanwhile pods go on, and the API server is away for
+// some seconds.
 func (c *Cluster) Restore(ctx context.Context, progress io.Writer, file string) error {
 	_, err := c.run(ctx, progress, "restore", file)
 	return err
@@ -119,7 +119,7 @@ func (c *Cluster) run(ctx context.Context, progress io.Writer, verb string, argu
 	return Command(ctx, "", progress, c.script, append([]string{"--name", c.Name, verb}, arguments...)...)
 }
 
-// Kubectl is the path of kubectl: the one in PATH, or else the one that belongs to the local clusters.
+// Kubectl returns the path of kubectl: the program in PATH, or else the one of the local clusters.
 func (c *Cluster) Kubectl() (string, error) {
 	own := filepath.Join(c.cache, "cluster", "bin", "kubectl")
 	if c.Local() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package environment brings up what the demo and the end-to-end tests work in: a cluster, the container images and the
-// installed chart. It drives the same commands that a user types, and reports progress as they do.
+// Package environment prepares what the demo and the end-to-end tests need: a cluster, the container images and the
+// installed chart. It runs the same commands as a user, and shows their progress.
 //
-// Everything that is built or downloaded is kept in the cache folder of the repository, which the environment variable
-// CRYPTO_BROKER_CACHE can move.
+// It keeps everything that it builds or downloads in the cache folder of the repository. The environment variable
+// CRYPTO_BROKER_CACHE can name another folder.
 package environment
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Repository is the root of the checkout that the current folder is in.
+// Repository returns the root of the checkout of the current folder.
 func Repository() (string, error) {
 	directory, err := os.Getwd()
 	if err != nil {
@@ -36,7 +36,7 @@ func Repository() (string, error) {
 	}
 }
 
-// Cache is the folder of everything that is built or downloaded.
+// Cache returns the folder for everything that is built or downloaded.
 func Cache(repository string) (string, error) {
 	if cache := os.Getenv("CRYPTO_BROKER_CACHE"); cache != "" {
 		return filepath.Abs(cache)
@@ -44,9 +44,9 @@ func Cache(repository string) (string, error) {
 	return filepath.Join(repository, ".cache"), nil
 }
 
-// Command runs a program in a folder and returns what it wrote to its standard output. Its standard error goes to
-// progress as it is written; without a progress it becomes part of the error. When the context ends, the program is
-// asked to end, and killed if it has not after ten seconds.
+// Command runs a program in a folder and returns its standard output. Its standard error goes to progress at once; if
+// progress is nil, it becomes part of the error. When the context ends, Command asks the program to end, and kills it
+// after ten seconds.
 func Command(ctx context.Context, folder string, progress io.Writer, program string, arguments ...string) (string, error) {
 	return command(ctx, folder, nil, nil, progress, program, arguments...)
 }

@@ -36,13 +36,13 @@ func NewHelm(ctx context.Context, progress io.Writer, cluster *Cluster) (*Helm, 
 	return &Helm{path: path, kubeconfig: cluster.Kubeconfig}, err
 }
 
-// Chart is the folder of the chart in a checkout of the repository.
+// Chart returns the folder of the chart in a checkout of the repository.
 func Chart(repository string) string {
 	return filepath.Join(repository, "charts", "crypto-broker-operator")
 }
 
-// InstallArguments are the arguments for "helm" that install or upgrade a chart with these images and wait until the
-// operator is ready.
+// InstallArguments returns the arguments for "helm" that install or upgrade a chart with these images and wait until
+// the operator is ready.
 func InstallArguments(chart string, images *Images, values ...string) []string {
 	arguments := []string{"upgrade", Release, chart, "--install", "--namespace", Namespace, "--create-namespace",
 		"--wait", "--timeout", "3m",
@@ -66,7 +66,7 @@ func (h *Helm) Uninstall(ctx context.Context) (string, error) {
 
 // Run runs helm with the cluster's credentials.
 func (h *Helm) Run(ctx context.Context, arguments ...string) (string, error) {
-	// What other users of the machine configured for helm has no part in this.
+	// The user's own settings of helm must not change the result.
 	own := []string{"KUBECONFIG=" + h.kubeconfig, "HELM_NAMESPACE=" + Namespace}
 	output, err := command(ctx, "", own, nil, nil, h.path, arguments...)
 	if err != nil {

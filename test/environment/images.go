@@ -12,21 +12,21 @@ import (
 
 // Images are the project's container images of one version of the source.
 type Images struct {
-	// Registry is the registry and path in front of each image's name, Tag what all images are tagged with.
+	// Registry is the registry and path in front of each image's name. Tag is the tag of all images.
 	Registry, Tag string
 	// Archives are the images' files on this machine.
 	Archives []string
 }
 
-// ImageOptions say what images to build.
+// ImageOptions say which images to build.
 type ImageOptions struct {
 	// Out is the folder for the archives.
 	Out string
-	// Source is the checkout to build from; empty: the one the current folder is in.
+	// Source is the checkout to build from; empty: the checkout of the current folder.
 	Source string
 	// Push is the registry and path to upload to; empty: nowhere.
 	Push string
-	// Cover is the folder of their containers that the programs write coverage data to; empty: they write none.
+	// Cover is the folder in the containers into which the programs write coverage data; empty: they write none.
 	Cover string
 }
 
@@ -66,5 +66,5 @@ func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Imag
 	return images, nil
 }
 
-// Image is the full name of one image, for example "broker".
+// Image returns the full name of an image, for example of "broker".
 func (i *Images) Image(name string) string { return i.Registry + "/" + name + ":" + i.Tag }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command footprint measures how much memory the operator takes at its start in a
-// cluster with so many pods: a real API server with pods that nobody runs, and the
-// operator as a process of its own. See docs/running.md.
+// cluster with many pods. It uses a real API server with pods that nobody runs, and
+// starts the operator as a process of its own. See docs/running.md.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 // operatorNamespace is where the operator has its Secrets.
 const operatorNamespace = "crypto-broker-system"
 
-// settle is for how long the operator is watched after all of its caches are full.
+// settle is how long the measurement goes on after all caches of the operator are full.
 const settle = 15 * time.Second
 
 func main() {
@@ -79,7 +79,7 @@ func run(ctx context.Context, pods int, lists bool) (err error) {
 	return nil
 }
 
-// fill makes the pods.
+// fill creates the pods.
 func fill(ctx context.Context, config *rest.Config, pods int) error {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
@@ -116,8 +116,8 @@ func writeKubeconfig(config *rest.Config, file string) error {
 	return clientcmd.WriteToFile(*all, file)
 }
 
-// measure runs the operator until its caches are full and settled, and returns the
-// most memory that was resident.
+// measure runs the operator until its caches are full and settled, and returns its
+// highest resident memory.
 func measure(ctx context.Context, operator, kubeconfig string, lists bool) (most string, err error) {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -154,7 +154,7 @@ func measure(ctx context.Context, operator, kubeconfig string, lists bool) (most
 	return most, nil
 }
 
-// resident is the most memory of a process that was resident so far.
+// resident returns the highest resident memory of a process so far.
 func resident(pid int) (string, error) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

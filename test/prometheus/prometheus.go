@@ -24,8 +24,8 @@ import (
 //go:embed prometheus.yaml
 var configuration string
 
-// Find returns the path of Prometheus: the one in PATH, or else that of Debian's package, which it downloads and unpacks
-// into the cache folder. Nothing is installed, so no service is started.
+// Find returns the path of Prometheus: the program in PATH, or else the program of Debian's package, which it downloads
+// and unpacks into the cache folder. It does not install the package, so no service starts.
 func Find(ctx context.Context, progress io.Writer, cache string) (string, error) {
 	if found, err := exec.LookPath("prometheus"); err == nil {
 		return found, nil
@@ -42,7 +42,7 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-	// What is unpacked completely is moved to its place; an interrupted download leaves nothing there.
+	// The package moves to its place when it is unpacked completely, so an interrupted download leaves nothing there.
 	work, err := os.MkdirTemp(cache, "prometheus-")
 	if err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 
 // Server is a running Prometheus.
 type Server struct {
-	// URL is where it answers, on the loopback interface.
+	// URL is the address of its HTTP API, on the loopback interface.
 	URL     string
 	targets *targets
 	command *exec.Cmd
@@ -122,7 +122,7 @@ func Start(ctx context.Context, program, folder, kubeconfig string, interval tim
 	return s, nil
 }
 
-// freeAddress is one on the loopback interface that nobody listens on.
+// freeAddress returns an address on the loopback interface on which nobody listens.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// lastLog is the end of what Prometheus wrote.
+// lastLog returns the end of Prometheus' log.
 func (s *Server) lastLog() string {
 	content, err := os.ReadFile(s.log.Name())
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Server) lastLog() string {
 	return string(bytes.TrimSpace(content[max(0, len(content)-2000):]))
 }
 
-// Stop ends Prometheus and waits until it has.
+// Stop ends Prometheus and waits until it has ended.
 func (s *Server) Stop() error {
 	return errors.Join(s.stop(), s.log.Close(), s.targets.close())
 }

@@ -18,7 +18,7 @@ type Sample struct {
 	Value  float64
 }
 
-// Query asks for the present value of an expression, which has to be an instant vector or a scalar.
+// Query returns the present value of an expression, which has to be an instant vector or a scalar.
 func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error) {
 	var answer struct {
 		Status, Error string
@@ -57,7 +57,7 @@ func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error)
 	return nil, fmt.Errorf("found an answer of the type %q, expected a vector or a scalar", answer.Data.ResultType)
 }
 
-// LabelValues are the values that a label has in the series a selector selects.
+// LabelValues returns the values of a label in the series that a selector selects.
 func (s *Server) LabelValues(ctx context.Context, label, selector string) ([]string, error) {
 	var answer struct {
 		Status, Error string

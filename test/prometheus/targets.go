@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// targets keeps a file of all pods of a cluster, in the form of Prometheus' file_sd_configs and with the labels that its
-// kubernetes_sd_configs would give them.
+// targets writes a file with all pods of a cluster, in the form of Prometheus' file_sd_configs and with the labels of
+// its kubernetes_sd_configs.
 type targets struct {
 	path string
 	pods listers.PodLister
@@ -83,7 +83,7 @@ func followPods(kubeconfig, path string) (*targets, error) {
 	return t, nil
 }
 
-// close ends the following and returns what was wrong with it, if anything.
+// close stops following the pods, and returns the error of the last writing.
 func (t *targets) close() error {
 	close(t.stop)
 	t.done.Wait()
@@ -96,7 +96,7 @@ type group struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// notInLabels are the characters that can't stand in the name of a label.
+// notInLabels matches characters that the name of a label can't have.
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
 func (t *targets) write() error {
@@ -127,7 +127,7 @@ func (t *targets) write() error {
 	if err != nil {
 		return err
 	}
-	// Prometheus looks at the file at any time and must not see half of it.
+	// Prometheus reads the file at any time and must not read half of it.
 	next := fmt.Sprintf("%s.%d", t.path, time.Now().UnixNano())
 	if err := os.WriteFile(next, content, 0o644); err != nil {
 		return err

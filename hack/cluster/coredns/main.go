@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command coredns is CoreDNS with the plugins a test cluster needs, and no others: names of services, and nothing of
-// the world outside.
+// Command coredns is CoreDNS with only the plugins that a test cluster needs: it resolves names of services, and no
+// names outside of the cluster.
 package main
 
 import (

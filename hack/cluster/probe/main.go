@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command probe is what the test of the cluster runs in its pods: a web server, a client and an admission webhook
-// that refuses everything.
+// Command probe is the program that the test of the cluster runs in its pods: a web server, a client and an admission
+// webhook that refuses everything.
 package main
 
 import (

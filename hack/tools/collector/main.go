@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command collector is the OpenTelemetry Collector with what the tests of traces
-// need of it: it takes spans by OTLP and passes them on by OTLP over HTTP.
+// Command collector is the OpenTelemetry Collector with the parts that the tests of
+// traces need: it receives spans by OTLP and passes them on by OTLP over HTTP.
 package main
 
 import (

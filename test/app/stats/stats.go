@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats is what the demo application tells about its calls, at /stats and in its last line of output.
+// Package stats has the counts that the demo application reports, at /stats and in its last line of output.
 package stats
 
 import "time"
 
-// Stats counts from the start of the application. A call is what the application asked for: it has failed when it ended
-// with an error after all repetitions that a released client makes, when its answer was malformed, or when the digest in
-// it was wrong. Repetitions are no calls of their own; they are counted in Retries.
+// Stats has the counts since the start of the application. A call fails if it ends with an error after all repetitions
+// that a released client makes, if its answer is malformed, or if the digest is wrong. Repetitions are not counted as
+// calls, but in Retries.
 type Stats struct {
-	// Now is the application's clock at the time of the answer, Started the one at its start.
+	// Now is the application's clock at the time of the answer, Started at its start.
 	Now     time.Time `json:"now"`
 	Started time.Time `json:"started"`
 	Profile string    `json:"profile"`
@@ -24,7 +24,7 @@ type Stats struct {
 	HealthFailed int64 `json:"healthFailed"`
 	// Errors are the first 20 different error texts, of failed calls and of repeated ones.
 	Errors []string `json:"errors"`
-	// Algorithm is the one of the last answer, Observed all in order.
+	// Algorithm is the algorithm of the last answer. Observed has all algorithms in their order.
 	Algorithm string        `json:"algorithm"`
 	Observed  []Observation `json:"observed"`
 	// FirstHash is when the first digest arrived; absent before.
@@ -33,15 +33,15 @@ type Stats struct {
 	SlowestMilliseconds float64 `json:"slowestMilliseconds"`
 }
 
-// Observation is one stretch of answers with the same algorithm.
+// Observation is a sequence of answers with the same algorithm.
 type Observation struct {
 	Algorithm string `json:"algorithm"`
-	// First is when the first answer of the stretch arrived, Calls how many there were.
+	// First is when the first answer of the sequence arrived, Calls how many there were.
 	First time.Time `json:"first"`
 	Calls int64     `json:"calls"`
 }
 
-// Seen returns when the first answer with an algorithm arrived that came at or after a point of time.
+// Seen returns when the first answer with an algorithm arrived at or after a point of time.
 func (s *Stats) Seen(algorithm string, after time.Time) (time.Time, bool) {
 	for _, each := range s.Observed {
 		if each.Algorithm == algorithm && !each.First.Before(after) {
