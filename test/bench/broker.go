@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	// caller is who calls the broker. It has a socket of its own.
+	// caller is the name of the broker's only caller.
 	caller = "bench"
-	// nobody is where spans would go. No span is sampled, so nothing connects to it.
+	// nobody is the endpoint for spans. No span is sampled, so nothing connects to it.
 	nobody = "http://127.0.0.1:1"
 )
 
-// logFile has what a broker says, in its folder.
+// logFile is the name of a broker's log, in its folder.
 const logFile = "log"
 
 // podMemory is the memory limit that the chart gives brokers in pods, in bytes.
@@ -35,7 +35,7 @@ const podMemory = 128 << 20
 
 // manner is how a broker is started.
 type manner struct {
-	// arguments makes the folders below dir that they name.
+	// arguments returns the command line, and creates the folders below dir that it names.
 	arguments func(dir, status string) ([]string, error)
 	// memory is the limit in bytes, 0 for none.
 	memory int64
@@ -46,8 +46,7 @@ var (
 	asInjected     = manner{arguments: injected, memory: podMemory}
 )
 
-// everything is what the broker is started with: all that calls can have to do
-// with is on.
+// everything starts the broker with all features that can affect a call.
 func everything(dir, status string) ([]string, error) {
 	keys := filepath.Join(dir, "k")
 	if err := writeKey(keys); err != nil {
@@ -65,10 +64,10 @@ func everything(dir, status string) ([]string, error) {
 	}, nil
 }
 
-// injected is what the webhook starts the broker of a pod with, where sets are signed
-// and the pod has a Secret with keys: the arguments of webhook/injection/rendering.go and
-// webhook/injection/seal.go in their order. The folders are others, the status port is not open
-// to other machines, and the group of the sockets is one that this program has.
+// injected starts the broker as the webhook does in a pod with signed sets and a Secret
+// with keys: with the arguments of webhook/injection/rendering.go and
+// webhook/injection/seal.go in their order. Only the folders differ, the status port is not
+// open to other machines, and the group of the sockets is a group of this program.
 func injected(dir, status string) ([]string, error) {
 	profiles, keys, sockets := filepath.Join(dir, "p"), filepath.Join(dir, "k"), filepath.Join(dir, "s")
 	if err := writeKey(filepath.Join(keys, "broker-keys")); err != nil {
@@ -117,7 +116,7 @@ func writeProfiles(dir string) error {
 	return os.WriteFile(filepath.Join(dir, profile.FileName), operations.Profiles, 0o600)
 }
 
-// startBroker runs the broker and waits until it serves. It returns how long that
+// startBroker starts the broker and waits until it serves. It returns how long that
 // took.
 func startBroker(ctx context.Context, o options, programs *programs, as manner) (_ *process, took time.Duration, err error) {
 	dir, err := os.MkdirTemp(programs.dir, "b")
@@ -144,7 +143,7 @@ func startBroker(ctx context.Context, o options, programs *programs, as manner) 
 		}
 		return nil
 	}
-	// What a broker of a pod says is for the log of its container.
+	// A broker in a pod also writes its log to standard error.
 	log, err := os.Create(filepath.Join(dir, logFile))
 	if err != nil {
 		return nil, 0, err
@@ -164,8 +163,8 @@ func startBroker(ctx context.Context, o options, programs *programs, as manner) 
 	return p, time.Since(began), nil
 }
 
-// freeAddress finds an address for the status port. Between this and the broker's
-// use of it somebody else may take it, which the broker then says.
+// freeAddress returns a free address for the status port. If another program takes it
+// before the broker does, the broker fails and says so.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

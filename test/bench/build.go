@@ -13,16 +13,16 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
-// programs are the servers as they were built, and a folder for what they need.
+// programs are the built servers, and a folder for their files.
 type programs struct {
 	dir           string
 	broker, floor string
 	version       string
-	// grouped is set where servers can have control groups.
+	// grouped reports whether servers can have control groups.
 	grouped bool
 }
 
-// build builds the broker and the bare server in the same way, that of images.
+// build builds the broker and the bare server in the same way as images.
 func build(ctx context.Context, o options) (_ *programs, err error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
@@ -53,7 +53,7 @@ func build(ctx context.Context, o options) (_ *programs, err error) {
 	return p, nil
 }
 
-// canGroup reports whether this program may make control groups. It makes one and
+// canGroup reports whether this program may create control groups. It creates one and
 // removes it.
 func canGroup() bool {
 	g, err := controlgroup.New(controlgroup.Memory)

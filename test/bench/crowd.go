@@ -17,7 +17,7 @@ import (
 // tally counts calls.
 type tally struct {
 	calls, refused, failed int
-	err                    error // of the first that failed
+	err                    error // of the first failed call
 }
 
 func (t *tally) add(other tally) {
@@ -27,7 +27,7 @@ func (t *tally) add(other tally) {
 	}
 }
 
-// count counts a call by how it ended.
+// count counts a call by its result.
 func (t *tally) count(err error) {
 	t.calls++
 	switch {
@@ -106,7 +106,7 @@ func busy(ctx context.Context, p *process, d time.Duration) (all tally, err erro
 	return all, ctx.Err()
 }
 
-// dialMany makes so many connections. The function closes them.
+// dialMany opens a number of connections. The returned function closes them.
 func dialMany(socket string, n int) ([]*grpc.ClientConn, func() error, error) {
 	var conns []*grpc.ClientConn
 	end := func() (err error) {

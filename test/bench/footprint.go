@@ -12,48 +12,48 @@ import (
 const (
 	// busyConnections is how many connections are busy at one time.
 	busyConnections = 100
-	// settleTime is what a server gets before it counts as idle.
+	// settleTime is how long a server rests before its idle memory is measured.
 	settleTime = time.Second
-	// idleStarts is how many starts idle memory is measured of: what one start takes
-	// is chance by some MiB.
+	// idleStarts is how many starts are measured for idle memory, because single starts
+	// differ by some MiB.
 	idleStarts = 10
 )
 
-// footprint is what a server takes before anybody calls it, and while many do.
-// Memory is in bytes.
+// footprint has the memory of a server before anybody calls it, and during many calls, in
+// bytes.
 type footprint struct {
 	// Way is the way that the server belongs to.
 	Way string
 	// Starts are times from the start of the program to the first reply, sorted; of
 	// brokers only.
 	Starts []time.Duration
-	// Idle is resident memory by start, Own that part of it that is not the program's
-	// file, both sorted.
+	// Idle is the resident memory of each start. Own is the part of it that does not come
+	// from the program's file. Both are sorted.
 	Idle, Own []int64
-	// Busy is with busyConnections.
+	// Busy is the memory with busyConnections.
 	Busy burden
-	// Crowded is with many small calls and no limit of memory, Bounded with the limit
-	// that pods have.
+	// Crowded is the memory with many small calls and without a memory limit, Bounded with
+	// the limit of pods.
 	Crowded, Bounded burden
 }
 
-// burden is what a server took while it was called.
+// burden has the memory of a server during calls.
 type burden struct {
-	// Resident is the most that was resident, Peak the most that the control group
-	// had, 0 where there was none. Both are 0 where the server was killed.
+	// Resident is the highest resident memory, Peak the highest memory of the control
+	// group, 0 if there was none. Both are 0 if the server was killed.
 	Resident, Peak int64
 	Calls          int
-	// Refused are calls that a limit of the broker refused. Failed are the others.
+	// Refused counts calls that a limit of the broker refused. Failed counts other failures.
 	Refused, Failed int
-	// Killed is set where the system ended the server for want of memory.
+	// Killed reports whether the kernel ended the server because memory ran out.
 	Killed bool
 }
 
 // subject is a server whose memory is measured.
 type subject struct {
 	way string
-	// start starts it with a limit of memory in bytes, 0 for none, and returns how long
-	// that took.
+	// start starts the server with a memory limit in bytes, 0 for none, and returns how
+	// long that took.
 	start func(ctx context.Context, memory int64) (*process, time.Duration, error)
 	times int // how often it is started
 }
@@ -85,7 +85,7 @@ func subjects(o options, p *programs) []subject {
 	return all
 }
 
-// measureFootprints measures starts and memory, each with servers of their own.
+// measureFootprints measures starts and memory, with new servers for each.
 func measureFootprints(ctx context.Context, o options, p *programs) ([]footprint, error) {
 	var all []footprint
 	for _, s := range subjects(o, p) {
@@ -130,7 +130,7 @@ func (s subject) measure(ctx context.Context, o options) (footprint, error) {
 	return f, nil
 }
 
-// measureStart starts a server once, and measures it idle if that is wanted.
+// measureStart starts a server once, and also measures its idle memory on request.
 func (s subject) measureStart(ctx context.Context, f *footprint, alsoIdle bool) (err error) {
 	server, took, err := s.start(ctx, 0)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s subject) measureStart(ctx context.Context, f *footprint, alsoIdle bool) 
 	return nil
 }
 
-// under measures what a server takes while it is called, and stops it.
+// under measures the memory of a server during calls, and stops the server.
 func (p *process) under(ctx context.Context, load func(context.Context, *process) (tally, error)) (b burden, err error) {
 	t, err := load(ctx, p)
 	if err != nil {
@@ -189,8 +189,8 @@ func (p *process) under(ctx context.Context, load func(context.Context, *process
 	return b, p.stop()
 }
 
-// errors counts the calls that failed: refusals are what limits are for, and that the
-// system ended the bare server is what the measurement is there to find.
+// errors returns how many calls failed. Refusals by limits do not count. Nor do calls that
+// failed because the kernel ended the bare server: that is a result of the measurement.
 func (f footprint) errors() int {
 	n := 0
 	for _, b := range []burden{f.Busy, f.Crowded, f.Bounded} {

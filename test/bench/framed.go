@@ -9,8 +9,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 )
 
-// framedCall makes calls without gRPC: each caller over a connection of its own, or all
-// over one.
+// framedCall makes calls without gRPC: each caller on its own connection, or all on one.
 func framedCall(socket string, l *load, dial func(string, int) ([]*framed.Client, func() error, error)) (call, func() error, error) {
 	clients, end, err := dial(socket, maxCallers)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// load is a request that is made again and again. One of the fields is set.
+// load is a request that is sent repeatedly. Exactly one of its requests is set.
 type load struct {
 	name, about string
 	hash        *v1.HashDataRequest
@@ -33,7 +33,7 @@ type load struct {
 	health      *healthpb.HealthCheckRequest
 
 	operations *operations.Operations
-	// digest is what a hash has to be.
+	// digest is the expected digest of a hash.
 	digest []byte
 }
 
@@ -55,7 +55,7 @@ func loadNames() []string {
 	return names
 }
 
-// newLoad makes a load by its name.
+// newLoad returns the load of a name.
 func newLoad(name string, ops *operations.Operations) (*load, error) {
 	at := slices.Index(loadNames(), name)
 	l := &load{name: name, about: loadsAbout[at].about, operations: ops}
@@ -96,7 +96,7 @@ func newLoad(name string, ops *operations.Operations) (*load, error) {
 	return l, err
 }
 
-// certificateFiles makes the request and the issuer of a certificate, as PEM.
+// certificateFiles creates a certificate request and an issuer, in PEM.
 func certificateFiles() (csr, caKey, caCertificate string, err error) {
 	issuer, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {

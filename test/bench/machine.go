@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// machine names the class of this machine, and how busy it is. Where the system
-// does not tell, it says so.
+// machine describes the class of this machine, and how busy it is. It says so if that is
+// not known.
 func machine() string {
 	average := "unknown"
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {

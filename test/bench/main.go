@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the broker beside what it is compared with: the operation
-// in process, and a bare server of gRPC. See --help and docs/reports/benchmarks.md.
+// Command bench measures the broker, and compares it with the operations in this process
+// and with a bare gRPC server. See --help and docs/reports/benchmarks.md.
 package main
 
 import (
@@ -20,27 +20,26 @@ import (
 	"time"
 )
 
-// cryptographicModule is the version of the Go Cryptographic Module that images
-// have.
+// cryptographicModule is the version of the Go Cryptographic Module in images.
 const cryptographicModule = "v1.0.0"
 
-// options is what the command line says.
+// options are the settings of the command line.
 type options struct {
 	root    string // of the repository
 	quick   bool
-	loads   []string // names of loads, all where empty
-	ways    []string // names of ways, all where empty
+	loads   []string // names of loads; empty for all
+	ways    []string // names of ways; empty for all
 	callers []int
 	rounds  int
 	time    time.Duration // of each measurement
-	procs   int           // of the servers; 0 for what Go makes of the machine
+	procs   int           // processors of the servers; 0 for Go's default
 	json    string        // file to write, if any
 	report  string        // document to write the tables into, if any
-	soak    time.Duration // instead of the rest; 0 for none
+	soak    time.Duration // duration of a soak, which replaces the measurements; 0 for none
 	startup int           // how many starts are measured
-	crowd   crowd         // the many small calls that memory is measured with
-	command string        // what measures the same again
-	before  string        // path of a broker to measure beside the one that is built, if any
+	crowd   crowd         // the many small calls of the measurement of memory
+	command string        // the command that repeats the measurement
+	before  string        // path of an earlier broker to measure as well, if any
 }
 
 func main() {
@@ -52,7 +51,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
-	// Whatever ends this program, no server is left behind.
+	// No server may be left behind, whatever signal ends this program.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err = run(ctx, o)
 	stop()
@@ -124,8 +123,8 @@ func readOptions(args []string) (options, error) {
 	return o, nil
 }
 
-// command is what measures the same again: flags that say where something is belong to
-// one machine, and have no value.
+// command returns the command that repeats the measurement. Flags with paths have no value
+// in it, because paths differ from machine to machine.
 func command(set *flag.FlagSet) string {
 	words := []string{"go run ."}
 	set.Visit(func(f *flag.Flag) {
@@ -140,7 +139,7 @@ func command(set *flag.FlagSet) string {
 	return strings.Join(words, " ")
 }
 
-// among reads a list of names.
+// among reads a list of names, each of which has to be one of the known names.
 func among(what, list string, known []string) ([]string, error) {
 	if list == "" {
 		return known, nil
@@ -190,7 +189,7 @@ func run(ctx context.Context, o options) (err error) {
 	return results.failed()
 }
 
-// progress says what takes its time, on standard error.
+// progress writes to standard error what is being done.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }

@@ -83,8 +83,8 @@ func (r *results) writeTargets(d *strings.Builder) {
 	d.WriteString("\n")
 }
 
-// writeBound writes what a target leaves room for: the ratio that the bound has, to what
-// the broker is compared with.
+// writeBound writes the ratio that the bound has to what the broker is compared with, which
+// shows how far a target can be exceeded.
 func (r *results) writeBound(d *strings.Builder, t *target, load string) {
 	var found []string
 	measured := false
@@ -123,7 +123,7 @@ func (r *results) writeLoad(d *strings.Builder, name, about string) {
 	d.WriteString("\n")
 }
 
-// dashed has a dash where there is nothing.
+// dashed replaces an empty text by a dash.
 func dashed(cells ...string) []string {
 	for i := range cells {
 		if cells[i] == "" {

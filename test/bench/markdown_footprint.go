@@ -74,7 +74,7 @@ func (f footprint) startsText() string {
 	return milliseconds(median(f.Starts)) + ", " + milliseconds(slices.Max(f.Starts))
 }
 
-// String has memory only where no call failed.
+// String returns the memory, or, if calls failed, their number instead.
 func (b burden) String() string {
 	var text string
 	switch {
@@ -93,7 +93,7 @@ func (b burden) String() string {
 	return text
 }
 
-// rangeOf is of sorted values in bytes.
+// rangeOf returns the range of sorted values in bytes, as text.
 func rangeOf(values []int64) string {
 	if len(values) == 0 {
 		return "–"

@@ -18,21 +18,21 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// sample is what one measurement found.
+// sample is the result of one measurement.
 type sample struct {
 	Calls, Errors int
 	// PerSecond is calls in a second; P50 and P99 are latencies.
 	PerSecond float64
 	P50, P99  time.Duration
-	// CPU is processor time of the server for each call, or of everything where there
-	// is no server; Allocations are objects.
+	// CPU is the server's processor time for each call, or this program's if there is no
+	// server. Allocations counts objects for each call.
 	CPU         time.Duration
 	Allocations float64
 	// Resident is the memory of the server afterwards, in bytes.
 	Resident int64
 }
 
-// cell is a load by a way with a number of callers, in all rounds.
+// cell has the samples of a load in a way with a number of callers, of all rounds.
 type cell struct {
 	load, way string
 	callers   int
@@ -58,7 +58,7 @@ func (r *results) measure(ctx context.Context, o options, p *programs) error {
 	return nil
 }
 
-// measureLoad measures a load in each way, each with a server of its own, by turns.
+// measureLoad measures a load in each way in turns, each way with its own server.
 func (r *results) measureLoad(ctx context.Context, o options, p *programs, l *load, label string) (err error) {
 	var ways []*way
 	defer func() {
@@ -125,9 +125,9 @@ func shuffled[T any](of []T) []T {
 	return of
 }
 
-// measure calls for a while. Calls that fail are counted, the first error is kept.
+// measure makes calls for a time. It counts failed calls and keeps the first error.
 func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *error) (sample, error) {
-	// What the one before has left is not for this one to clean up.
+	// Collect the garbage of the last measurement first, so that it does not count here.
 	runtime.GC()
 	if _, err := w.calls(ctx, callers, during(max(d/8, 10*time.Millisecond))); err != nil {
 		return sample{}, err
@@ -158,12 +158,12 @@ func (w *way) measure(ctx context.Context, callers int, d time.Duration, first *
 	return s, nil
 }
 
-// spent is what a server has used since it began.
+// spent has what a server has used since its start.
 type spent struct {
 	cpu         time.Duration // before it was asked about the rest
 	cpuAfter    time.Duration
 	allocations uint64
-	own         float64 // allocations of asking
+	own         float64 // allocations of the request for these numbers
 	resident    int64
 }
 
@@ -194,19 +194,19 @@ func (w *way) spent(ctx context.Context) (s spent, err error) {
 	return s, err
 }
 
-// made are calls that were made.
+// made has the calls of a measurement.
 type made struct {
-	took    []time.Duration // of those that did not fail
+	took    []time.Duration // durations of the calls that did not fail
 	errors  int
 	err     error // the first one
 	elapsed time.Duration
 }
 
-// enough reports whether a caller that made a number of calls since it began ends.
+// enough reports whether a caller has made enough calls since its begin.
 type enough func(calls int, took time.Duration) bool
 
-// during ends a caller once the time is over, but not before its first call: on a
-// loaded machine a caller may get no processor for longer than a round lasts.
+// during ends a caller when the time is over, but not before its first call. On a loaded
+// machine a caller may get no processor for longer than a round.
 func during(d time.Duration) enough {
 	return func(calls int, took time.Duration) bool { return calls > 0 && took >= d }
 }
@@ -216,7 +216,7 @@ func times(n int) enough {
 	return func(calls int, _ time.Duration) bool { return calls >= n }
 }
 
-// calls has a number of callers call, each until it has called enough.
+// calls lets a number of callers make calls, each until enough returns true.
 func (w *way) calls(ctx context.Context, callers int, until enough) (made, error) {
 	found := make([]made, callers)
 	var group sync.WaitGroup

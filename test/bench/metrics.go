@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// told is what a server tells of itself.
+// told has the counts that a server reports.
 type told struct {
 	allocations uint64 // objects since it began
 	goroutines  uint64
-	// collections is how often Go's collector ran; the broker alone tells.
+	// collections is how often Go's collector ran; only the broker reports it.
 	collections uint64
-	// live is what the last collection left, in bytes, with half of the stacks and
+	// live is the heap after the last collection, in bytes, with half of the stacks and
 	// of the program's variables; 0 before the first collection.
 	live int64
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
-// Limits that only a failure reaches.
+// Time limits that are reached only if something fails.
 const (
 	startLimit = 30 * time.Second
 	stopLimit  = 20 * time.Second
@@ -38,14 +38,14 @@ type process struct {
 	exited chan struct{}
 	err    error // of its end, once exited is closed
 	tell   func(context.Context) (told, error)
-	// ask ends the process.
+	// ask asks the process to end.
 	ask func() error
-	// group is what bounds its memory; nil for nothing.
+	// group is the control group that limits its memory; nil for none.
 	group *controlgroup.Group
 }
 
-// newProcess is a program whose environment says how many processors it uses. It is
-// not started yet.
+// newProcess returns a process of a program that uses a number of processors. It is not
+// started yet.
 func newProcess(o options, dir string, cmd *exec.Cmd) *process {
 	p := &process{name: filepath.Base(cmd.Path), cmd: cmd, dir: dir, exited: make(chan struct{})}
 	for _, variable := range os.Environ() {
@@ -56,14 +56,14 @@ func newProcess(o options, dir string, cmd *exec.Cmd) *process {
 	if o.procs > 0 {
 		cmd.Env = append(cmd.Env, "GOMAXPROCS="+strconv.Itoa(o.procs))
 	}
-	// It ends with this program, in whatever way that ends.
+	// The kernel ends the process with this program, however this program ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	return p
 }
 
-// bound has the process start in a control group with a limit in bytes, 0 for none,
-// where this machine has control groups.
+// bound makes the process start in a control group with a memory limit in bytes, 0 for
+// none, if this machine has control groups.
 func (p *process) bound(programs *programs, limit int64) (err error) {
 	if limit == 0 || !programs.grouped {
 		return nil
@@ -93,7 +93,7 @@ func (p *process) run() error {
 	return nil
 }
 
-// stop ends the process and waits for that. Its folder is removed.
+// stop ends the process, waits until it has ended, and removes its folder.
 func (p *process) stop() error {
 	err := p.ask()
 	select {
@@ -107,14 +107,14 @@ func (p *process) stop() error {
 	return errors.Join(err, p.remove())
 }
 
-// buried waits for the end of a process that the system has killed.
+// buried waits for the end of a process that the kernel has killed.
 func (p *process) buried() error {
 	<-p.exited
 	_ = p.ask() // closes what is left of it, and has nobody to ask
 	return p.remove()
 }
 
-// remove removes what the process leaves behind.
+// remove removes the folder and the control group of the process.
 func (p *process) remove() error {
 	var err error
 	if p.group != nil {
@@ -123,7 +123,8 @@ func (p *process) remove() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
-// failure is how the process ended, with what it said, nil where it ended as asked.
+// failure returns an error with the exit status and the log of the process, nil if it ended
+// as asked.
 func (p *process) failure() error {
 	if p.err == nil {
 		return nil
@@ -132,9 +133,9 @@ func (p *process) failure() error {
 	return fmt.Errorf("%s: %w\n%s", p.name, p.err, said)
 }
 
-// startFloor runs a server that the broker is compared with and waits until it
-// listens. What it speaks is "grpc", "framed" or "multiplexed". Memory is a limit in
-// bytes, 0 for none.
+// startFloor starts a server with which the broker is compared, and waits until it listens.
+// Its protocol is "grpc", "framed" or "multiplexed". The memory limit is in bytes, 0 for
+// none.
 func startFloor(o options, programs *programs, speaks string, memory int64) (*process, error) {
 	dir, err := os.MkdirTemp(programs.dir, "f")
 	if err != nil {
@@ -210,7 +211,7 @@ func (p *process) serves(ctx context.Context) error {
 	return errors.Join(err, conn.Close())
 }
 
-// cpu is the time that the process has used processors.
+// cpu returns the processor time of the process.
 func (p *process) cpu() (time.Duration, error) {
 	// The clock of another process is its id, inverted (clock_getcpuclockid(3)).
 	return processorTime(int32(^p.cmd.Process.Pid)<<3 | unix.CLOCK_PROCESS_CPUTIME_ID)

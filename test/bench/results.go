@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// results is all that was measured.
+// results are the results of all measurements.
 type results struct {
 	options    options
 	began      time.Time
@@ -33,8 +33,7 @@ func (r *results) cell(load, way string, callers int) *cell {
 	return nil
 }
 
-// failed is an error where calls failed. A target that is missed is none: it is
-// what the results are there to tell.
+// failed returns an error if calls failed. A missed target is no error but a result.
 func (r *results) failed() error {
 	total := 0
 	for _, f := range r.footprints {
@@ -64,7 +63,7 @@ type row struct {
 	CPU, Allocs, Memory string `json:",omitempty"`
 }
 
-// rowOf renders a cell. With errors it has no figures: calls that fail are fast.
+// rowOf renders a cell. If calls failed it has no figures, because failed calls are fast.
 func (r *results) rowOf(c *cell) row {
 	w := row{Load: c.load, Way: waysAbout[c.way], Callers: c.callers, Errors: c.errors()}
 	for _, s := range c.samples {
@@ -85,8 +84,8 @@ func (r *results) rowOf(c *cell) row {
 	return w
 }
 
-// ratioTo is the throughput of a cell in that of the same calls by another way, empty
-// where there is none.
+// ratioTo returns the throughput of a cell divided by the throughput of the same calls by
+// another way; empty if there is none.
 func (r *results) ratioTo(way string, c *cell) string {
 	found, ok := ratio(c, r.cell(c.load, way, c.callers), perSecond)
 	if !ok || c.way == way {

@@ -12,7 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// holdings is what a broker holds.
+// holdings are the resources that a broker holds.
 type holdings struct {
 	resident, own int64 // in bytes
 	live          int64 // in bytes, as of the last collection; 0 before the first
@@ -44,9 +44,9 @@ func hold(ctx context.Context, p *process) (h holdings, err error) {
 	return h, err
 }
 
-// soakLoads are called by turns, each unary, over Exchange and by the Go client.
-// Each turn makes the same calls, so that what one turn leaves can be compared
-// with what another leaves, however fast the machine is.
+// soakLoads are called in turns, each by unary calls, over Exchange and with the Go client.
+// Each turn makes the same calls, so that the memory after one turn can be compared with
+// the memory after another, however fast the machine is.
 var soakLoads = []struct {
 	name  string
 	calls int // of each caller in one way
@@ -55,38 +55,37 @@ var soakLoads = []struct {
 }
 
 const (
-	// soakCallers call at the same time.
+	// soakCallers is how many callers call at the same time.
 	soakCallers = 16
-	// soakQuick is by how much the calls of a turn are fewer with --quick.
+	// soakQuick is the divisor of the calls of a turn with --quick.
 	soakQuick = 50
-	// soakSettle is how long a broker may take to end what served connections that
-	// are closed.
+	// soakSettle is how long a broker may take to release the resources of closed
+	// connections.
 	soakSettle = 2 * time.Minute
-	// soakGrowth is how much more memory the least of the second half of turns may
-	// leave than the most of the first half, in bytes. What one turn leaves is for
-	// Go's collector to decide, and goes up and down by more than that.
+	// soakGrowth is the allowed growth of memory in bytes: from the highest value after a
+	// turn of the first half to the lowest after a turn of the second half. Single turns
+	// differ by more than that, because of Go's collector.
 	soakGrowth = 8 << 20
 	// soakLiveGrowth is the same for the live heap. That does not depend on when the
 	// collector ran, if nothing large was under way when it did.
 	soakLiveGrowth = 1 << 20
-	// soakCollections is how many collections follow each turn: the first still sees
-	// what was under way, and what is kept for later use is dropped by the two after
-	// it (sync.Pool).
+	// soakCollections is how many collections follow each turn. The first one still finds
+	// memory of running calls, and the next two empty every sync.Pool.
 	soakCollections = 3
-	// soakCollectCalls is the most small calls that cause these collections. A broker
-	// that has not collected by then never will.
+	// soakCollectCalls is how many small calls are made at most to cause these
+	// collections. It is far more than a broker needs.
 	soakCollectCalls = 1_000_000
 	// soakTurns is the least number of turns.
 	soakTurns = 4
-	// soakResidentTurns is the least number of turns that says something about the
-	// resident memory: Go keeps the most that any turn needed so far, and which calls
-	// coincide is chance. Fewer turns are judged by the live heap alone.
+	// soakResidentTurns is the least number of turns for a verdict on the resident memory.
+	// Go keeps the most memory that any turn has needed, and that differs by chance. Fewer
+	// turns are judged by the live heap alone.
 	soakResidentTurns = 20
 )
 
-// soak calls the broker for a long time, all loads by turns, and compares what it
-// holds after the earlier turns with what it holds after the later ones, each time
-// with nobody connected.
+// soak calls the broker for a long time, all loads in turns. It compares the resources that
+// the broker holds after earlier turns with those after later turns, each time without
+// connections.
 func soak(ctx context.Context, o options, p *programs) (err error) {
 	ops, err := operations.New()
 	if err != nil {
@@ -179,7 +178,7 @@ type halves struct {
 	late  int64 // the least after a turn of the second half
 }
 
-// halvesOf is of at least two turns.
+// halvesOf compares at least two turns.
 func halvesOf(turns []int64) halves {
 	middle := len(turns) / 2
 	return halves{early: slices.Max(turns[:middle]), late: slices.Min(turns[middle:])}
@@ -191,8 +190,8 @@ func (h halves) String() string {
 	return fmt.Sprintf("at most %s after a turn of the first half, at least %s after one of the second", mebibytes(h.early), mebibytes(h.late))
 }
 
-// collected makes small calls until Go's collector ran soakCollections times in
-// the broker: without calls it would not for two minutes.
+// collected makes small calls until Go's collector has run soakCollections times in the
+// broker. Without calls the collector would run only after two minutes.
 func collected(ctx context.Context, broker *process, call func(w *way, callers, each int) error) (err error) {
 	l, err := newLoad("hash-32", nil)
 	if err != nil {
@@ -224,8 +223,8 @@ func collected(ctx context.Context, broker *process, call func(w *way, callers, 
 	}
 }
 
-// settled waits until the broker holds no more than it did before, or no longer
-// than it may take, and returns what it holds then.
+// settled waits until the broker holds no more than before, for at most soakSettle, and
+// returns what it holds then.
 func settled(ctx context.Context, p *process, before holdings) (holdings, error) {
 	deadline := time.Now().Add(soakSettle)
 	for {

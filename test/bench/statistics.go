@@ -4,8 +4,8 @@ package main
 
 import "slices"
 
-// median is that of values in any order, halfway between the two in the middle of
-// an even number of them; 0 of none.
+// median returns the median of values in any order: of an even number of values the middle
+// between the two in the middle, of no values 0.
 func median[T ~int | ~int64 | ~float64](values []T) T {
 	n := len(values)
 	if n == 0 {
@@ -16,7 +16,7 @@ func median[T ~int | ~int64 | ~float64](values []T) T {
 	return lower + (upper-lower)/2
 }
 
-// spread is a median between the quartiles.
+// spread is a median with its quartiles.
 type spread struct{ Low, Median, High float64 }
 
 func spreadOf(values []float64) spread {
@@ -37,7 +37,7 @@ func each[T any](samples []sample, of func(sample) T) []T {
 	return values
 }
 
-// errors counts the calls of a cell that failed.
+// errors returns how many calls of a cell failed.
 func (c *cell) errors() int {
 	n := 0
 	for _, s := range c.samples {
@@ -46,8 +46,8 @@ func (c *cell) errors() int {
 	return n
 }
 
-// ratio compares cells round by round, since what else the machine does changes
-// from one round to the next. It is empty where a call failed.
+// ratio compares cells round by round, because the machine's other work changes from one
+// round to the next. It is empty if a call failed.
 func ratio(of, to *cell, value func(sample) float64) (spread, bool) {
 	if of == nil || to == nil || of.errors() > 0 || to.errors() > 0 {
 		return spread{}, false

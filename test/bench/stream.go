@@ -19,11 +19,11 @@ import (
 // maxCallers is how many callers a stream has at most.
 const maxCallers = 64
 
-// stream is Exchange as anyone would use it with the generated stubs: a message for
-// each call, and one goroutine that hands out the replies.
+// stream uses Exchange in the simplest way with the generated stubs: a message for each
+// call, and one goroutine that hands out the replies.
 type stream struct {
 	cancel context.CancelFunc
-	// replies has a place for the reply to each caller, whose number is the id of
+	// replies has a place for the reply to each caller. The caller's number is the id of
 	// its calls.
 	replies [maxCallers]chan *streamv1.Reply
 	// ended is closed at the end, with the reason in err.
@@ -82,7 +82,7 @@ func (s *stream) call(l *load) call {
 		s.mu.Lock()
 		err := s.stream.Send(&streamv1.ExchangeRequest{Calls: []*streamv1.Call{request}})
 		s.mu.Unlock()
-		if err != nil && !errors.Is(err, io.EOF) { // whose reason is what is received
+		if err != nil && !errors.Is(err, io.EOF) { // after EOF, Recv returns the reason
 			return err
 		}
 		select {

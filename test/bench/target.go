@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// target is what the broker is measured against.
+// target is a ratio that the broker should reach.
 type target struct {
 	about    string
-	loads    []string // all where empty
-	callers  []int    // all where empty
+	loads    []string // empty for all
+	callers  []int    // empty for all
 	ways     []string
 	against  string
 	value    func(sample) float64
 	wanted   float64
 	atMost   bool // else at least
-	inverted bool // the ratio is that of against to way
+	inverted bool // the ratio is of against to way
 }
 
 var small = []string{"hash-32", "hash-4k", "encrypt"}
@@ -31,8 +31,8 @@ var targets = []target{
 	{about: "throughput of hashes of 1 MiB, of that in process", loads: []string{"hash-1m", "hash-1m-sha256"}, ways: []string{unary}, against: inProcess, value: perSecond, wanted: 0.8},
 }
 
-// comparisons are of a broker with the one before, where there is one. A fifth is what
-// chance does on a machine that others use.
+// comparisons compare the broker with the broker of --before, if there is one. On a machine
+// that others use, results differ by a fifth by chance.
 func comparisons() []target {
 	var all []target
 	for _, way := range brokerWays {
@@ -60,7 +60,8 @@ type verdict struct {
 	met     bool
 }
 
-// judge compares everything with the targets. What was not measured has none.
+// judge compares the results with the targets. It leaves out targets that were not
+// measured.
 func (r *results) judge() []verdict {
 	var verdicts []verdict
 	all := append(slices.Clone(targets), comparisons()...)
@@ -84,7 +85,7 @@ func (r *results) judge() []verdict {
 	return verdicts
 }
 
-// ratio compares a way with what the target is against.
+// ratio returns the ratio of the target's way to the way that it is compared with.
 func (t *target) ratio(of, to *cell) (spread, bool) {
 	if t.inverted {
 		of, to = to, of

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 )
 
-// Names of the ways in which a call is made.
+// Names of the ways to make a call.
 const (
 	inProcess   = "in-process"
 	plain       = "plain"
@@ -30,7 +30,7 @@ const (
 	inPod       = "injected"
 )
 
-// brokerWays are those that have a broker.
+// brokerWays are the ways that call a broker.
 var brokerWays = []string{unary, exchange, library, inPod}
 
 func wayNames() []string {
@@ -53,10 +53,11 @@ var waysAbout = map[string]string{
 	earlier + inPod:    "broker before, as injected",
 }
 
-// earlier begins the names of ways to the broker that was built before.
+// earlier begins the names of ways that call the broker of --before.
 const earlier = "before-"
 
-// withEarlier has beside each way to the broker the one to the broker before.
+// withEarlier returns the ways, and after each way that calls the broker the same way to
+// the broker of --before.
 func withEarlier(names []string) []string {
 	var all []string
 	for _, name := range names {
@@ -68,18 +69,19 @@ func withEarlier(names []string) []string {
 	return all
 }
 
-// call makes one call; caller is which of those it is that call at the same time.
+// call makes one call. caller is the number of the caller, of those that call at the same
+// time.
 type call func(ctx context.Context, caller int) error
 
-// way is how calls of one load are made.
+// way is a way to make the calls of one load.
 type way struct {
 	name   string
 	call   call
-	server *process // nil in process
+	server *process // nil if the calls are made in this process
 	close  func() error
 }
 
-// has reports whether a load can be made in a way.
+// has reports whether the calls of a load can be made in a way.
 func has(name string, l *load) bool {
 	name = strings.TrimPrefix(name, earlier)
 	if l.health != nil {
@@ -88,7 +90,7 @@ func has(name string, l *load) bool {
 	return true
 }
 
-// open starts what a way needs.
+// open starts the server of a way and connects to it.
 func open(ctx context.Context, o options, p *programs, name string, l *load) (_ *way, err error) {
 	w := &way{name: name, close: func() error { return nil }}
 	switch name {
@@ -123,7 +125,7 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 	return connected, nil
 }
 
-// connectTo connects to a server that is there.
+// connectTo connects to a running server.
 func connectTo(server *process, name string, l *load) (*way, error) {
 	w := &way{name: name, server: server}
 	if name == library {
@@ -164,7 +166,7 @@ func connectTo(server *process, name string, l *load) (*way, error) {
 	return w, nil
 }
 
-// end lets go of all that open made.
+// end closes the connections and stops the server.
 func (w *way) end() error {
 	err := w.close()
 	if w.server != nil {
@@ -173,7 +175,7 @@ func (w *way) end() error {
 	return err
 }
 
-// dial connects as clients do that care for speed: with windows of a fixed size.
+// dial connects like clients that need speed: with windows of a fixed size.
 func dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStaticStreamWindowSize(1<<20), grpc.WithStaticConnWindowSize(1<<20))

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command floor is what the broker is compared with. As "grpc" it is a bare server of
-// gRPC: the operations of the broker behind nothing but the generated stubs, with
-// the options that make the broker's own server of gRPC fast. As "framed" and as
-// "multiplexed" it serves the same without gRPC, see the package framed. It writes about
-// itself on standard output, a line for each line of standard input, and ends when that
-// does.
+// Command floor is the server with which the broker is compared. As "grpc" it is a bare
+// gRPC server: the broker's operations behind the generated stubs alone, with the options
+// that make the broker's own gRPC server fast. As "framed" and as "multiplexed" it serves
+// the same operations without gRPC, see package framed. For each line of standard input it
+// writes a line with its counts to standard output. It ends when standard input ends.
 package main
 
 import (
@@ -75,7 +74,7 @@ func run() error {
 	return serve()
 }
 
-// tell writes how many objects were allocated and how many goroutines there are.
+// tell writes how many objects were allocated and how many goroutines exist.
 func tell() {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
 	metrics.Read(samples)

@@ -20,8 +20,8 @@ type Client struct {
 	roundTrip func(kind byte, request []byte) (got byte, reply []byte, err error)
 }
 
-// Dial returns clients for so many callers, each with a connection to Serve. The
-// function closes them.
+// Dial returns clients for a number of callers, each with its own connection to Serve. The
+// returned function closes them.
 func Dial(socket string, callers int) ([]*Client, func() error, error) {
 	var conns []*connection
 	end := func() (err error) {
@@ -73,7 +73,7 @@ func (c *Client) Digest(request *v1.HashDataRequest) ([]byte, error) {
 	return nil, fmt.Errorf("there is no digest of the profile %q", request.GetProfile())
 }
 
-// Certificate has a certificate issued.
+// Certificate asks for a certificate and returns it.
 func (c *Client) Certificate(request *v1.SignCertificateRequest) (*v1.SignCertificateResponse, error) {
 	body, err := proto.Marshal(request)
 	if err != nil {

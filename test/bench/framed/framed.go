@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framed carries operations over a Unix socket with little around them: a kind,
-// a length, the bytes. It has neither HTTP/2 nor gRPC, and protobuf for certificates only.
+// Package framed carries operations over a Unix socket in a minimal protocol: a kind, a
+// length, and the bytes. It uses neither HTTP/2 nor gRPC, and protobuf for certificates only.
 //
-// Serve takes one call at a time of each connection. It shows what a socket and a
-// goroutine for each caller cost. ServeMultiplexed takes the calls of all callers from
-// one connection: requests have ids, and both sides write what waits by one system
-// call. It is the best way for small calls that we know, so the bound that the broker
-// is compared with.
+// Serve serves one call at a time on each connection. It shows the cost of a socket and a
+// goroutine for each caller. ServeMultiplexed serves the calls of all callers on one
+// connection: requests have ids, and both sides write all waiting messages in one system
+// call. It is the fastest way for small calls that we know. So the broker is compared with
+// it as the bound.
 package framed
 
 import (
@@ -38,7 +38,7 @@ const (
 	failed // a reply: the text of an error
 )
 
-// headerSize is that of a message: its kind and its length.
+// headerSize is the size of a message's header in bytes: its kind and its length.
 const headerSize = 5
 
 // Sizes of what a request for an encryption begins with.
@@ -47,13 +47,13 @@ const (
 	nonceSize = 12
 )
 
-// maxSize is more than any message here has.
+// maxSize is larger than any message here, in bytes.
 const maxSize = 2 << 20
 
-// bufferSize is what the broker's own server reads at once.
+// bufferSize is how many bytes the broker's own server reads at once.
 const bufferSize = 32 << 10
 
-// connection is one end of a socket. Its buffers are used again for each message.
+// connection is one end of a socket. It reuses its buffers for each message.
 type connection struct {
 	net.Conn
 	reader  *bufio.Reader
@@ -100,7 +100,7 @@ func Serve(listener net.Listener, service *operations.Operations) error {
 	return accept(listener, func(conn net.Conn) { serve(newConnection(conn), service) })
 }
 
-// accept has each connection served until the listener is closed.
+// accept serves each connection in a goroutine until the listener is closed.
 func accept(listener net.Listener, serve func(net.Conn)) error {
 	for {
 		conn, err := listener.Accept()
@@ -112,12 +112,12 @@ func accept(listener net.Listener, serve func(net.Conn)) error {
 		}
 		go func() {
 			serve(conn)
-			_ = conn.Close() // the client has gone, or does not keep to the protocol
+			_ = conn.Close() // the client has closed it, or violates the protocol
 		}()
 	}
 }
 
-// serve answers until the client closes or does not keep to the protocol.
+// serve answers until the client closes the connection or violates the protocol.
 func serve(c *connection, service *operations.Operations) {
 	for {
 		kind, request, err := c.receive()

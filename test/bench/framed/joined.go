@@ -12,23 +12,23 @@ import (
 	"sync"
 )
 
-// joinedHeaderSize is that of a message with an id: its kind, its id and its length.
+// joinedHeaderSize is the size of a header with an id in bytes: kind, id and length.
 const joinedHeaderSize = 9
 
-// joined is one end of a connection that carries many calls at the same time. It
-// writes the messages that wait by one system call.
+// joined is one end of a connection that carries many calls at the same time. It writes
+// all waiting messages in one system call.
 type joined struct {
 	net.Conn
 	reader *bufio.Reader
 
 	mu sync.Mutex
-	// waiting are small messages, one behind the other, that nobody has written yet.
-	// Before them go the parts of messages with large bodies.
+	// waiting has small messages, one behind the other, that are not written yet. Parts
+	// of messages with large bodies are written before them.
 	waiting []byte
 	parts   net.Buffers
-	// spare is what waiting was, to be used again.
+	// spare is the last buffer of waiting, for reuse.
 	spare   []byte
-	writing bool  // somebody writes
+	writing bool  // whether a goroutine writes
 	err     error // the first of writing
 }
 
@@ -36,7 +36,7 @@ func newJoined(conn net.Conn) *joined {
 	return &joined{Conn: conn, reader: bufio.NewReaderSize(conn, bufferSize)}
 }
 
-// header is what a message begins with.
+// header returns the header of a message.
 type header struct {
 	kind byte
 	id   uint32
@@ -65,7 +65,7 @@ func (j *joined) receiveBody(h header, into []byte) ([]byte, error) {
 	return into, err
 }
 
-// complete reports whether a whole message has been read from the socket already.
+// complete reports whether the buffer has a whole message.
 func (j *joined) complete() bool {
 	if j.reader.Buffered() < joinedHeaderSize {
 		return false
@@ -74,8 +74,8 @@ func (j *joined) complete() bool {
 	return err == nil && j.reader.Buffered() >= joinedHeaderSize+int(binary.BigEndian.Uint32(bytes[5:]))
 }
 
-// add has a message wait for flush. A body of more than bufferSize is not copied: it
-// has to stay as it is until it is written.
+// add adds a message to those that wait for flush. It does not copy a body of more than
+// bufferSize, which must not change until it is written.
 func (j *joined) add(kind byte, id uint32, body []byte) error {
 	var bytes [joinedHeaderSize]byte
 	bytes[0] = kind
@@ -93,8 +93,8 @@ func (j *joined) add(kind byte, id uint32, body []byte) error {
 	return j.err
 }
 
-// flush writes what waits, unless somebody else is about to. It first lets other
-// goroutines add what they have, where there may be some.
+// flush writes all waiting messages, unless another goroutine is about to. If other
+// goroutines may have messages, it first lets them add these.
 func (j *joined) flush(others bool) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,7 +122,7 @@ func (j *joined) flush(others bool) error {
 	return j.err
 }
 
-// write writes parts and what follows them by one system call.
+// write writes parts and the waiting messages in one system call.
 func write(to net.Conn, parts net.Buffers, last []byte) error {
 	if len(parts) == 0 {
 		_, err := to.Write(last)

@@ -10,8 +10,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 )
 
-// quickSize is the largest request that is answered where it is received: to hand it
-// to another goroutine would take longer than the operation.
+// quickSize is the largest request, in bytes, that the receiving goroutine answers itself:
+// to hand it to another goroutine would take longer than the operation.
 const quickSize = 2 << 10
 
 // ServeMultiplexed serves connections that carry many calls at the same time, until the
@@ -23,20 +23,20 @@ func ServeMultiplexed(listener net.Listener, service *operations.Operations) err
 	})
 }
 
-// multiplexed is a connection as the server has it.
+// multiplexed is the server's end of a connection.
 type multiplexed struct {
 	*joined
 	service *operations.Operations
-	// places is as many calls as may be with goroutines of their own. With twice the
-	// number of processors the next request is read while the others are served.
+	// places bounds how many calls have goroutines of their own: twice the number of
+	// processors, so that the next request is read while others are served.
 	places  chan struct{}
 	serving sync.WaitGroup
-	// buffers are of requests that goroutines have served.
+	// buffers are the buffers of requests that goroutines have served.
 	buffers sync.Pool
 }
 
-// serve answers until the client closes or does not keep to the protocol. Replies wait
-// for each other as long as there are requests that were read already.
+// serve answers until the client closes the connection or violates the protocol. Replies
+// wait to be written together while there are further requests in the buffer.
 func (s *multiplexed) serve() {
 	defer s.serving.Wait()
 	var in []byte
@@ -59,7 +59,7 @@ func (s *multiplexed) serve() {
 	}
 }
 
-// hand has a goroutine answer a request.
+// hand lets a goroutine answer a request.
 func (s *multiplexed) hand(h header) error {
 	s.places <- struct{}{}
 	buffer, given := s.buffers.Get().(*[]byte)

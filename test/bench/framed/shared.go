@@ -13,19 +13,19 @@ import (
 // shared is one connection to ServeMultiplexed, for many callers.
 type shared struct {
 	*joined
-	// places has one for each caller, whose number is the id of its calls.
+	// places has a place for each caller. The caller's number is the id of its calls.
 	places []place
 	// calling is how many callers wait for replies.
 	calling atomic.Int32
-	// turn has the caller that reads, for all. A goroutine that only reads would have
-	// to be woken for each reply of a single caller, and to wake that.
+	// turn is held by the caller that reads for all. A goroutine that only reads would
+	// cost two wakes for each reply of a single caller: its own and the caller's.
 	turn chan struct{}
 }
 
 // place is where a caller waits.
 type place struct {
 	reply chan message
-	in    []byte // used again for each reply
+	in    []byte // reused for each reply
 }
 
 // message is a reply.
@@ -34,8 +34,8 @@ type message struct {
 	body []byte
 }
 
-// DialShared returns clients for so many callers, which share one connection. The
-// function closes it.
+// DialShared returns clients for a number of callers, which share one connection. The
+// returned function closes it.
 func DialShared(socket string, callers int) ([]*Client, func() error, error) {
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", socket)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *shared) call(caller int, kind byte, request []byte) (byte, []byte, erro
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	}
-	// Those that have a reply return. Whoever has none and gets the turn next finds the
-	// same error.
+	// Callers with a reply return. The next caller without a reply gets the turn, and finds
+	// the same error.
 	for {
 		select {
 		case got := <-reply:
@@ -75,13 +75,13 @@ func (s *shared) call(caller int, kind byte, request []byte) (byte, []byte, erro
 		default:
 		}
 		if err := s.receive(); err != nil {
-			_ = s.Close() // so that nobody waits for a reply that is not theirs
+			_ = s.Close() // so that no caller waits for a reply that never comes
 			return 0, nil, err
 		}
 	}
 }
 
-// receive hands out a reply, and those that were read from the socket with it.
+// receive hands out a reply, and further replies that are already in the buffer.
 func (s *shared) receive() error {
 	for {
 		h, err := s.receiveHeader()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operations is what the broker does for its callers, less everything that
-// makes it a broker: neither identity nor limits nor metrics. The floor that the
-// broker is compared with serves it, and the operations in process call it.
+// Package operations has the broker's operations without the broker: without identity of
+// callers, limits and metrics. The server floor, with which the broker is compared, serves
+// them. The benchmark also calls them in its own process.
 package operations
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
 
-// Names of profiles. Default is that of the catalogue: SHA3-512, and certificates
+// Names of profiles. Default is the profile of the catalogue: SHA3-512, and certificates
 // under P-384.
 const (
 	Default = "Default"
@@ -71,7 +71,7 @@ func (o *Operations) Digest(dst []byte, name string, input []byte) (digest []byt
 	return engine.AppendDigest(dst, p.Hash(), input), p.Hash().Algorithm().String(), nil
 }
 
-// Certificate issues a certificate, as DER, from what a request has: all of it PEM.
+// Certificate issues a certificate in DER from the fields of a request, which are in PEM.
 func (o *Operations) Certificate(name, csr, caKey, caCertificate string) (der []byte, algorithm string, err error) {
 	p, err := o.profile(name)
 	if err != nil {
