@@ -18,11 +18,10 @@ import (
 	"time"
 )
 
-// cryptographicModule is the version of the Go Cryptographic Module that images
-// have.
+// cryptographicModule is the version of the Go Cryptographic Module in images.
 const cryptographicModule = "v1.0.0"
 
-// Limits that only a failure reaches.
+// Time limits that are reached only if something fails.
 const (
 	startLimit = time.Minute
 	stopLimit  = 30 * time.Second
@@ -32,13 +31,13 @@ const (
 type broker struct {
 	version string // of the source and the cryptographic module
 	socket  string
-	dir     string // of all that it has
+	dir     string // folder of all its files
 	cmd     *exec.Cmd
 	exited  chan struct{}
 	err     error // of its end, once exited is closed
 }
 
-// logLine is what matters here of a line that the broker logs.
+// logLine has the fields of a line of the broker's log that matter here.
 type logLine struct {
 	Message  string   `json:"msg"`
 	Profile  string   `json:"profile"`
@@ -48,7 +47,7 @@ type logLine struct {
 }
 
 // startBroker builds the broker, runs it with the profiles, and waits until it
-// serves those that it should and no other.
+// serves exactly the profiles that it should serve.
 func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *broker, err error) {
 	dir, err := os.MkdirTemp("", "conformance")
 	if err != nil {
@@ -93,7 +92,7 @@ func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *bro
 		for scanner.Scan() {
 			var line logLine
 			if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-				line.Message = scanner.Text() // what it says when it fails is no log
+				line.Message = scanner.Text() // the message of a failed start is no JSON
 			}
 			select {
 			case lines <- line:
@@ -139,8 +138,8 @@ func (b *broker) serves(ctx context.Context, lines <-chan logLine, profiles *pro
 	return nil
 }
 
-// build builds the broker as images have it, and tells the version of its source
-// and module.
+// build builds the broker as for images, and returns the version of its source and
+// module.
 func build(ctx context.Context, root, program string) (string, error) {
 	commit, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--tags", "--always", "--dirty").Output()
 	if err != nil {
@@ -159,8 +158,8 @@ func build(ctx context.Context, root, program string) (string, error) {
 	return fmt.Sprintf("version %s, %s, Go Cryptographic Module %s", strings.TrimSpace(string(commit)), strings.TrimSpace(string(version)), cryptographicModule), nil
 }
 
-// stop ends the broker, and removes all that it had. It is an error if it does
-// not end well.
+// stop ends the broker and removes its files. It returns an error if the broker fails at
+// its end.
 func (b *broker) stop() error {
 	defer os.RemoveAll(b.dir)
 	if b.cmd == nil {

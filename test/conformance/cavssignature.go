@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// curve is one that NIST's vectors of ECDSA are on.
+// curve is a curve of NIST's vectors of ECDSA.
 type curve struct {
 	oid    asn1.ObjectIdentifier
 	size   int  // of a coordinate, and of r and s, in bytes

@@ -21,28 +21,28 @@ func zlintSource() source {
 	return source{zlintModule, moduleVersion(zlintModule), "rules of RFC 3279, 5280, 5480, 5891, 6962, 8813 and of the community, for certificates"}
 }
 
-// rules are those that are about any certificate of the Internet. Those of the
-// web's browsers and of mail are for public authorities.
+// rules are the linter's rules for any certificate of the Internet. Rules of browsers and
+// of mail are only for public authorities.
 var rules = lint.SourceList{lint.RFC3279, lint.RFC5280, lint.RFC5480, lint.RFC5891, lint.RFC6962, lint.RFC8813, lint.Community}
 
 // exemption is a rule of the linter that certificates may break.
 type exemption struct{ rule, because string }
 
-// ofTheCatalogue are findings about what the profiles of the catalogue say: they
-// allow digitalSignature and keyEncipherment to clients, whatever their keys.
-// Released brokers make such certificates, so they stay.
+// ofTheCatalogue are exemptions for the profiles of the catalogue, which allow
+// digitalSignature and keyEncipherment to clients with any key. Released brokers make
+// such certificates, so the profiles stay as they are.
 var ofTheCatalogue = []exemption{
 	{"e_ecdsa_allowed_ku", "the released profiles ask for keyEncipherment whatever the key, and RFC 8813, section 3, excludes it for keys of ECDSA"},
 	{"e_key_usage_and_extended_key_usage_inconsistent", "the released profiles ask for keyEncipherment beside clientAuth, for which RFC 5280, section 4.2.1.12, has digitalSignature and keyAgreement only"},
 }
 
-// finding is what the linter has against a certificate.
+// finding is a problem that the linter found in a certificate.
 type finding struct {
 	rule  string
 	level lint.LintStatus // warning or worse
 }
 
-// ownProfiles have what those of the catalogue do not.
+// ownProfiles have features that the profiles of the catalogue do not have.
 const ownProfiles = `
 - Name: names
   API:
@@ -83,7 +83,7 @@ const ownProfiles = `
       KeyUsage: [digitalSignature]
 `
 
-// keyNotAllowed is what the broker says of keys that are not a profile's.
+// keyNotAllowed is in the broker's message about keys that a profile does not allow.
 var keyNotAllowed = []refusal{
 	{"a key of a size that the profile does not allow", " bits, expected "},
 	{"a key of an algorithm that the profile does not allow", " key, expected "},
@@ -101,8 +101,8 @@ func (k keySizes) allow(p party) bool {
 	return listed && size.Min <= p.bits && p.bits <= size.Max
 }
 
-// certificateProfile is what a profile says of keys. It is read here a second
-// time, so that a key that the profile allows but the broker refuses is noticed.
+// certificateProfile is what a profile allows for keys. This program reads it itself, to
+// notice a key that the profile allows and the broker refuses.
 type certificateProfile struct {
 	Name string `yaml:"Name"`
 	API  struct {
@@ -123,7 +123,7 @@ func (c certificateProfile) allows(issuer, subject party) bool {
 	return issuer.algorithm == signer && policy.KeyConstraints.Issuer.allow(issuer) && policy.KeyConstraints.Subject.allow(subject)
 }
 
-// variants are how a request can be, but for its keys.
+// variants are requests that differ in everything except keys.
 var variants = map[string]certificateRequest{
 	"as it is": {},
 	"with all fields": {
@@ -132,8 +132,8 @@ var variants = map[string]certificateRequest{
 	},
 }
 
-// addCertificates adds every combination of a profile, an issuer's kind of key
-// and a subject's.
+// addCertificates adds every combination of a profile, an issuer's kind of key and a
+// subject's kind of key.
 func (p *plan) addCertificates(root string) error {
 	catalogue, err := os.ReadFile(filepath.Join(root, "broker", "profile", "catalogue", "Profiles.yaml"))
 	if err != nil {
@@ -187,7 +187,7 @@ type certificateJudge struct {
 	exempt   []exemption // rules whose findings are counted only
 }
 
-// issuing asks for a certificate and has it judged.
+// issuing asks for a certificate and judges it.
 func (j certificateJudge) issuing(profile certificateProfile, issuer, subject party, request certificateRequest) func(context.Context, *client) verdict {
 	return func(ctx context.Context, c *client) verdict {
 		der, err := c.certificate(ctx, profile.Name, request)

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// nonceSize is the only size of nonces, in bytes, that the broker takes.
+// nonceSize is the only size of nonces, in bytes, that the broker accepts.
 const nonceSize = 12
 
-// What the broker says of a ciphertext that does not authenticate, and of nonces
-// that it does not take.
+// The broker's messages about a ciphertext that does not authenticate, and about nonces
+// of another size.
 const (
 	sayingForged = "ciphertext does not authenticate with this key, nonce, aad and tag"
 	reasonNonce  = "a nonce of another size than 12 bytes"
@@ -26,7 +26,7 @@ type aead struct {
 	sealed
 }
 
-// profileFor notes the profile of a vector and the refusals that are due.
+// profileFor adds the profile of a vector, and returns the refusals that are expected.
 func (a aead) profileFor(p *plan) (string, []refusal) {
 	profile, due := p.profiles.cipher(8*len(a.key), 8*len(a.tag))
 	if len(a.nonce) != nonceSize {
@@ -98,7 +98,7 @@ func (p *plan) addCiphers(vectors *nist) error {
 	return nil
 }
 
-// aeadOf reads a vector and checks it against the sizes that its section has.
+// aeadOf reads a vector and checks its sizes against the sizes of its section.
 func aeadOf(r record) (aead, error) {
 	var a aead
 	for field, to := range map[string]*[]byte{"Key": &a.key, "IV": &a.nonce, "AAD": &a.additional, "PT": &a.plaintext, "CT": &a.ciphertext, "Tag": &a.tag} {

@@ -66,7 +66,7 @@ func (p *plan) addHashes(vectors *nist) error {
 	return nil
 }
 
-// hashed returns the message of a vector and the digest that it has.
+// hashed returns the message and the digest of a vector.
 func hashed(r record) (message, digest []byte, err error) {
 	if message, err = r.bytes("Msg"); err != nil {
 		return nil, nil, err
@@ -99,8 +99,8 @@ func judgeHash(ctx context.Context, c *client, profile string, due []refusal, me
 	return judgeEqual("the digest", raw, digest)
 }
 
-// addOtherLengths adds vectors of SHAKE with other lengths than profiles have.
-// An output of another length begins alike, so that is what is compared.
+// addOtherLengths adds vectors of SHAKE with other lengths than profiles have. Outputs of
+// different lengths begin with the same bytes, and only these are compared.
 func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
 	profile, _ := p.profiles.hash(algorithm)
 	at := row{"HashData", algorithm + ", common part", fromCAVS}
@@ -142,11 +142,11 @@ func (p *plan) addOtherLengths(vectors *nist, file, algorithm string) error {
 	return nil
 }
 
-// chainLength is how many digests in a row a Monte Carlo vector takes.
+// chainLength is how many digests in a row a Monte Carlo vector needs.
 const chainLength = 1000
 
-// addMonteCarlo adds NIST's chains of digests. Each begins with the digest that
-// the one before ends with, which is published, so they can run side by side.
+// addMonteCarlo adds NIST's chains of digests. Each chain begins with the last digest of
+// the chain before. These digests are published, so the chains can run in parallel.
 func (p *plan) addMonteCarlo(vectors *nist, file, algorithm string) error {
 	profile, due := p.profiles.hash(algorithm)
 	at := row{"HashData", algorithm + ", Monte Carlo", fromCAVS}

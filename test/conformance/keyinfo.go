@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Vectors have some keys as bare octets. These are the forms that keys have on
-// the wire: SubjectPublicKeyInfo (RFC 5280) and PKCS #8 (RFC 5958).
+// Some vectors have keys as bare octets. These functions encode them for the wire:
+// SubjectPublicKeyInfo (RFC 5280) and PKCS #8 (RFC 5958).
 
 var (
 	rsaOID     = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 1}
@@ -33,7 +33,7 @@ func publicKeyInfo(algorithm asn1.ObjectIdentifier, key []byte) ([]byte, error) 
 	return der, nil
 }
 
-// publicKeyInfoWith has parameters of the algorithm.
+// publicKeyInfoWith returns a SubjectPublicKeyInfo with parameters of the algorithm.
 func publicKeyInfoWith(algorithm asn1.ObjectIdentifier, parameters any, key []byte) ([]byte, error) {
 	type identifier struct {
 		Algorithm  asn1.ObjectIdentifier
@@ -66,13 +66,13 @@ func privateKeyInfo(algorithm asn1.ObjectIdentifier, key asn1.RawValue) ([]byte,
 	return der, nil
 }
 
-// octetString is a CurvePrivateKey (RFC 8410), or an expanded key of ML-DSA
+// octetString returns a CurvePrivateKey (RFC 8410), or an expanded key of ML-DSA
 // (RFC 9881).
 func octetString(data []byte) asn1.RawValue {
 	return asn1.RawValue{Tag: asn1.TagOctetString, Bytes: data}
 }
 
-// implicit0 is the seed of an ML-DSA key (RFC 9881).
+// implicit0 returns the seed of an ML-DSA key (RFC 9881).
 func implicit0(data []byte) asn1.RawValue {
 	return asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: 0, Bytes: data}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// machine names the class of this machine, and how busy it is. Where the system
-// does not tell, it says so.
+// machine describes the class of this machine, and how busy it is. It says so if that is
+// not known.
 func machine() string {
 	return fmt.Sprintf("%d × %s, load %s", runtime.NumCPU(), processor(), load())
 }
@@ -27,7 +27,7 @@ func processor() string {
 	return runtime.GOARCH
 }
 
-// load is the average of the last minute.
+// load returns the load average of the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// options is what the command line says.
+// options are the settings of the command line.
 type options struct {
 	quick  bool
 	root   string // of the repository
-	cache  string // folder of what was downloaded
+	cache  string // folder for downloads
 	report string // file to write, if any
 }
 
@@ -37,7 +37,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "conformance: found the argument %q, expected flags only\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	// Whatever ends this program, the broker is not left behind.
+	// No broker may be left behind, whatever signal ends this program.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	err := run(ctx, o)
 	stop()
@@ -92,7 +92,7 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// progress tells what is being done, since all of it takes a while.
+// progress writes what is being done, because all vectors take a while.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "conformance: "+format+"\n", args...)
 }

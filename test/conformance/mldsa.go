@@ -14,9 +14,8 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa87"
 )
 
-// fromCIRCL is an implementation of ML-DSA by others, which the broker has nothing
-// of. Signatures of ML-DSA are never the same twice, so that vectors cannot tell
-// whether those of the broker are good.
+// fromCIRCL is an implementation of ML-DSA that is independent of the broker's. Signatures
+// of ML-DSA are random, so vectors cannot show whether the broker's signatures are valid.
 const fromCIRCL = "CIRCL"
 
 const circlModule = "github.com/cloudflare/circl"
@@ -49,7 +48,7 @@ func (p *plan) addMLDSAOfOthers() error {
 	return nil
 }
 
-// crossCheck is a key that both implementations made of one seed, and a message.
+// crossCheck is a key that both implementations derive from one seed, and a message.
 type crossCheck struct {
 	profile     string
 	scheme      sign.Scheme
@@ -59,7 +58,7 @@ type crossCheck struct {
 	message     []byte
 }
 
-// newCrossCheck makes the same of the same number, whenever it is asked.
+// newCrossCheck returns the check of a number. It is the same in each run.
 func newCrossCheck(algorithm, profile string, scheme sign.Scheme, number uint64) (*crossCheck, error) {
 	stream := sha3.NewSHAKE256()
 	_, _ = stream.Write(binary.BigEndian.AppendUint64([]byte(algorithm), number)) // it never fails
@@ -79,7 +78,7 @@ func newCrossCheck(algorithm, profile string, scheme sign.Scheme, number uint64)
 	return c, err
 }
 
-// brokerSigns has the other implementation verify a signature of the broker.
+// brokerSigns lets the other implementation verify a signature of the broker.
 func (c *crossCheck) brokerSigns(ctx context.Context, to *client) verdict {
 	signature, err := to.sign(ctx, c.profile, c.private, c.message, formatRAW)
 	switch {
@@ -91,8 +90,8 @@ func (c *crossCheck) brokerSigns(ctx context.Context, to *client) verdict {
 	return passed()
 }
 
-// brokerVerifies has the broker verify a signature of the other implementation,
-// and the same one with a bit changed.
+// brokerVerifies lets the broker verify a signature of the other implementation, and the
+// same signature with one bit changed.
 func (c *crossCheck) brokerVerifies(ctx context.Context, to *client) verdict {
 	signature := c.scheme.Sign(c.key, c.message, nil)
 	good, err := to.verify(ctx, c.profile, c.pk, c.message, signature, formatRAW)

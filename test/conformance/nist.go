@@ -18,8 +18,8 @@ import (
 	"strings"
 )
 
-// The Python package that has the vectors of NIST's validation program (CAVS)
-// and those of Ed25519 as their authors published them.
+// The Python package with the vectors of NIST's validation program (CAVS), and with the
+// vectors of Ed25519 of its authors.
 const (
 	nistPackage = "cryptography-vectors"
 	nistVersion = "50.0.2"
@@ -34,8 +34,8 @@ const maxLine = 1 << 20
 // nist reads vector files from the package.
 type nist struct{ archive *zip.ReadCloser }
 
-// openNIST opens the package, downloading it with pip if the cache does not have
-// it yet.
+// openNIST opens the package. It downloads the package with pip if the cache does not
+// have it.
 func openNIST(ctx context.Context, cache string) (*nist, error) {
 	file := filepath.Join(cache, nistFile)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
@@ -86,11 +86,11 @@ func (n *nist) open(path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// record is a block of a CAVS response file: its fields, and those of the
-// bracketed lines before it. A line without a value, such as FAIL, is a field.
+// record is a block of a CAVS response file: its fields, and the fields of the
+// bracketed lines before it. A line without a value, such as FAIL, is a field, too.
 type record map[string]string
 
-// bytes decodes a field. One that is absent is empty.
+// bytes decodes a field. An absent field is empty.
 func (r record) bytes(field string) ([]byte, error) {
 	data, err := hex.DecodeString(r[field])
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// party has a key of one kind: with it an issuer signs, or a subject asks.
+// party is an issuer or a subject with a key of one kind.
 type party struct {
 	kind                  string
 	algorithm             string // as profiles name it
@@ -94,7 +94,7 @@ func toPEM(label string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der}))
 }
 
-// verifyByOpenSSL has OpenSSL verify a certificate against its issuer, strictly.
+// verifyByOpenSSL lets OpenSSL verify a certificate against its issuer, strictly.
 func verifyByOpenSSL(ctx context.Context, der []byte, issuer string) verdict {
 	dir, err := os.MkdirTemp("", "certificate")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// callers is how many vectors are on their way at once.
+// callers is how many vectors are sent at the same time.
 const callers = 16
 
 // plan collects vectors, and the profiles they need, before a broker runs.
@@ -25,7 +25,7 @@ type plan struct {
 	leftOut map[row]map[string]int
 }
 
-// source is where vectors come from.
+// source is a source of vectors.
 type source struct{ name, version, about string }
 
 func newPlan(quick bool) *plan {
@@ -36,7 +36,7 @@ func (p *plan) add(r row, name string, run func(context.Context, *client) verdic
 	p.vectors = append(p.vectors, vector{r, name, run})
 }
 
-// addSome adds each vector, but in a quick run only one of every few.
+// addSome adds all vectors, or in a quick run one of every few.
 func (p *plan) addSome(every int, r row, name string, run func(context.Context, *client) verdict) {
 	n := p.strides[r]
 	p.strides[r]++
@@ -45,8 +45,8 @@ func (p *plan) addSome(every int, r row, name string, run func(context.Context, 
 	}
 }
 
-// leave counts a vector that cannot be sent, since no field of the protocol has
-// what it is about.
+// leave counts a vector that cannot be sent, because the protocol has no field for its
+// parameters.
 func (p *plan) leave(r row, reason string) {
 	if p.leftOut[r] == nil {
 		p.leftOut[r] = map[string]int{}

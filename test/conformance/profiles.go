@@ -9,21 +9,20 @@ import (
 	"strings"
 )
 
-// profileSet collects the profiles that vectors need, by name. Some are made on
-// purpose with what the format of profiles does not have, so that the broker
-// serves none of that name.
+// profileSet collects the profiles that vectors need, by name. Some have values on
+// purpose that the format of profiles does not have, so that the broker refuses them.
 type profileSet struct {
 	served   map[string]string // text by name
 	unserved map[string]string
-	further  string // entries that were written elsewhere
-	expect   int    // how many those are
+	further  string // entries from elsewhere
+	expect   int    // how many further entries there are
 }
 
 func newProfileSet() *profileSet {
 	return &profileSet{served: map[string]string{}, unserved: map[string]string{}}
 }
 
-// file is the content of Profiles.yaml.
+// file returns the content of Profiles.yaml.
 func (p *profileSet) file() string {
 	var text strings.Builder
 	for _, profiles := range []map[string]string{p.served, p.unserved} {
@@ -34,8 +33,8 @@ func (p *profileSet) file() string {
 	return text.String() + p.further
 }
 
-// add notes a profile. Where the format of profiles does not have the value, it
-// returns the refusal that its calls have to meet.
+// add adds a profile. If the format of profiles does not have the value, it returns the
+// refusal that calls with the profile have to get.
 func (p *profileSet) add(name, api, value string, known bool) (string, []refusal) {
 	if known {
 		p.served[name] = api
@@ -45,7 +44,7 @@ func (p *profileSet) add(name, api, value string, known bool) (string, []refusal
 	return name, []refusal{{"profiles do not have " + value, sayingUnserved}}
 }
 
-// wholeTagSize is that of a tag of AES-GCM that is not cut, in bits.
+// wholeTagSize is the size of a tag of AES-GCM that is not cut, in bits.
 const wholeTagSize = 128
 
 var (
@@ -70,8 +69,8 @@ func (p *profileSet) cipher(keySize, tagSize int) (string, []refusal) {
 		fmt.Sprintf("ShortTagLength %d", tagSize), slices.Contains(shortTagSizes, tagSize))
 }
 
-// signature notes a profile with the widest limits on the size of keys: vectors
-// have RSA keys that are larger than those that requests may bring otherwise.
+// signature adds a profile with the widest limits on the size of keys, because vectors
+// have larger RSA keys than requests may bring by default.
 func (p *profileSet) signature(algorithm, hash string) (string, []refusal) {
 	if slices.Contains(postQuantumSigning, algorithm) {
 		return p.add(algorithm, "SignData: {SigningMode: post-quantum, SignAlg: "+algorithm+"}", "", true)

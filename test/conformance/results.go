@@ -16,16 +16,16 @@ import (
 // maxShown is how many failures of a row the report shows in full.
 const maxShown = 10
 
-// count is what came of the vectors of a row.
+// count has the results of the vectors of a row.
 type count struct {
 	ran, passed, failed int
-	exempted            int // passed but for findings that are exempted, not in passed
+	exempted            int // passed except for exempted findings; not in passed
 	findings            map[finding]int
 	refused, leftOut    map[string]int // by reason
-	failures            []string       // the first of them
+	failures            []string       // the first ones
 }
 
-// results is what came of all vectors.
+// results has the results of all vectors.
 type results struct {
 	plan   *plan
 	rows   map[row]*count
@@ -78,7 +78,7 @@ func (r *results) sorted() []row {
 	})
 }
 
-// operations are in the order of the documentation.
+// operations are the operations in the order of the documentation.
 var operations = []string{"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData"}
 
 func (r *results) sum() (total count) {
@@ -91,8 +91,8 @@ func (r *results) sum() (total count) {
 
 func (r *results) failures() int { return r.sum().failed + len(r.uncertified()) }
 
-// uncertified lists the profiles of which no certificate passed: nothing is
-// known of them.
+// uncertified returns the profiles without any certificate that passed, because they were
+// not tested.
 func (r *results) uncertified() []string {
 	var none []string
 	for at, c := range r.rows {
@@ -111,7 +111,7 @@ func sumOf(counts map[string]int) (n int) {
 	return n
 }
 
-// reasons sums counts of the rows up by reason.
+// reasons adds up the counts of the rows by reason.
 func (r *results) reasons(of func(*count) map[string]int) map[string]int {
 	total := map[string]int{}
 	for _, c := range r.rows {
@@ -122,7 +122,7 @@ func (r *results) reasons(of func(*count) map[string]int) map[string]int {
 	return total
 }
 
-// reasonOf is a reason for which vectors of a row were refused or left out.
+// reasonOf is a reason why vectors of a row were refused or left out.
 type reasonOf struct {
 	row
 	vectors int

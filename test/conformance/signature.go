@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What the broker says of keys that it does not take.
+// The broker's messages about keys that it refuses.
 const (
 	sayingCurve      = "keySource.single.rawKey is an ECDSA key on another curve"
 	sayingRestricted = "keySource.single.rawKey is an RSA key restricted to RSASSA-PSS"
@@ -22,7 +22,7 @@ const (
 	sayingSize       = "bits, expected 2048 to "
 )
 
-// smallestRSAKey is the size in bits below which the broker takes no RSA key.
+// smallestRSAKey is the size of the smallest RSA key that the broker accepts, in bits.
 const smallestRSAKey = 2048
 
 // verification is a vector of VerifyData.
@@ -32,12 +32,12 @@ type verification struct {
 	message, signature []byte
 	format             uint64
 	result             string
-	// badKey tells that an invalid vector is about its key.
+	// badKey reports whether an invalid vector is invalid because of its key.
 	badKey bool
-	// due are the refusals that the vector has to meet, whatever its result.
+	// due are the refusals that the vector has to get, whatever its result is.
 	due []refusal
-	// otherwise is why the broker says of a good signature that it is none: it
-	// is one of other parameters than profiles have.
+	// otherwise says why the broker calls a valid signature invalid: the signature has
+	// other parameters than profiles can have.
 	otherwise string
 }
 
@@ -62,8 +62,8 @@ func (v verification) run(ctx context.Context, c *client) verdict {
 	return passed()
 }
 
-// judgeError decides on an error where none is due. What is no signature at all,
-// by its form, is one.
+// judgeError judges an error that no refusal explains. The broker answers with an error if
+// the bytes do not have the form of a signature.
 func (v verification) judgeError(err error) verdict {
 	if v.result == resultValid {
 		return failed("%v", err)
@@ -89,7 +89,7 @@ func (p *plan) addVerification(algorithm, hash, file string, test wycheproofTest
 	return nil
 }
 
-// hashName turns Wycheproof's name of a digest into that of profiles.
+// hashName turns Wycheproof's name of a digest into the name in profiles.
 func hashName(name string) string {
 	name = strings.ToLower(name)
 	if suffix, shake := strings.CutPrefix(name, "shake"); shake {
@@ -129,7 +129,7 @@ func rsaVerification(group wycheproofGroup) verification {
 	return v
 }
 
-// digestSizes are those of the digests that signatures have, in bytes.
+// digestSizes are the sizes of the digests of signatures, in bytes.
 var digestSizes = map[string]int{"sha-256": 32, "sha-384": 48, "sha-512": 64, "sha3-256": 32, "sha3-384": 48, "sha3-512": 64}
 
 func addPSS(p *plan, file string, group wycheproofGroup, test wycheproofTest) error {
@@ -143,7 +143,8 @@ func addPSS(p *plan, file string, group wycheproofGroup, test wycheproofTest) er
 	case group.SaltLength != digestSizes[hash]:
 		v.otherwise = "a salt of RSASSA-PSS that is not as long as the digest"
 		if test.Comment == fmt.Sprintf("s_len changed to %d", digestSizes[hash]) {
-			// Bad by the parameters of its group, good by those of profiles.
+			// The signature is invalid with the parameters of its group, and valid with
+			// the parameters of profiles.
 			v.otherwise, test.Result = "", resultValid
 		}
 	}
@@ -178,13 +179,13 @@ func addMLDSA(p *plan, file string, group wycheproofGroup, test wycheproofTest) 
 	return p.addVerification(algorithm, "", file, test, v)
 }
 
-// Reasons of refusals that vectors of several kinds meet.
+// Reasons of refusals that vectors of several kinds get.
 const (
 	reasonCurve   = "an ECDSA key on another curve than P-224, P-256, P-384 or P-521"
 	reasonContext = "a context string of ML-DSA; the protocol has none"
 )
 
-// mldsaOf returns the algorithm that a file is named for.
+// mldsaOf returns the algorithm in the name of a file.
 func mldsaOf(file string) (string, error) {
 	for _, algorithm := range postQuantumSigning {
 		if strings.HasPrefix(file, "mldsa_"+algorithm[len("ml-dsa-"):]+"_") {

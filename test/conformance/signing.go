@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// SignData can be held against vectors where a signature is determined by key
-// and message: RSA PKCS #1 v1.5 and Ed25519. ML-DSA is hedged in the broker, so
-// what it signs with a published seed has to verify under the published key.
+// SignData can be compared with vectors if key and message determine the signature: for
+// RSA PKCS #1 v1.5 and Ed25519. The broker's ML-DSA is hedged, so a signature with a
+// published seed has to verify with the published public key.
 
 const fromEd25519Authors = "Ed25519 authors"
 
@@ -60,7 +60,7 @@ func (p *plan) addEd25519Signing(vectors *nist) error {
 	return scanner.Err()
 }
 
-// signing sends a vector whose signature is determined.
+// signing sends a vector whose signature is deterministic.
 func signing(profile string, key, message, signature []byte, due []refusal) func(context.Context, *client) verdict {
 	return func(ctx context.Context, c *client) verdict {
 		got, err := c.sign(ctx, profile, key, message, formatRAW)
@@ -140,7 +140,7 @@ func addMLDSASigning(p *plan, file string, group wycheproofGroup, test wycheproo
 	return nil
 }
 
-// sayingSeed is what the broker says of a key of ML-DSA that is no seed.
+// sayingSeed is in the broker's message about a key of ML-DSA that is no seed.
 const sayingSeed = "is an ML-DSA key that is not in the seed form of RFC 9881"
 
 func addMLDSASigningWithoutSeed(p *plan, file string, group wycheproofGroup, test wycheproofTest) error {

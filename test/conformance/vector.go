@@ -13,35 +13,35 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// row is what is counted together.
+// row groups vectors whose results are counted together.
 type row struct{ operation, algorithm, source string }
 
-// vector is one published example of what goes in and what has to come out.
+// vector is one published example of an input with its expected output.
 type vector struct {
 	row
 	name string // where it is in its source
 	run  func(context.Context, *client) verdict
 }
 
-// verdict is passed, unless it has a reason to be otherwise.
+// verdict is the result of a vector. Its zero value means that the vector passed.
 type verdict struct {
 	refused  string    // why the broker refuses on purpose
-	failed   string    // what was wrong
-	exempted []finding // what a certificate passed in spite of
+	failed   string    // what is wrong
+	exempted []finding // findings that do not fail the certificate
 }
 
 func passed() verdict                   { return verdict{} }
 func refused(reason string) verdict     { return verdict{refused: reason} }
 func failed(f string, a ...any) verdict { return verdict{failed: fmt.Sprintf(f, a...)} }
 
-// refusal is what the broker does not take on purpose, with words of the
-// sentence that says so.
+// refusal is a refusal on purpose, with words of the broker's message.
 type refusal struct{ reason, saying string }
 
-// sayingUnserved is of calls to a profile that the broker refused to load.
+// sayingUnserved is in the message of calls with a profile that the broker refused to load.
 const sayingUnserved = "the profile is in the file, but the broker refused it when it loaded the file"
 
-// code is the one that the refusal has to have. Clients repeat neither.
+// code returns the status code that the refusal has to have. Clients repeat no call with
+// such a code.
 func (r refusal) code() codes.Code {
 	if r.saying == sayingUnserved {
 		return codes.FailedPrecondition
@@ -49,7 +49,7 @@ func (r refusal) code() codes.Code {
 	return codes.InvalidArgument
 }
 
-// judgeRefusal decides on an answer where at least one of the refusals is due.
+// judgeRefusal judges an answer that has to be one of the refusals.
 func judgeRefusal(err error, due []refusal) verdict {
 	if err == nil {
 		return failed("was not refused, expected: %s", due[0].reason)
@@ -76,7 +76,7 @@ func wrongCode(err error, want codes.Code) (verdict, bool) {
 	return verdict{}, false
 }
 
-// judgeEqual compares what came out with what had to.
+// judgeEqual compares the output with the expected one.
 func judgeEqual(what string, got, want []byte) verdict {
 	if !bytes.Equal(got, want) {
 		return failed("%s is %s, expected %s", what, short(got), short(want))

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The methods that vectors go to. Their messages are encoded below by field
-// numbers that are written down here and nowhere else in this module.
+// The methods to which vectors are sent. The functions below encode their messages; the
+// field numbers are nowhere else in this module.
 const (
 	methodHashHex     = "/CryptoBroker.CryptoGrpc/HashData"
 	methodHashRaw     = "/cryptobroker.v1.CryptoService/HashData"
@@ -31,7 +31,7 @@ const (
 	formatDER = 2
 )
 
-// callLimit is far above what a call takes; only a failure reaches it.
+// callLimit is far longer than a call takes. It is reached only if something fails.
 const callLimit = time.Minute
 
 // message builds a message field by field.
@@ -49,7 +49,7 @@ func (m message) number(number protowire.Number, value uint64) message {
 	return protowire.AppendVarint(protowire.AppendTag(m, number, protowire.VarintType), value)
 }
 
-// reply is a message taken apart: the last value of each field.
+// reply is a decoded message: the last value of each field.
 type reply struct {
 	bytes   map[protowire.Number][]byte
 	numbers map[protowire.Number]uint64
@@ -92,7 +92,7 @@ func connect(socket string) (*client, error) {
 
 func (c *client) close() error { return c.conn.Close() }
 
-// rawBytes passes messages as the bytes they are.
+// rawBytes is a codec for messages that are bytes already.
 type rawBytes struct{}
 
 func (rawBytes) Name() string { return "proto" }
@@ -116,7 +116,7 @@ func (c *client) call(ctx context.Context, method string, request message) (repl
 	return parseReply(data)
 }
 
-// hash returns the digest of both generations: as text and as octets.
+// hash returns the digest from both wire generations: as text and as octets.
 func (c *client) hash(ctx context.Context, profile string, input []byte) (hexadecimal string, raw []byte, err error) {
 	request := message{}.text(1, profile).bytes(2, input)
 	r, err := c.call(ctx, methodHashHex, request)
@@ -134,7 +134,7 @@ func (c *client) hashRaw(ctx context.Context, profile string, input []byte) ([]b
 	return r.bytes[3], err
 }
 
-// sealed is what a cipher makes and takes.
+// sealed is the output of an encryption, and the input of a decryption.
 type sealed struct{ nonce, additional, ciphertext, tag []byte }
 
 func rawKey(key []byte) message { return message{}.bytes(2, key) }
@@ -166,7 +166,7 @@ func (c *client) verify(ctx context.Context, profile string, key, input, signatu
 	return r.numbers[1] == 1, err
 }
 
-// certificateRequest has its PEM texts as the protocol has them.
+// certificateRequest has the fields of the request, with PEM texts.
 type certificateRequest struct {
 	csr, caKey, caCertificate, subject string
 	crlDistributionPoints              []string

@@ -20,7 +20,7 @@ func wycheproofSource() source {
 		"AES-GCM, ECDSA, RSA PKCS #1 v1.5, RSA-PSS, Ed25519, ML-DSA"}
 }
 
-// moduleVersion is the version of a module that this program is built with.
+// moduleVersion returns the version of a module in this program.
 func moduleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if ok {
@@ -71,7 +71,7 @@ type wycheproofTest struct {
 	Key        hexBytes  `json:"key"`
 	IV         hexBytes  `json:"iv"`
 	AAD        hexBytes  `json:"aad"`
-	Message    *hexBytes `json:"msg"` // absent where only a digest of it is given
+	Message    *hexBytes `json:"msg"` // nil if the vector has only a digest of it
 	Ciphertext hexBytes  `json:"ct"`
 	Tag        hexBytes  `json:"tag"`
 	Signature  hexBytes  `json:"sig"`
@@ -79,7 +79,7 @@ type wycheproofTest struct {
 	Result     string    `json:"result"`
 }
 
-// The results that a test can have. Acceptable leaves it to the implementation.
+// The results that a test can have. Acceptable leaves the decision to the implementation.
 const (
 	resultValid      = "valid"
 	resultAcceptable = "acceptable"
@@ -89,8 +89,8 @@ const (
 // set adds the vectors of one kind of file.
 type set func(p *plan, file string, group wycheproofGroup, test wycheproofTest) error
 
-// sets are the kinds of files by the schema they name. Other kinds are about
-// algorithms that no profile can have.
+// sets are the kinds of files, by their schema. Other kinds are about algorithms that no
+// profile can have.
 var sets = map[string]set{
 	"ecdsa_verify_schema_v1.json":                   addECDSA(formatDER),
 	"ecdsa_bitcoin_verify_schema.json":              addECDSA(formatDER),
