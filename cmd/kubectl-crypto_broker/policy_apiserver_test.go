@@ -105,7 +105,7 @@ func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 	makePod(t, ns, "orders", "true", nil)
 	policy, binding := injectByPolicy(t, ns)
 	template := "template-" + ns
-	explained(t, ns, "orders", program.ExitFailed, policy+" covers the namespace since", "the policy "+policy+" has no binding, and so does nothing")
+	explained(t, ns, "orders", program.ExitFailed, policy+" covers the namespace since", "the policy "+policy+" has no binding, so it does nothing")
 
 	bind(t, binding, template)
 	admitted(t, ns, "it is refused", func(_ *corev1.Pod, err error) bool { return err != nil })
