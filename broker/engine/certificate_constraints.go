@@ -31,7 +31,7 @@ func checkNameConstraints(issuer Issuer, request CertificateRequest, subject, al
 	}
 	constraints, err := readConstraints(value)
 	if err != nil {
-		return issuer.certificateProblem("has the extension NameConstraints in a form that cannot be read, expected that of RFC 5280")
+		return issuer.certificateProblem("has the extension NameConstraints in a form that cannot be read, expected the form of RFC 5280")
 	}
 	problem := constraints.problemOf(subject, alternative)
 	if problem == "" {

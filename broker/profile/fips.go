@@ -50,7 +50,7 @@ func (v validator) approved(doc *Document) {
 		}
 		if len(reasons) == len(verdicts) {
 			at := yamlfile.Item(i)
-			v.Add(at.Field("API"), at, "has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (%s)", strings.Join(reasons, "; "))
+			v.Add(at.Field("API"), at, "has no operation that FIPS 140-3 approves, expected at least one, because this broker serves no others (%s)", strings.Join(reasons, "; "))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func TestAProfileWithNothingLeftIsRefusedWhereFIPSIsRequired(t *testing.T) {
 	want := profile.Problems{
 		{
 			File: "Profiles.yaml", Line: 4, Column: 3, Profile: "Later", Field: "API",
-			Message: "has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others " +
+			Message: "has no operation that FIPS 140-3 approves, expected at least one, because this broker serves no others " +
 				"(SignData: SignAlg has ml-dsa-65, which the validated module does not have; VerifyData: SignAlg has ml-dsa-65, which the validated module does not have)",
 		},
 		problems[len(problems)-1],

@@ -85,5 +85,5 @@ func (w warner) unlisted(at yamlfile.Place, keys []KeyID, p *Profile, manager *K
 	if manager != nil || len(keys) > 0 || p.FormatVersion() == 0 {
 		return
 	}
-	w.Add(at.Field("KeyIds"), at, "is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or %q alone for all", AnyKeyID)
+	w.Add(at.Field("KeyIds"), at, "is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or %q alone for all keys", AnyKeyID)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testing.T) {
-	const unlisted = `is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`
+	const unlisted = `is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or "*" alone for all keys`
 	const keys = "      KeyConstraints:\n        Subject: {ECDSA: {MinKeySize: 256, MaxKeySize: 384}}\n"
 	tests := map[string]struct {
 		file string

@@ -38,7 +38,7 @@ func TestACallToAProfileOfTheFileThatWasRefusedLearnsWhy(t *testing.T) {
 		},
 		"a profile with nothing that FIPS 140-3 approves": {
 			methodSignData, message{}.text(signProfile, "Later").bytes(signKey, one(byID("k"))).text(signInput, "text"), codes.FailedPrecondition,
-			`SignData with profile "Later": the profile is in the file, but the broker refused it when it loaded the file: line 7, API has no operation that FIPS 140-3 approves, expected one at least, since this broker serves no others (SignData: SignAlg has ml-dsa-65, which the validated module does not have; VerifyData: SignAlg has ml-dsa-65, which the validated module does not have)`,
+			`SignData with profile "Later": the profile is in the file, but the broker refused it when it loaded the file: line 7, API has no operation that FIPS 140-3 approves, expected at least one, because this broker serves no others (SignData: SignAlg has ml-dsa-65, which the validated module does not have; VerifyData: SignAlg has ml-dsa-65, which the validated module does not have)`,
 		},
 		"a profile that is not for everybody": {
 			methodHashDataV1, hash("For some"), codes.FailedPrecondition,

@@ -320,7 +320,7 @@ func TestAResourceWhoseRequestsCouldNameAnyKeyIsWarnedOf(t *testing.T) {
 		want []string
 	}{
 		"where it has fields of this project and no list": {sealing("random"), []string{
-			`spec.api.encryptData.keyIds: is missing, so that requests bring their keys and cannot name one of the broker, as they could with brokers before; list those to allow, or "*" alone for all`,
+			`spec.api.encryptData.keyIds: is missing, so requests bring their keys and cannot name keys of the broker, as older brokers allow; list the keys to allow, or "*" alone for all keys`,
 		}},
 		"but not with a list":                    {sealing("random", v1alpha1.KeyID{ID: profile.AnyKeyID}), nil},
 		"but not where released brokers know it": {sealing("user-provided"), nil},
