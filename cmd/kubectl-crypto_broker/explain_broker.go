@@ -29,9 +29,12 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 		return "which has not started yet", explainStart(ctx, client, pod, namespaceLabels, e)
 	}
 	var r brokers.Row
-	brokers.Served(ctx, client, pod, &r, brokers.NewSets(client))
+	sets := brokers.NewSets(client)
+	brokers.Served(ctx, client, pod, &r, sets)
 	log := fmt.Sprintf("Its log says why: kubectl logs %s -n %s -c %s", pod.Name, pod.Namespace, contract.BrokerContainer)
 	switch {
+	case r.Reason != string(directory.SignatureRejected) && sets.BaselineMissing(ctx, pod.Namespace):
+		return "which gets no new profiles", explainBaseline(ctx, client, pod.Namespace, namespaceLabels, e)
 	case r.Set == brokers.SetUnknown:
 		e.add("profiles", "what it serves is not known: %s", r.Note)
 	case r.Reason == string(directory.SignatureRejected):

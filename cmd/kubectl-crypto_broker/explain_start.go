@@ -42,6 +42,8 @@ func explainStart(ctx context.Context, client kubernetes.Interface, pod *corev1.
 		return fmt.Sprintf("The image is that of the chart's broker.image, or of the annotation %s; the annotation %s names a Secret to pull it with.", contract.ImageAnnotation, contract.ImagePullSecretAnnotation)
 	case status != nil && status.LastTerminationState.Terminated != nil && status.LastTerminationState.Terminated.Reason == "OOMKilled":
 		return fmt.Sprintf("The broker needs more memory: the annotation %s of the template gives it more.", contract.MemoryLimitAnnotation)
+	case sets.BaselineMissing(ctx, pod.Namespace):
+		return explainBaseline(ctx, client, pod.Namespace, namespaceLabels, e)
 	case sets.None(ctx, pod.Namespace):
 		return explainNoProfile(ctx, client, pod.Namespace, namespaceLabels, e)
 	}
@@ -88,36 +90,22 @@ const listedProfiles, toldProfiles = 100, 3
 // explainNoProfile prints why a namespace has no profile that brokers could serve,
 // and returns what to do.
 func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
-	var own v1alpha1.CryptoProfileList
-	var cluster v1alpha1.ClusterCryptoProfileList
-	if err := readProfiles(ctx, client, "namespaces/"+namespace+"/cryptoprofiles", &own); err != nil {
-		e.add("profiles", "CryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
+	profiles, known := profilesOf(ctx, client, namespace, namespaceLabels, e)
+	if !known {
 		return ""
-	}
-	if err := readProfiles(ctx, client, "clustercryptoprofiles", &cluster); err != nil {
-		e.add("profiles", "ClusterCryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
 	}
 	var refused []string
 	unwritten := false
-	look := func(kind, name string, conditions []metav1.Condition) {
-		accepted := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
+	for _, p := range profiles {
+		accepted := meta.FindStatusCondition(p.conditions, v1alpha1.ConditionAccepted)
 		switch {
 		case accepted == nil || accepted.Status == metav1.ConditionTrue:
 			unwritten = true
 		default:
-			if refused = append(refused, kind+"/"+name); len(refused) <= toldProfiles {
-				e.add("profiles", "%s/%s is not accepted (%s): %s", kind, name, accepted.Reason, apierror.OneLine(accepted.Message))
+			if refused = append(refused, p.name); len(refused) <= toldProfiles {
+				e.add("profiles", "%s is not accepted (%s): %s", p.name, accepted.Reason, apierror.OneLine(accepted.Message))
 			}
 		}
-	}
-	for i := range own.Items {
-		look("cprof", own.Items[i].Name, own.Items[i].Status.Conditions)
-	}
-	for i := range cluster.Items {
-		if !render.Selects(&cluster.Items[i].Spec, namespaceLabels) {
-			continue
-		}
-		look("ccprof", cluster.Items[i].Name, cluster.Items[i].Status.Conditions)
 	}
 	switch {
 	case unwritten:
@@ -129,6 +117,36 @@ func explainNoProfile(ctx context.Context, client kubernetes.Interface, namespac
 		return fmt.Sprintf("Apply a profile, and the pod continues: kubectl apply -n %s -f PROFILE.yaml\n"+
 			"Examples are in docs/profiles.md; the chart's catalogue.enabled=true creates the profiles that applications know by name.", namespace)
 	}
+}
+
+// profileOf is a profile that applies to a namespace.
+type profileOf struct {
+	// name has the short name of the kind: cprof/orders.
+	name       string
+	conditions []metav1.Condition
+}
+
+// profilesOf lists the profiles that apply to a namespace, those of the namespace
+// first. It returns false where those of the namespace can't be read.
+func profilesOf(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (all []profileOf, known bool) {
+	var own v1alpha1.CryptoProfileList
+	var cluster v1alpha1.ClusterCryptoProfileList
+	if err := readProfiles(ctx, client, "namespaces/"+namespace+"/cryptoprofiles", &own); err != nil {
+		e.add("profiles", "CryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
+		return nil, false
+	}
+	if err := readProfiles(ctx, client, "clustercryptoprofiles", &cluster); err != nil {
+		e.add("profiles", "ClusterCryptoProfiles cannot be listed: %s", apierror.OneLine(apierror.Plain(err)))
+	}
+	for i := range own.Items {
+		all = append(all, profileOf{"cprof/" + own.Items[i].Name, own.Items[i].Status.Conditions})
+	}
+	for i := range cluster.Items {
+		if render.Selects(&cluster.Items[i].Spec, namespaceLabels) {
+			all = append(all, profileOf{"ccprof/" + cluster.Items[i].Name, cluster.Items[i].Status.Conditions})
+		}
+	}
+	return all, true
 }
 
 // readProfiles lists profiles, up to a limit: they only explain why none is served.

@@ -74,8 +74,12 @@ func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.W
 			}
 			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
-	} else if admitted != nil && injected.Broker(admitted) != nil && brokers.NewSets(t.client).None(ctx, w.Namespace) {
-		result.advice = strings.TrimSpace(result.advice + "\n" + explainNoProfile(ctx, t.client, w.Namespace, labels, &e))
+	} else if sets := brokers.NewSets(t.client); admitted != nil && injected.Broker(admitted) != nil && sets.None(ctx, w.Namespace) {
+		why := explainNoProfile
+		if sets.BaselineMissing(ctx, w.Namespace) {
+			why = explainBaseline
+		}
+		result.advice = strings.TrimSpace(result.advice + "\n" + why(ctx, t.client, w.Namespace, labels, &e))
 		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that the broker could serve.", false
 	}
 	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.Namespace), result)

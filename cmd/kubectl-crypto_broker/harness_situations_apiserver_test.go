@@ -69,6 +69,22 @@ func onNode(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
+// begun has the kubelet say of a pod on a node that its broker has started.
+func begun(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	pods := apiServer.CoreV1().Pods(pod.Namespace)
+	pod, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: contract.BrokerContainer, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
+	}}
+	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // kubeletSays makes an event of a pod as the kubelet does.
 func kubeletSays(t *testing.T, pod *corev1.Pod, reason, message string) {
 	t.Helper()
@@ -82,8 +98,9 @@ func kubeletSays(t *testing.T, pod *corev1.Pod, reason, message string) {
 	}
 }
 
-// profileIn creates a profile with the condition Accepted as the operator sets it.
-func profileIn(t *testing.T, namespace, name, reason, message string) {
+// profileIn creates a profile with the condition Accepted as the operator sets it, and
+// further conditions.
+func profileIn(t *testing.T, namespace, name, reason, message string, further ...metav1.Condition) {
 	t.Helper()
 	client, path := apiServer.CoreV1().RESTClient(), "/apis/cryptobroker.io/v1alpha1/namespaces/"+namespace+"/cryptoprofiles"
 	p := &v1alpha1.CryptoProfile{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "CryptoProfile"}, ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -95,9 +112,10 @@ func profileIn(t *testing.T, namespace, name, reason, message string) {
 	if err := client.Post().AbsPath(path).Body(body).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{
+	conditions := append([]metav1.Condition{{
 		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.Now(),
-	}}}})
+	}}, further...)
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
 	if err != nil {
 		t.Fatal(err)
 	}

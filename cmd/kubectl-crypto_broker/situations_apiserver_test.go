@@ -20,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
 func TestAnOperatorThatDoesNotAnswerIsNamedWithWhatToDo(t *testing.T) {
@@ -112,6 +113,38 @@ func TestANamespaceWithoutAProfileIsToldWithWhatToDo(t *testing.T) {
 	profileIn(t, ns, "short", v1alpha1.ReasonBelowMinimumStrength, "The profile has 112 bits, expected 128 at least.")
 	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new"} {
 		explained(t, ns, what, program.ExitFailed, "cprof/short is not accepted (BelowMinimumStrength): The profile has 112 bits", "Correct a profile, and the pod continues: kubectl edit cprof/short -n "+ns)
+	}
+}
+
+func TestAMissingBaselineIsToldWithTheCommandsThatAllowTheProfiles(t *testing.T) {
+	ns := covered(t)
+	makeDeployment(t, ns, "new", asks())
+	onNode(t, makePod(t, ns, "orders-1-a", "true", makeDeployment(t, ns, "orders", asks())))
+	running := makePod(t, ns, "running", "true", nil)
+	onNode(t, running)
+	begun(t, running)
+	_, err := apiServer.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProfilesConfigMap, Annotations: downgrade.State{}.Lost().Annotations()},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := []string{
+		"the operator does not know what namespace " + ns + " served before (BaselineMissing)",
+		`Look at each of these profiles. Where it is what the namespace should serve, somebody with the verb "weaken" on it runs:` + "\n",
+	}
+	for _, name := range []string{"orders", "payments"} {
+		change := downgrade.Change{
+			Source:  downgrade.Source{Kind: downgrade.KindNamespaced, Namespace: ns, Name: name},
+			Profile: name, Weakenings: []downgrade.Weakening{{Sentence: "it is not known"}}, Digest: "sha256:" + name, Unknown: true,
+		}
+		profileIn(t, ns, name, v1alpha1.ReasonDowngradeWithheld, change.Withheld(), metav1.Condition{
+			Type: v1alpha1.ConditionDowngradeWithheld, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWeaker, Message: change.Withheld(), LastTransitionTime: metav1.Now(),
+		})
+		says = append(says, "\n  "+downgrade.Command(change)+"\n")
+	}
+	for _, what := range []string{"orders-1-a", "deployment/orders", "deployment/new", "running"} {
+		explained(t, ns, what, program.ExitFailed, says...)
 	}
 }
 

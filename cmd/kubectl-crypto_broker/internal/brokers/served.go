@@ -25,6 +25,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // askTimeout bounds one request to a broker through the API server.
@@ -96,12 +98,12 @@ type Sets struct {
 	client kubernetes.Interface
 
 	mu    sync.Mutex
-	known map[string]func() (string, error)
+	known map[string]func() (*corev1.ConfigMap, error)
 }
 
 // NewSets returns Sets that have read nothing yet.
 func NewSets(client kubernetes.Interface) *Sets {
-	return &Sets{client: client, known: map[string]func() (string, error){}}
+	return &Sets{client: client, known: map[string]func() (*corev1.ConfigMap, error){}}
 }
 
 // of returns the digest of the namespace's set, which may have no profiles.
@@ -120,21 +122,38 @@ func (s *Sets) None(ctx context.Context, namespace string) bool {
 	return apierrors.IsNotFound(err) || errors.Is(err, errNoSet) || err == nil && profile.Empty([]byte(file))
 }
 
-// file returns the profile file of the namespace. It asks the API server once.
+// BaselineMissing reports whether the operator is known to serve nothing new in the
+// namespace, because it does not know what the namespace served before.
+func (s *Sets) BaselineMissing(ctx context.Context, namespace string) bool {
+	set, err := s.configMap(ctx, namespace)
+	if err != nil {
+		return false
+	}
+	// What can't be read of the annotations counts as not there, as for the operator.
+	served, _ := downgrade.Read(set.Data[profile.FileName], set.Annotations, render.Result{})
+	return served.IsUnknown()
+}
+
+// file returns the profile file of the namespace.
 func (s *Sets) file(ctx context.Context, namespace string) (string, error) {
+	set, err := s.configMap(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
+	file, is := set.Data[profile.FileName]
+	if !is {
+		return "", fmt.Errorf("the ConfigMap %s has no %s: %w", v1alpha1.ProfilesConfigMap, profile.FileName, errNoSet)
+	}
+	return file, nil
+}
+
+// configMap returns the ConfigMap of the namespace's profiles. It asks the API server once.
+func (s *Sets) configMap(ctx context.Context, namespace string) (*corev1.ConfigMap, error) {
 	s.mu.Lock()
 	once, ok := s.known[namespace]
 	if !ok {
-		once = sync.OnceValues(func() (string, error) {
-			set, err := s.client.CoreV1().ConfigMaps(namespace).Get(ctx, v1alpha1.ProfilesConfigMap, metav1.GetOptions{})
-			if err != nil {
-				return "", err
-			}
-			file, is := set.Data[profile.FileName]
-			if !is {
-				return "", fmt.Errorf("the ConfigMap %s has no %s: %w", v1alpha1.ProfilesConfigMap, profile.FileName, errNoSet)
-			}
-			return file, nil
+		once = sync.OnceValues(func() (*corev1.ConfigMap, error) {
+			return s.client.CoreV1().ConfigMaps(namespace).Get(ctx, v1alpha1.ProfilesConfigMap, metav1.GetOptions{})
 		})
 		s.known[namespace] = once
 	}
