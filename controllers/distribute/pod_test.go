@@ -234,10 +234,10 @@ func TestAProfileIsOutOfServiceSinceTheFirstBrokerTookItOut(t *testing.T) {
 		ns.brokers[name] = s.broker
 	}
 	now := epoch.Add(time.Minute)
-	if found := ns.withdrawnSince("P", now); !found.Equal(epoch) {
+	if found := ns.withdrawn(now)["P"]; !found.Equal(epoch) {
 		t.Errorf("since %s, expected %s", found, epoch)
 	}
-	if found := ns.withdrawnSince("Q", now); !found.IsZero() {
+	if found := ns.withdrawn(now)["Q"]; !found.IsZero() {
 		t.Errorf("since %s, expected no time for a profile that no broker took out", found)
 	}
 }

@@ -75,7 +75,7 @@ type Summary struct {
 	// it out.
 	Updated, Partial int
 	// WithdrawnSince is about one profile. It is when the first of Partial took the
-	// profile out of service; zero where none did. See Distributor.WithdrawnSince.
+	// profile out of service; zero where none did. See [Distributor.Withdrawn].
 	WithdrawnSince time.Time
 	// Updating said that they serve another set, and more is being tried.
 	Updating int
@@ -141,27 +141,28 @@ func (ns *namespace) summary(now time.Time) Summary {
 	return s
 }
 
-// WithdrawnSince returns when the first of the brokers of a namespace took a profile of
-// the set out of service that it had served; zero where none did.
-func (d *Distributor) WithdrawnSince(name, profile string) time.Time {
+// Withdrawn returns when the first of the brokers of a namespace took each profile of the
+// set out of service that it had served, by the name of the profile; nil where none did.
+func (d *Distributor) Withdrawn(name string) map[string]time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ns, ok := d.namespaces[name]
 	if !ok {
-		return time.Time{}
+		return nil
 	}
-	return ns.withdrawnSince(profile, time.Now())
+	return ns.withdrawn(time.Now())
 }
 
-func (ns *namespace) withdrawnSince(profile string, now time.Time) (since time.Time) {
+func (ns *namespace) withdrawn(now time.Time) (since map[string]time.Time) {
 	for _, b := range ns.brokers {
 		if b.class(now) != partial {
 			continue
 		}
 		for _, out := range b.answer.Withdrawn {
-			if out.Profile == profile {
-				since = Earlier(since, out.Since)
+			if since == nil {
+				since = map[string]time.Time{}
 			}
+			since[out.Profile] = Earlier(since[out.Profile], out.Since)
 		}
 	}
 	return since

@@ -52,11 +52,11 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	status := p.Status.DeepCopy()
 	status.Namespaces = int32(all.namespaces)
 	status.PerNamespace = all.perNamespace
-	urgent := r.conditions.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, all.verdict(&p), all.brokers)
-	urgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || urgent
-	differs := !sameButDigests(status, &p.Status)
-	delay := r.memory.delay(request.NamespacedName, differs, urgent, settled(all.brokers), time.Now())
-	if !differs {
+	isUrgent := r.conditions.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, all.verdict(&p), all.brokers)
+	isUrgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || isUrgent
+	differs := differenceOf(&status.ProfileStatus, &p.Status.ProfileStatus, sameButDigests(status, &p.Status), isUrgent)
+	delay := r.memory.delay(request.NamespacedName, differs, settled(all.brokers), r.totals.count(), time.Now())
+	if differs == same {
 		return reconcile.Result{}, nil
 	}
 	if delay > 0 {
@@ -86,7 +86,7 @@ func (r *clusterReconciler) sum(ctx context.Context, p *v1alpha1.ClusterCryptoPr
 		return total{}, false, err
 	}
 	for _, namespace := range all.partial {
-		since := r.distributor.WithdrawnSince(namespace, render.Name(p.Name, &p.Spec.ProfileSpec))
+		since := r.distributor.Withdrawn(namespace)[render.Name(p.Name, &p.Spec.ProfileSpec)]
 		all.brokers.WithdrawnSince = distribute.Earlier(all.brokers.WithdrawnSince, since)
 	}
 	return all, true, nil

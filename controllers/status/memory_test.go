@@ -16,29 +16,58 @@ func TestNumbersThatMoveAreHeldBackUnlessSomebodyMayWait(t *testing.T) {
 
 	m := newMemory()
 	steps := []struct {
-		sentence                 string
-		differs, urgent, settled bool
-		after, wait              time.Duration
+		sentence    string
+		differs     difference
+		settled     bool
+		after, wait time.Duration
 	}{
-		{"numbers that move wait", true, false, false, 0, movingDelay},
-		{"a second later they wait a second less", true, false, false, time.Second, movingDelay - time.Second},
-		{"settled numbers wait less", true, false, true, time.Second, settledDelay - time.Second},
-		{"then they are written", true, false, true, settledDelay, 0},
-		{"what is written waits for nothing", false, false, true, settledDelay, 0},
-		{"other numbers wait anew", true, false, true, 3 * time.Second, settledDelay},
-		{"news doesn't wait", true, true, false, 4 * time.Second, 0},
-		{"the numbers that follow wait while they move", true, false, false, 5 * time.Second, settledDelay},
-		{"until they have settled", true, false, true, 6 * time.Second, 0},
-		{"after which numbers wait", true, false, false, 7 * time.Second, movingDelay},
+		{"numbers that move wait", inNumbers, false, 0, movingDelay},
+		{"a second later they wait a second less", inNumbers, false, time.Second, movingDelay - time.Second},
+		{"settled numbers wait less", inNumbers, true, time.Second, settledDelay - time.Second},
+		{"then they are written", inNumbers, true, settledDelay, 0},
+		{"what is written waits for nothing", same, true, settledDelay, 0},
+		{"other numbers wait anew", inNumbers, true, 3 * time.Second, settledDelay},
+		{"news doesn't wait", urgent, false, 4 * time.Second, 0},
+		{"the numbers that follow wait while they move", inNumbers, false, 5 * time.Second, settledDelay},
+		{"until they have settled", inNumbers, true, 6 * time.Second, 0},
+		{"after which numbers wait", inNumbers, false, 7 * time.Second, movingDelay},
 	}
 	for _, step := range steps {
-		if wait := m.delay(name, step.differs, step.urgent, step.settled, at(step.after)); wait != step.wait {
+		if wait := m.delay(name, step.differs, step.settled, 1, at(step.after)); wait != step.wait {
 			t.Errorf("%s: waits %s, expected %s", step.sentence, wait, step.wait)
 		}
 	}
 	m.retain("shop", func(string) bool { return false })
 	if len(m.profiles) != 0 {
 		t.Errorf("%d namespaces are remembered", len(m.profiles))
+	}
+}
+
+func TestNumbersThatManyProfilesHaveInCommonAreWrittenSeldom(t *testing.T) {
+	begin := time.Now()
+	for sentence, test := range map[string]struct {
+		differs         difference
+		settled, waited bool
+		alike           int
+		wait            time.Duration
+	}{
+		"numbers of 500 profiles wait 25 s":             {inNumbers, true, false, 500, 25 * time.Second},
+		"numbers of 40 profiles wait as those of one":   {inNumbers, true, false, 40, settledDelay},
+		"numbers of 2,000 profiles that move":           {inNumbers, false, false, 2000, 100 * time.Second},
+		"numbers of 500 profiles that move":             {inNumbers, false, false, 500, movingDelay},
+		"what is wrong with 500 profiles waits no more": {inReasons, true, false, 500, settledDelay},
+		"nor does a profile among 500 that is new":      {urgent, true, false, 500, 0},
+		"nor do the numbers that somebody may wait for": {inNumbers, true, true, 500, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m, name := newMemory(), types.NamespacedName{Namespace: "shop", Name: "orders"}
+			if test.waited {
+				m.delay(name, urgent, false, test.alike, begin)
+			}
+			if wait := m.delay(name, test.differs, test.settled, test.alike, begin); wait != test.wait {
+				t.Errorf("waits %s, expected %s", wait, test.wait)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ package status
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,12 +54,18 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	if err := r.client.List(ctx, &profiles, client.InNamespace(request.Name)); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.memory.retain(request.Name, func(name string) bool {
-		return slices.ContainsFunc(profiles.Items, func(p v1alpha1.CryptoProfile) bool { return p.Name == name })
-	})
+	names := make(map[string]bool, len(profiles.Items))
+	for i := range profiles.Items {
+		names[profiles.Items[i].Name] = true
+	}
+	r.memory.retain(request.Name, func(name string) bool { return names[name] })
+	all := common{decided: known.Decision, brokers: brokers, profiles: len(profiles.Items)}
+	if brokers.Partial > 0 {
+		all.withdrawn = r.distributor.Withdrawn(request.Name)
+	}
 	var result reconcile.Result
 	for i := range profiles.Items {
-		delay, err := r.update(ctx, &profiles.Items[i], known.Decision, brokers)
+		delay, err := r.update(ctx, &profiles.Items[i], all)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -71,9 +76,20 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	return result, nil
 }
 
+// common is what the profiles of a namespace have in common.
+type common struct {
+	decided *state.Decision
+	brokers distribute.Summary
+	// withdrawn are the profiles that some of the brokers took out of service.
+	withdrawn map[string]time.Time
+	// profiles is how many CryptoProfiles there are.
+	profiles int
+}
+
 // update writes the status of a profile if it differs. It returns after which time to
 // try again, 0 for not at all.
-func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfile, decided *state.Decision, brokers distribute.Summary) (time.Duration, error) {
+func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfile, all common) (time.Duration, error) {
+	decided := all.decided
 	verdict, judged := verdictOn(p, decided)
 	if !p.DeletionTimestamp.IsZero() {
 		verdict, judged = deleting, true
@@ -86,17 +102,17 @@ func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfil
 		return collectPause, nil
 	}
 	status := p.Status.DeepCopy()
-	served := distribute.Summary{Pods: brokers.Pods}
+	served := distribute.Summary{Pods: all.brokers.Pods}
 	status.Digest = ""
 	if verdict.Accepted {
-		served, status.Digest = brokers, decided.Digest
-		served.WithdrawnSince = r.distributor.WithdrawnSince(p.Namespace, render.Name(p.Name, &p.Spec))
+		served, status.Digest = all.brokers, decided.Digest
+		served.WithdrawnSince = all.withdrawn[render.Name(p.Name, &p.Spec)]
 	}
-	urgent := r.conditions.fill(status, p, &p.Spec, verdict, served)
-	urgent = setWithheld(&status.Conditions, p.Generation, withheldOf(decided, downgrade.KindNamespaced, p.Name)) || urgent
-	differs := !sameButDigest(status, &p.Status)
-	delay := r.memory.delay(name, differs, urgent, settled(served), time.Now())
-	if !differs || delay > 0 {
+	isUrgent := r.conditions.fill(status, p, &p.Spec, verdict, served)
+	isUrgent = setWithheld(&status.Conditions, p.Generation, withheldOf(decided, downgrade.KindNamespaced, p.Name)) || isUrgent
+	differs := differenceOf(status, &p.Status, sameButDigest(status, &p.Status), isUrgent)
+	delay := r.memory.delay(name, differs, settled(served), all.profiles, time.Now())
+	if differs == same || delay > 0 {
 		return delay, nil
 	}
 	before := p.Status.Conditions
@@ -105,7 +121,7 @@ func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfil
 		return 0, err
 	}
 	r.memory.wrote(name, p.ResourceVersion)
-	r.reporter.reportProfile(p, before, status.Conditions, brokers.Took)
+	r.reporter.reportProfile(p, before, status.Conditions, all.brokers.Took)
 	return 0, nil
 }
 

@@ -153,6 +153,13 @@ func (t *totals) of(name string, generation int64) (total, bool) {
 	return all, true
 }
 
+// count returns the number of profiles of which something is known in some namespace.
+func (t *totals) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.profiles)
+}
+
 // took returns the longest time that a set with the profile took to reach its last
 // broker.
 func (t *totals) took(name string) (longest time.Duration) {

@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +45,29 @@ func set(all *[]metav1.Condition, c metav1.Condition, generation int64) bool {
 	c.ObservedGeneration = generation
 	c.Message = event.Truncate(c.Message, maxConditionMessage)
 	return meta.SetStatusCondition(all, c)
+}
+
+// differenceOf returns how a status differs from the one that is written. isUrgent is
+// what fill returned.
+func differenceOf(status, written *v1alpha1.ProfileStatus, equal, isUrgent bool) difference {
+	switch {
+	case equal:
+		return same
+	case isUrgent:
+		return urgent
+	case !sameReasons(status.Conditions, written.Conditions):
+		return inReasons
+	default:
+		return inNumbers
+	}
+}
+
+// sameReasons reports whether two lists have the same conditions, each with the same
+// status and reason.
+func sameReasons(a, b []metav1.Condition) bool {
+	return slices.EqualFunc(a, b, func(a, b metav1.Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	})
 }
 
 // writeStatus replaces the whole status of an object, zeros included, which
