@@ -19,6 +19,9 @@
 // profiles of their namespace, since such a pod shows nothing but a probe that fails.
 // Injection is not at fault there, and the metrics do not count it.
 //
+// Pods are counted by difference: the event of a pod changes the numbers of its owner
+// and of its namespace. No pod is looked at because of another one.
+//
 // Left out are pods that end or have ended, static pods, Windows pods, and pods of
 // namespaces without injection.
 //

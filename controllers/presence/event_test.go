@@ -3,8 +3,10 @@
 package presence
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -55,16 +57,13 @@ func TestAnEventFitsWhateverAPodAsksWith(t *testing.T) {
 func told(t *testing.T, kind string, asks ...string) string {
 	t.Helper()
 	recorder := events.NewFakeRecorder(2)
-	r := &reconciler{options: testOptions(), recorder: recorder}
-	var pods []corev1.Pod
-	for _, value := range asks {
-		var pod corev1.Pod
-		annotated(contract.InjectAnnotation, value)(&pod)
-		pods = append(pods, pod)
+	r := &reconciler{options: testOptions(), recorder: recorder, tally: newTally()}
+	for i, value := range asks {
+		pod := podOf("orders", fmt.Sprint(i), annotated(contract.InjectAnnotation, value))
+		r.tally.put(pod, r.options.judge(pod))
 	}
-	for _, f := range r.count(pods, false, nil) {
-		r.event(corev1.ObjectReference{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: "orders"}, f)
-	}
+	f, _ := r.tally.of("shop", "orders", time.Now())
+	r.event(corev1.ObjectReference{APIVersion: "apps/v1", Kind: kind, Namespace: "shop", Name: "orders"}, &f)
 	if len(recorder.Events) != 1 {
 		t.Fatalf("told %d events, expected one", len(recorder.Events))
 	}

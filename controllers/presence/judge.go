@@ -3,6 +3,8 @@
 package presence
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
@@ -14,35 +16,48 @@ type state int
 
 const (
 	fine     state = iota // has its broker, or should have none
-	missing               // should have a broker and has none
+	unasked               // has no broker, and should have one if its namespace asks for brokers
+	missing               // asked for a broker and has none
 	refused               // is missing its broker, and a new pod like it would be refused
 	outdated              // has another broker than a new pod would get
 	waiting               // has its broker, which runs and has no set of profiles yet
+
+	states // the number of states
 )
 
-// judge returns the state of a pod in a namespace that is not excluded. byDefault is
-// whether its namespace asks for brokers.
-func (o Options) judge(pod *corev1.Pod, byDefault bool) state {
+// observation is what is seen of a pod.
+type observation struct {
+	state state
+	// refusal says why a new pod like one in the state refused would be refused.
+	refusal string
+	// since is when the broker of a pod in the state waiting began to run.
+	since time.Time
+}
+
+// judge returns the state of a pod in a namespace that is not excluded.
+func (o Options) judge(pod *corev1.Pod) observation {
 	switch {
 	case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
-		return fine
+		return observation{state: fine}
 	case injected.Broker(pod) != nil:
 		if o.Outdated != nil && o.Outdated(pod) {
-			return outdated
+			return observation{state: outdated}
 		}
-		if _, is := runsUnstarted(pod); is {
-			return waiting
+		if since, is := runsUnstarted(pod); is {
+			return observation{state: waiting, since: since}
 		}
-		return fine
+		return observation{state: fine}
 	}
-	switch wanted, err := o.Wanted(pod, byDefault); {
+	switch asked, err := o.Wanted(pod, false); {
 	case err != nil:
-		return refused
-	case wanted:
-		return missing
-	default:
-		return fine
+		return observation{state: refused, refusal: err.Error()}
+	case asked:
+		return observation{state: missing}
 	}
+	if byDefault, err := o.Wanted(pod, true); byDefault && err == nil {
+		return observation{state: unasked}
+	}
+	return observation{state: fine}
 }
 
 // excluded reports whether pods of a namespace never get a broker.

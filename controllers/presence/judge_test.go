@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
@@ -87,7 +86,11 @@ func TestAPodIsMissingItsBrokerOrHasAnOldOne(t *testing.T) {
 			for _, change := range test.pod {
 				change(pod)
 			}
-			if found := testOptions().judge(pod, test.labelled); found != test.state {
+			found := testOptions().judge(pod).state
+			if found == unasked {
+				found = map[bool]state{true: missing, false: fine}[test.labelled]
+			}
+			if found != test.state {
 				t.Errorf("found %d, expected %d", found, test.state)
 			}
 		})
@@ -122,11 +125,7 @@ func TestAnOwnerIsToldWhatIsNewOrWorseAndAgainAfterAnHour(t *testing.T) {
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			r := &reconciler{namespaces: map[string]namespaceState{"shop": {reports: map[types.UID]report{}}}}
-			if test.before != nil {
-				r.namespaces["shop"].reports["1"] = *test.before
-			}
-			if found := r.isNews("shop", "1", test.now); found != test.news {
+			if found := test.before.isOutdated(test.now, time.Now()); found != test.news {
 				t.Errorf("news: %t", found)
 			}
 		})

@@ -15,24 +15,25 @@ var (
 		[]string{"namespace"}, nil)
 )
 
-var _ prometheus.Collector = &reconciler{}
+var _ prometheus.Collector = &tally{}
 
 // Describe implements prometheus.Collector.
-func (r *reconciler) Describe(descriptions chan<- *prometheus.Desc) {
+func (t *tally) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- missingDescription
 	descriptions <- outdatedDescription
 }
 
 // Collect implements prometheus.Collector. A namespace without such pods is not listed,
 // and nothing is left of one that is gone.
-func (r *reconciler) Collect(metrics chan<- prometheus.Metric) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for namespace, known := range r.namespaces {
-		if known.missing == 0 && known.outdated == 0 {
+func (t *tally) Collect(metrics chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, ns := range t.namespaces {
+		without, other := ns.numbers.missing(ns.byDefault()), ns.numbers[outdated]
+		if without == 0 && other == 0 {
 			continue
 		}
-		metrics <- prometheus.MustNewConstMetric(missingDescription, prometheus.GaugeValue, float64(known.missing), namespace)
-		metrics <- prometheus.MustNewConstMetric(outdatedDescription, prometheus.GaugeValue, float64(known.outdated), namespace)
+		metrics <- prometheus.MustNewConstMetric(missingDescription, prometheus.GaugeValue, float64(without), name)
+		metrics <- prometheus.MustNewConstMetric(outdatedDescription, prometheus.GaugeValue, float64(other), name)
 	}
 }

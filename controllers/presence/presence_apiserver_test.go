@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,7 +122,7 @@ func grantRights() error {
 }
 
 // start runs the search until the test ends.
-func start(t *testing.T) *prometheus.Registry {
+func start(t *testing.T, change ...func(*Options)) *prometheus.Registry {
 	t.Helper()
 	skip := true
 	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
@@ -137,6 +138,9 @@ func start(t *testing.T) *prometheus.Registry {
 		t.Fatal(err)
 	}
 	options := testOptions()
+	for _, change := range change {
+		change(&options)
+	}
 	registry := prometheus.NewRegistry()
 	options.Metrics = registry
 	if err := Setup(mgr, options); err != nil {
@@ -291,6 +295,34 @@ func TestPodsWithoutTheirBrokerAreCountedAndTheirOwnersTold(t *testing.T) {
 	expectNumbers(t, registry, ns, -1, -1)
 	if notes := eventsOn(t, d, "BrokerMissing"); len(notes) != 1 {
 		t.Errorf("the owner was told %q", notes)
+	}
+}
+
+func TestAPodThatComesHasNoOtherPodJudged(t *testing.T) {
+	const many = 40
+	ns := namespace(t, nil)
+	asked := annotated(contract.InjectAnnotation, "true")
+	_, set := deployment(t, ns, "orders")
+	for range many {
+		pod(t, ns, set, asked)
+	}
+	var judged atomic.Int64
+	registry := start(t, func(o *Options) {
+		wanted := o.Wanted
+		o.Wanted = func(pod *corev1.Pod, byDefault bool) (bool, error) {
+			if pod.Namespace == ns {
+				judged.Add(1)
+			}
+			return wanted(pod, byDefault)
+		}
+	})
+	expectNumbers(t, registry, ns, many, 0)
+	judged.Store(0)
+	last := pod(t, ns, nil, asked)
+	expectNumbers(t, registry, ns, many+1, 0)
+	expectEvent(t, last, "BrokerMissing", "The pod is without a broker")
+	if found := judged.Load(); found > 4 {
+		t.Errorf("one pod came among %d, and pods were judged %d times, expected 4 at most", many, found)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
@@ -41,28 +40,4 @@ func (r *reconciler) hasSet(ctx context.Context, namespace string) (bool, error)
 	}
 	file, is := set.Data[profile.FileName]
 	return is && !profile.Empty([]byte(file)), err
-}
-
-// unset returns the pods of a namespace whose brokers have waited for a first set for
-// longer than waitGrace, and after which time there may be more of them, 0 for never.
-func (r *reconciler) unset(ctx context.Context, namespace string, pods []corev1.Pod) (map[types.UID]bool, time.Duration, error) {
-	waits, soon := map[types.UID]bool{}, time.Duration(0)
-	for i := range pods {
-		if r.options.judge(&pods[i], false) != waiting {
-			continue
-		}
-		since, _ := runsUnstarted(&pods[i])
-		if rest := waitGrace - time.Since(since); rest > 0 {
-			soon = max(soon, rest)
-		} else {
-			waits[pods[i].UID] = true
-		}
-	}
-	if len(waits) == 0 && soon == 0 {
-		return nil, 0, nil
-	}
-	if has, err := r.hasSet(ctx, namespace); err != nil || has {
-		return nil, 0, err
-	}
-	return waits, soon, nil
 }
