@@ -46,6 +46,9 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 		return fmt.Errorf("no access to a cluster: %w", err)
 	}
 	prepare(kubernetes)
+	if err := awaitDefinitions(ctx, kubernetes, c.healthAddress); err != nil || ctx.Err() != nil {
+		return err
+	}
 
 	var certs *certificates.Certificates
 	if c.enableWebhooks {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+const (
+	// definitionsPause is the time between two looks whether the resource definitions
+	// are installed.
+	definitionsPause = 2 * time.Second
+	// definitionsTimeout bounds a look.
+	definitionsTimeout = 10 * time.Second
+	// probeTimeout bounds how long a probe may take to send its header meanwhile.
+	probeTimeout = 2 * time.Second
+)
+
+// watched are the resources that the operator can't begin without.
+var watched = []string{"cryptoprofiles", "clustercryptoprofiles"}
+
+// awaitDefinitions returns once the API server has the resource definitions of profiles,
+// and nil when ctx ends before. While one is missing, it answers probes at the address,
+// "0" for none: the process lives and is not ready. A manager that begins without the
+// definitions would end with an error.
+func awaitDefinitions(ctx context.Context, kubernetes *rest.Config, healthAddress string) error {
+	client, err := discovery.NewDiscoveryClientForConfig(kubernetes)
+	if err != nil {
+		return fmt.Errorf("preparing to reach the cluster at %s: %w", kubernetes.Host, err)
+	}
+	missing, err := missingDefinitions(ctx, client)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	sentence := fmt.Sprintf("the resource definitions %s are not installed, and the operator begins once they are: set crds.install=true of the chart, or apply config/crd", strings.Join(missing, " and "))
+	log.Log.Info(sentence)
+	stop, err := answerProbes(ctx, healthAddress, sentence)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for len(missing) > 0 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(definitionsPause):
+		}
+		if missing, err = missingDefinitions(ctx, client); err != nil {
+			return err
+		}
+	}
+	log.Log.Info("the resource definitions are installed")
+	return nil
+}
+
+// missingDefinitions returns the names of the resource definitions that the API server
+// does not have. It needs no right but to discover the API, which everybody has.
+func missingDefinitions(ctx context.Context, client *discovery.DiscoveryClient) ([]string, error) {
+	// A process that is asked to end lets the request come to its end: that is no failure.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), definitionsTimeout)
+	defer cancel()
+	served, err := client.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())
+	switch {
+	case apierrors.IsNotFound(err):
+		served = &metav1.APIResourceList{}
+	case err != nil:
+		return nil, fmt.Errorf("asking the API server for the resource definitions of %s: %w", v1alpha1.GroupVersion, err)
+	}
+	var missing []string
+	for _, name := range watched {
+		if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == name }) {
+			missing = append(missing, name+"."+v1alpha1.GroupVersion.Group)
+		}
+	}
+	return missing, nil
+}
+
+// answerProbes serves /healthz, and says why the operator is not ready at all other
+// paths, until stop is called.
+func answerProbes(ctx context.Context, address, why string) (stop func(), err error) {
+	if address == "0" {
+		return func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving /healthz at %s: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusServiceUnavailable) })
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: probeTimeout}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Log.Error(err, "the server of probes ended")
+		}
+	}()
+	return func() {
+		if err := server.Close(); err != nil {
+			log.Log.Error(err, "closing the server of probes")
+		}
+	}, nil
+}

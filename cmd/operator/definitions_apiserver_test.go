@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
+)
+
+// argumentsVariable has the arguments where the test binary is to be the operator.
+const argumentsVariable = "CRYPTO_BROKER_TEST_OPERATOR"
+
+func TestMain(m *testing.M) {
+	if arguments := os.Getenv(argumentsVariable); arguments != "" {
+		os.Exit(run(ctrl.SetupSignalHandler(), strings.Fields(arguments), lookupNothing, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// logBuffer is a log that a test reads while the operator writes.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func eventually(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = holds()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("waited until %s: %v", what, last)
+	}
+}
+
+// freeAddress returns an address of loopback that nobody listens at.
+func freeAddress(t *testing.T) (address, port string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, port, err = net.SplitHostPort(address); err != nil {
+		t.Fatal(err)
+	}
+	return address, port
+}
+
+// answer returns the code and the body of a probe.
+func answer(url string) (int, string, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// withoutDefinitions starts an API server that has none of this project's resource
+// definitions. The operator finds it by the environment.
+func withoutDefinitions(t *testing.T) (*rest.Config, envtest.CRDInstallOptions) {
+	t.Helper()
+	admin, stop, err := apiserver.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	definitions := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}}
+	if err := envtest.UninstallCRDs(admin, definitions); err != nil {
+		t.Fatal(err)
+	}
+	discover, err := discovery.NewDiscoveryClientForConfig(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the definitions are gone", func() error {
+		missing, err := missingDefinitions(t.Context(), discover)
+		if err == nil && len(missing) < len(watched) {
+			err = fmt.Errorf("missing are %q, expected %q", missing, watched)
+		}
+		return err
+	})
+	file := clientcmdapi.NewConfig()
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData}
+	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
+	file.CurrentContext = "test"
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*file, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	return admin, definitions
+}
+
+func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself(t *testing.T) {
+	admin, definitions := withoutDefinitions(t)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var log logBuffer
+	health, _ := freeAddress(t)
+	_, webhooks := freeAddress(t)
+	operator := exec.CommandContext(t.Context(), os.Args[0])
+	operator.Env = append(os.Environ(), argumentsVariable+"=--namespace=crypto-broker-system --leader-elect=false --metrics-bind-address=0 --broker-image=broker:1"+
+		" --health-probe-bind-address="+health+" --webhook-port="+webhooks)
+	operator.Stderr = &log
+	if err := operator.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of the operator:\n%s", &log)
+		}
+	})
+
+	const sentence = "the resource definitions cryptoprofiles.cryptobroker.io and clustercryptoprofiles.cryptobroker.io are not installed, and the operator begins once they are"
+	eventually(t, "the operator says what is missing", func() error {
+		code, _, err := answer("http://" + health + "/healthz")
+		if err != nil || code != http.StatusOK {
+			return fmt.Errorf("/healthz has the code %d: %w", code, err)
+		}
+		code, body, err := answer("http://" + health + "/readyz")
+		if err != nil || code != http.StatusServiceUnavailable || !strings.Contains(body, sentence) {
+			return fmt.Errorf("/readyz has the code %d, %q: %w", code, body, err)
+		}
+		return nil
+	})
+	if n := strings.Count(log.String(), sentence); n != 1 {
+		t.Errorf("the log says %d times what is missing, expected once", n)
+	}
+
+	if _, err := envtest.InstallCRDs(admin, definitions); err != nil {
+		t.Fatal(err)
+	}
+	kubernetes, err := client.New(admin, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "orders"}}
+	profile.Spec.API.HashData = &v1alpha1.HashData{HashAlg: "sha-256"}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "crypto-broker-system"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		profile,
+	} {
+		if err := kubernetes.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the operator writes a set", func() error {
+		return kubernetes.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: v1alpha1.ProfilesConfigMap}, &corev1.ConfigMap{})
+	})
+	if err := operator.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Wait(); err != nil {
+		t.Errorf("the operator ended with %v, expected no error", err)
+	}
+}
