@@ -162,7 +162,7 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 2, updated: 2})
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectServed(t, fileOf("orders", "sha-512"), late)
-	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serves an older set after 4 tries"})
+	expectStatus(t, p, has{propagated: "False Behind", pods: 2, updated: 1, says: "1 still serves an older set after 4 annotations"})
 	digest := p.Status.Digest
 	if found := late.annotations(); !slices.Equal(found, []string{digest + ".1", digest + ".2", digest + ".3"}) {
 		t.Errorf("the late broker got %q", found)
@@ -186,7 +186,7 @@ func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
 	hidden := runPod(t, ns, silent)
 	onHost := runPod(t, ns, func(p *pod) { p.object.Spec.HostNetwork = true })
 	off := runPod(t, ns, func(p *pod) { p.object.Spec.InitContainers[0].Args = nil })
-	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to that of their annotation cryptobroker.io/metrics-port, from namespace "crypto-broker-system"`})
+	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3, says: `add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to the port in their annotation cryptobroker.io/metrics-port, from namespace "crypto-broker-system"`})
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
 	expectServed(t, fileOf("orders", "sha-512"), reached, hidden, onHost, off)
 	expectStatus(t, p, has{propagated: "Unknown Unverified", pods: 4, updated: 1, unverified: 3})

@@ -63,8 +63,8 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// Setup adds the reconcilers to the manager, whose cache must be made with
-// CacheOptions. They run on the leader.
+// Setup adds the reconcilers to the manager. The manager's cache must be made with
+// [CacheOptions]. The reconcilers run on the leader.
 func Setup(mgr ctrl.Manager, options Options) error {
 	if options.OperatorNamespace == "" {
 		return errors.New("the operator's namespace is not known")

@@ -169,7 +169,7 @@ func (r *reconciler) apply(ctx context.Context, name string, exists bool, found 
 		}
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: validatorPause}, nil // another object by now: looked at anew
+		return reconcile.Result{RequeueAfter: validatorPause}, nil // somebody else wrote the object: read it again
 	case isNotServing(err):
 		// The API server does not reach the webhook yet, or not now.
 		log.FromContext(ctx).V(1).Info("the webhook that validates profiles does not answer yet", "profile", name, "reason", err.Error())

@@ -44,7 +44,7 @@ type Answer struct {
 	// Reason is one of the Reason constants of broker/profile.
 	Reason string `json:"reason"`
 	// Withdrawn are profiles that it served and that are out of service, the last
-	// ones empty where there are fewer. Older brokers tell none.
+	// ones empty where there are fewer. Older brokers report none.
 	Withdrawn [8]Withdrawn `json:"withdrawn"`
 }
 
@@ -144,7 +144,7 @@ func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error
 	return answer, nil
 }
 
-// unreachable shortens network errors, whose URL is known already.
+// unreachable returns a network error without the URL, which the caller knows.
 func unreachable(err error) error {
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {

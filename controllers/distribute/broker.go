@@ -87,13 +87,13 @@ type broker struct {
 	// took is how long the API server took to write it. Kubelets, which read the pod and
 	// the set from the API server, wait as long.
 	took    time.Duration
-	value   string // the annotation written last, for whichever target
+	value   string // the annotation written last, whatever the target was
 	writing bool   // an annotation is being written just now
 	// uncertain is the annotation whose write failed, and which may be written all the
 	// same. uncertainFor is the target's digest.
 	uncertain, uncertainFor string
 	wasBehind               bool   // it said that it serves another set than the target
-	annotatedFor            string // digest for which a broker that can't be asked was woken
+	annotatedFor            string // digest of the last annotation written
 	// stale is true while the answer confirms nothing: the target was another one since
 	// the broker gave it, and the broker reports no revision that shows whether it serves
 	// the old set or the same set again.
@@ -231,7 +231,7 @@ func (b *broker) directoryDiffers() bool {
 }
 
 // isTimed reports whether this process wrote the set and the broker took it after that.
-// Only then is the time in between a propagation time.
+// Only then the time in between is a propagation time.
 func (b *broker) isTimed() bool {
 	return !b.target.Written.IsZero() && !b.confirmed.IsZero() && (b.wasBehind || b.tries > 0)
 }

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewInformer returns an informer for the manager's cache. It never has all pods of a
-// cluster in memory before they are stripped, also not at its start. From Kubernetes 1.34 on the API
+// NewInformer returns an informer for the manager's cache. It never holds all pods of a
+// cluster in memory before they are stripped, not even at its start. From Kubernetes 1.34 on the API
 // server streams them; an older one, which is asked for a list, gives it in parts,
 // and of each part only what StripPod keeps is kept.
 func NewInformer(from cache.ListerWatcher, object runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {

@@ -14,7 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// MaxSentences is how many weakenings of one change a message tells.
+// MaxSentences is how many weakenings of one change a message lists.
 const MaxSentences = 10
 
 // Verb is what an author must be allowed to do with an object, besides writing
@@ -56,11 +56,11 @@ type Change struct {
 	// after, and how often the name was allowed to become weaker before. So it
 	// fits no other change, and this one not a second time.
 	Digest string
-	// Served tells that the old profile is in service, and stays in it while the
-	// change is withheld. Otherwise it was removed before, and nothing is served
-	// under the name.
+	// Served is true where the old profile is in service, and stays in service while
+	// the change is withheld. Otherwise the old profile was removed before, and
+	// nothing is served under the name.
 	Served bool
-	// Unknown tells that the old profile is not remembered, and may have been stronger.
+	// Unknown is true where the old profile is not remembered, and may have been stronger.
 	Unknown bool
 }
 

@@ -115,9 +115,9 @@ func (c *comparison) keyList(field string, before, after map[string]profile.KeyS
 	}
 }
 
-// keyIDs compares the keys that an operation may use: those of the broker that it
-// lists, or without a list whatever requests bring. Neither is stricter than the
-// other, so that to change over is weaker in both directions.
+// keyIDs compares the keys that an operation may use. With a list these are the listed
+// keys of the broker; without a list they are the keys that requests bring. Neither is
+// stricter than the other, so a change from one to the other is weaker in both directions.
 func (c *comparison) keyIDs(field string, before, after []profile.KeyID) {
 	switch {
 	case len(before) == 0 && len(after) == 0:

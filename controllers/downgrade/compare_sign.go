@@ -23,7 +23,7 @@ func (c *comparison) signature(previous, changed side) {
 	if oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum) {
 		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
 	}
-	// Whose keys are used makes a difference of its own, see keyIDs.
+	// keyIDs compares which keys are used.
 	unlimited := profile.DefaultKeyLimits(len(after.KeyIDs) == 0)
 	old, new := before.KeyConstraints, after.KeyConstraints
 	signs := limits{before: either(old.Issuer, old.Subject, unlimited), after: either(new.Issuer, new.Subject, unlimited)}

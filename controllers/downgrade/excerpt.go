@@ -13,8 +13,8 @@ import (
 )
 
 // Excerpt is what a ConfigMap says of some profile names. Equal excerpts have equal
-// States: so a namespace costs the search for the names, and what is alike in many
-// namespaces is read once.
+// States. So a namespace costs the search for the names, and what many namespaces have
+// in common is read once.
 type Excerpt struct{ served, removed, history string }
 
 // Cut finds some names in a profile file and the annotations beside it. A file that

@@ -48,11 +48,11 @@ type Shortfall struct {
 	Strength profile.Strength
 	// Minimum is in bits.
 	Minimum int
-	// Served tells that an older profile of the name stays in service.
+	// Served is true where an older profile of the name stays in service.
 	Served bool
 }
 
-// Sentence says it.
+// Sentence returns the shortfall as a sentence.
 func (s Shortfall) Sentence() string {
 	return fmt.Sprintf("The profile has a strength of %d bits by %s, and profiles of this cluster must have at least %d.", s.Strength.Bits, s.Strength.Limit, s.Minimum)
 }
@@ -72,11 +72,11 @@ type Judgement struct {
 	After State
 }
 
-// IsUnchanged tells that exactly the candidates are to be served.
+// IsUnchanged reports whether exactly the candidates are to be served.
 func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
 
-// Judge decides about the candidates, of which no two have a name. minimum is in
-// bits, 0 for none. The work grows with the candidates and with what changes.
+// Judge decides about the candidates, each of which has a name of its own. minimum is
+// in bits, 0 for none. The work grows with the candidates and with what changes.
 func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	var j Judgement
 	var weakened []string

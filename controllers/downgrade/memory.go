@@ -22,7 +22,7 @@ import (
 const maxMemory = 192 << 10
 
 // memory is what a namespace remembers of profiles that it served and does not
-// serve any more. It never changes; nil is one of nothing.
+// serve any more. It never changes. A nil memory remembers nothing.
 type memory struct {
 	removed map[string]profile.Profile
 	// forgotten are the removed profiles that found no room as a whole.
@@ -119,8 +119,8 @@ func (m *memory) has(name string) bool {
 	return removed || forgotten
 }
 
-// doubt says why a profile, of whose name none is remembered, may take the place of
-// another nevertheless; empty for no doubt.
+// doubt returns why a profile may replace another one although no profile of its name
+// is remembered; empty for no doubt.
 func (m *memory) doubt(new profile.Profile) string {
 	content, forgotten := m.forgotten[markOf(new.Name)]
 	switch {

@@ -70,8 +70,8 @@ func (s State) Serves(p profile.Profile) bool {
 // IsNew reports whether the namespace never had profiles.
 func (s State) IsNew() bool { return len(s.served) == 0 && s.IsEmpty() }
 
-// Lost returns the State of a namespace of which no more than this is known. A name that is
-// neither served nor remembered may have been served.
+// Lost returns the State of a namespace that may have served more than is known. A name
+// that is neither served nor remembered may have been served.
 func (s State) Lost() State {
 	past := s.past.after(nil, nil, nil)
 	past.lost = true

@@ -25,8 +25,8 @@
 // Left out are pods that end or have ended, static pods, Windows pods, and pods of
 // namespaces without injection.
 //
-// The event is on the topmost owner that is known: for a ReplicaSet or a Job it is the
-// controller of that, such as a Deployment or a CronJob. An owner gets an event once,
+// The event is on the topmost owner that is known: instead of a ReplicaSet or a Job it is
+// the controller of the ReplicaSet or Job, such as a Deployment or a CronJob. An owner gets an event once,
 // again when the numbers get worse, and again after an hour, when the API server has
 // forgotten the event. The rate of events is limited, so that an outage of the webhook
 // does not overload the API server.

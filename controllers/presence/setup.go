@@ -32,7 +32,7 @@ const (
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
 
-// Options configure the search.
+// Options configure the reconciler.
 type Options struct {
 	// Excluded are namespaces whose pods never get a broker, besides
 	// kube-system and kube-node-lease.
@@ -48,8 +48,8 @@ type Options struct {
 	Metrics prometheus.Registerer
 }
 
-// Setup adds the search to the manager, whose cache of pods must keep what
-// distribute.StripPod keeps. It runs on the leader.
+// Setup adds the reconciler to the manager. The manager's cache of pods must keep what
+// [distribute.StripPod] keeps. The reconciler runs on the leader.
 func Setup(mgr ctrl.Manager, options Options) error {
 	if options.Wanted == nil {
 		return errors.New("presence: it is not known which pods get a broker")

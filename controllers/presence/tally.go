@@ -198,7 +198,7 @@ func (t *tally) namespace(name string) *namespaceTally {
 	return ns
 }
 
-// dropEmpty drops a namespace of which nothing is known. The caller holds t.mu.
+// dropEmpty drops a namespace without pods and label. The caller holds t.mu.
 func (t *tally) dropEmpty(name string) {
 	if ns := t.namespaces[name]; len(ns.pods) == 0 && !ns.labelled {
 		delete(t.namespaces, name)

@@ -22,9 +22,9 @@ import (
 // wakes the kubelet of each pod.
 const writePause = 200 * time.Millisecond
 
-// apply makes the namespace's ConfigMap what it should be, and returns the set
-// that brokers are to serve after that: where nothing can be written, the one
-// that is there. A pause says that it is too early to write again.
+// apply writes the namespace's ConfigMap if it differs, and returns the set that
+// brokers are to serve after that. Where nothing can be written, this is the set in
+// place. A pause greater than 0 says that it is too early to write again.
 func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
 	if set.Refusal != "" {
 		return r.targetInPlace(ctx, from), 0, nil

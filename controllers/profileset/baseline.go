@@ -19,8 +19,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
-// baselines find out what a namespace served before this process began. What the
-// operator did not sign, or is older than what it recorded, counts for nothing.
+// baselines finds out what a namespace served before this process began. It ignores
+// what the operator did not sign, and what is older than the record.
 type baselines struct {
 	namespaces *state.Store
 	sealer     *sealer
@@ -65,8 +65,8 @@ func (b *baselines) read(ctx context.Context, from sources) (downgrade.State, er
 	return remembered(ctx, file, nil, from.rendered).Lost(), nil
 }
 
-// remembered reads a State. One that the operator itself wrote and can't read any more
-// counts as empty: withholding everything for that would stop every application.
+// remembered reads a State. A State that the operator wrote and can't read any more
+// counts as empty: withholding every profile would stop every application.
 func remembered(ctx context.Context, file string, annotations map[string]string, set render.Result) downgrade.State {
 	state, err := downgrade.Read(file, annotations, set)
 	if err != nil {

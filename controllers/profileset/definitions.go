@@ -34,8 +34,8 @@ const (
 // namedInText is how many profiles a sentence names.
 const namedInText = 5
 
-// definitions tells profiles that were deleted from profiles that went with their
-// resource definition. The latter stay in the sets of their namespaces: whoever
+// definitions distinguishes profiles that were deleted from profiles that went with
+// their resource definition. The latter stay in the sets of their namespaces: whoever
 // deletes a definition seldom means to stop the applications of a whole cluster.
 type definitions struct {
 	namespaces *state.Store
@@ -117,7 +117,7 @@ func (d *definitions) reasonToHold(ctx context.Context, found *corev1.ConfigMap,
 		default:
 			continue
 		}
-		return fmt.Sprintf("The set of the namespace stays as it was, with the missing %s: %s, and profiles that went with their definition are not taken out of service. Create them again; then they can be deleted, too.",
+		return fmt.Sprintf("The set of the namespace stays as it was, with the missing %s: %s, and profiles that went with their definition are not taken out of service. Create them again. After that they can be deleted.",
 			nameSome(missing), state), nil
 	}
 	return "", nil

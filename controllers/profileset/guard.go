@@ -91,7 +91,7 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 	g.Namespaced, g.Cluster = maps.Clone(g.Namespaced), maps.Clone(g.Cluster)
 	if g.frozen {
 		for _, c := range candidates {
-			g.refuse(c.Source, v1alpha1.ReasonNotWritten, "What the namespace served before is not known, so brokers keep what they have until all profiles of the namespace are allowed; this one is, or needs not be.")
+			g.refuse(c.Source, v1alpha1.ReasonNotWritten, "What the namespace served before is not known, so brokers keep what they have until all profiles of the namespace are allowed. This profile is allowed already, or does not have to be.")
 		}
 	}
 	for _, source := range without {
@@ -109,9 +109,9 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 	}
 }
 
-// fitting judges the candidates. It also returns those of the namespace for which
-// there is no room beside the older profiles that stay, the largest first. So whoever
-// may write the profiles of a namespace cannot push those of the cluster out of it.
+// fitting judges the candidates. It also returns the CryptoProfiles for which there is
+// no room beside the older profiles that stay, the largest first. So whoever may write
+// the profiles of a namespace can't push ClusterCryptoProfiles out of the set.
 func fitting(state downgrade.State, candidates []downgrade.Candidate, minimum int) (j downgrade.Judgement, without []downgrade.Source) {
 	j = state.Judge(candidates, minimum)
 	excess := 0

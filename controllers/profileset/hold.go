@@ -59,7 +59,7 @@ func (r *reconciler) held(ctx context.Context, from sources, set guarded, why st
 	if err != nil {
 		return set, err
 	}
-	if !valid { // nothing that may be signed anew
+	if !valid { // the operator must not sign what somebody else wrote
 		held.Refusal = why
 		return held, nil
 	}

@@ -71,7 +71,7 @@ func readGiven(text string) (g given) {
 // of a namespace. The operator creates it, so it stays when the chart is uninstalled.
 //
 // It is written after the sets, so that no set in place is ever older than the record
-// says. One process at a time uses it, the leader. It is safe for concurrent use.
+// says. Only the leader uses it. It is safe for concurrent use.
 type record struct {
 	// cached lists namespaces, and writes; live reads.
 	cached    client.Client
@@ -129,7 +129,7 @@ func (r *record) load(ctx context.Context) error {
 	return nil
 }
 
-// note records what a namespace was given, and writes it soon.
+// note records what a namespace was given, and requests a write of the record.
 func (r *record) note(namespace *corev1.Namespace, now given) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *record) drop(namespace types.UID) {
 	r.change()
 }
 
-// change has the record written soon.
+// change requests a write of the record.
 func (r *record) change() {
 	select {
 	case r.changed <- struct{}{}:

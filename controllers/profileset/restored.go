@@ -64,7 +64,7 @@ func (r *restoration) follow(ctx context.Context, informers cache.Informers) err
 func (r *restoration) err() error {
 	select {
 	case <-r.detected:
-		return fmt.Errorf("etcd was restored from a backup: %s. The operator ends, to begin anew with what the cluster has now", r.what)
+		return fmt.Errorf("etcd was restored from a backup: %s. The operator ends, and starts again with what the cluster has now", r.what)
 	default:
 		return nil
 	}

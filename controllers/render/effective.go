@@ -45,8 +45,9 @@ type Result struct {
 	Names []string
 	// Parts are the profiles in Data, in the order of Names.
 	Parts []Part
-	// Refusal says why no file can be written although there are profiles; the
-	// one written before then stays. Empty, Data is to be written.
+	// Refusal says why no file can be written although there are profiles. The file
+	// that was written before stays then. Where Refusal is empty, Data is to be
+	// written.
 	Refusal string
 	// Namespaced and Cluster are the verdicts by metadata.name. A
 	// ClusterCryptoProfile that doesn't select the namespace has none.
@@ -70,9 +71,9 @@ type Part struct {
 // and not part of the set, even where the object that has the name is invalid:
 // a policy never gives way to another because it is broken.
 //
-// The profiles are sorted by name, the invalid ones left out, and so are
-// CryptoProfiles for which there is no room (see fitting). Without any, the file
-// is an empty list. Brokers that have it refuse every call.
+// The profiles are sorted by name. Invalid profiles are left out, and CryptoProfiles
+// for which there is no room (see fitting). Where no profile is left, the file is an
+// empty list, and brokers that have it refuse every call.
 func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) Result {
 	result := Result{Namespaced: map[string]Verdict{}, Cluster: map[string]Verdict{}}
 	candidates := settle(collect(namespaced, cluster, ns), &result)

@@ -16,9 +16,9 @@ import (
 const formSize = 256
 
 // fitting returns the candidates, of size bytes together, that fit into one set,
-// in their order, and judges the others. All of the cluster stay, and of the
-// namespace those that fit, the older ones first. So whoever may write the
-// profiles of a namespace can't push those of the cluster out by filling the set.
+// in their order, and judges the others. All ClusterCryptoProfiles stay. Of the
+// CryptoProfiles those stay that fit, the older ones first. So whoever may write the
+// profiles of a namespace can't push ClusterCryptoProfiles out by filling the set.
 func fitting(candidates []candidate, size int, result *Result) ([]candidate, error) {
 	room := MaxSetSize - formSize
 	needed := map[string]int{} // by name of the CryptoProfile

@@ -52,7 +52,8 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 	return set, errs
 }
 
-// ValidateSelector returns all problems of the selector of a ClusterCryptoProfile. A selector that can't be read selects no namespace.
+// ValidateSelector returns all problems of the selector of a ClusterCryptoProfile. A
+// selector that can't be read selects no namespace.
 func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
 }

@@ -22,13 +22,13 @@
 // # When a key has leaked
 //
 // Delete the Secret, or the entry of the key. A new key is made at once and
-// every set is signed anew. Brokers of running pods go on serving what they
-// have, and refuse what is signed with the new key only, until their workloads
-// are restarted.
+// every set is signed again. Brokers of running pods keep serving the set that
+// they have. They refuse sets that are signed with the new key alone, until their
+// workloads are restarted.
 //
-// A Secret that cannot be read is never repaired by making new keys, since that
-// would cut off every running broker: nothing is signed and no pod is injected
-// until somebody puts it right, and the error says what is wrong.
+// The operator never repairs an unreadable Secret by making new keys, because every
+// running broker would refuse their signatures. Until somebody corrects the Secret,
+// the operator signs nothing and injects no pod, and the error says what is wrong.
 package signing
 
 // The rights to manage the keys. The name is the one of an installation with default

@@ -54,7 +54,7 @@ func (c conditions) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	case s.Partial > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s, %d of these without some of its profiles: the broker's log says which and why.", served, s.Partial)
 	case s.Unverified > 0:
-		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to that of their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, c.statusPort, contract.MetricsPortAnnotation, c.operatorNamespace)
+		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to the port in their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, c.statusPort, contract.MetricsPortAnnotation, c.operatorNamespace)
 	case s.Pods == 0:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonNoPods, "No pod with a broker is running.")
 	default:
@@ -62,12 +62,12 @@ func (c conditions) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	}
 }
 
-// waited says what was done for brokers that are behind. It ends with the kubelet.
+// waited returns what was done for brokers that are behind. It ends with the kubelet.
 func (c conditions) waited() string {
 	if !c.annotate {
-		return "since pods are not annotated to hurry the kubelet"
+		return "since pods are not annotated to make the kubelet sync at once"
 	}
-	return fmt.Sprintf("after %d tries to hurry the kubelet", distribute.MaxTries)
+	return fmt.Sprintf("after %d annotations that make the kubelet sync at once", distribute.MaxTries)
 }
 
 // plural returns a number with its noun: "1 broker", "2 brokers".

@@ -34,7 +34,7 @@ func TestTheConditionPropagated(t *testing.T) {
 		},
 		"one is behind, which counts before one that can't be asked": {
 			summary: distribute.Summary{Pods: 3, Updated: 1, Behind: 1, Unverified: 1},
-			status:  "False Behind", says: "1 of 3 brokers serves it; 1 still serves an older set after 4 tries to hurry the kubelet, to be updated by the kubelet's own resync, which takes up to 90 s.",
+			status:  "False Behind", says: "1 of 3 brokers serves it; 1 still serves an older set after 4 annotations that make the kubelet sync at once, to be updated by the kubelet's own resync, which takes up to 90 s.",
 		},
 		"one is behind where pods are not annotated": {
 			summary: distribute.Summary{Pods: 1, Behind: 1}, notAnnotated: true,
@@ -54,7 +54,7 @@ func TestTheConditionPropagated(t *testing.T) {
 		},
 		"some can't be asked": {
 			summary: distribute.Summary{Pods: 4, Updated: 3, Unverified: 1},
-			status:  "Unknown Unverified", says: `3 of 4 brokers serve it; 1 could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to that of their annotation cryptobroker.io/metrics-port, from namespace "operators"; pods on the host's network have no such port and stay unverified.`,
+			status:  "Unknown Unverified", says: `3 of 4 brokers serve it; 1 could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port 9470 of these pods, or to the port in their annotation cryptobroker.io/metrics-port, from namespace "operators"; pods on the host's network have no such port and stay unverified.`,
 		},
 		"a profile that is not accepted": {
 			summary: distribute.Summary{Pods: 4, Updated: 4}, notAccepted: true,

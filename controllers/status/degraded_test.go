@@ -49,10 +49,10 @@ func TestTheConditionDegraded(t *testing.T) {
 			summary: distribute.Summary{Pods: 2, Updated: 1, Waiting: 1}, verdict: valid, status: "True BrokersWithoutSet", says: "1 of 2 brokers has no set, so its pod does not start.",
 		},
 		"all tries are made": {
-			summary: distribute.Summary{Pods: 2, Behind: 2}, verdict: valid, status: "True TriesExhausted", says: "2 of 2 brokers serve an older set after 4 tries",
+			summary: distribute.Summary{Pods: 2, Behind: 2}, verdict: valid, status: "True TriesExhausted", says: "2 of 2 brokers serve an older set after 4 annotations",
 		},
 		"the kubelet is left to itself": {
-			summary: distribute.Summary{Pods: 2, Behind: 1}, verdict: valid, notAnnotated: true, status: "True TriesExhausted", says: "1 of 2 brokers serves an older set since pods are not annotated to hurry the kubelet, whose own resync takes up to 90 s.",
+			summary: distribute.Summary{Pods: 2, Behind: 1}, verdict: valid, notAnnotated: true, status: "True TriesExhausted", says: "1 of 2 brokers serves an older set since pods are not annotated to make the kubelet sync at once, whose own resync takes up to 90 s.",
 		},
 		"brokers left profiles out": {
 			summary: distribute.Summary{Pods: 2, Updated: 2, Partial: 2}, verdict: valid, status: "True ProfilesRefused", says: "2 of 2 brokers serve the set without some of its profiles, this one or others, whose callers get FAILED_PRECONDITION",

@@ -54,8 +54,8 @@ type remembered struct {
 	awaited bool
 	// pendingVersion is the resource version of the last write, until the cache has it.
 	pendingVersion string
-	// completeGeneration is the generation of a ClusterCryptoProfile of which all
-	// namespaces were heard, 0 for none.
+	// completeGeneration is the generation of a ClusterCryptoProfile that is known in
+	// all of its namespaces, 0 for none.
 	completeGeneration int64
 }
 
@@ -159,13 +159,13 @@ func (m *memory) isBehind(name types.NamespacedName, version string) (behind boo
 	return behind
 }
 
-// isComplete reports whether all namespaces of this generation were heard.
+// isComplete reports whether this generation is known in all namespaces of the profile.
 func (m *memory) isComplete(name types.NamespacedName, generation int64) (complete bool) {
 	m.update(name, func(known *remembered) { complete = known.completeGeneration == generation })
 	return complete
 }
 
-// setComplete remembers that all namespaces of this generation were heard.
+// setComplete remembers that this generation is known in all namespaces of the profile.
 func (m *memory) setComplete(name types.NamespacedName, generation int64) {
 	m.update(name, func(known *remembered) { known.completeGeneration = generation })
 }

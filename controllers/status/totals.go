@@ -21,8 +21,7 @@ type totals struct {
 	mu sync.Mutex
 	// profiles are the sums by metadata.name.
 	profiles map[string]*sums
-	// namespaces are the names of the profiles of which something is known in a
-	// namespace.
+	// namespaces are the names of the profiles that are known in a namespace.
 	namespaces map[string][]string
 }
 
@@ -57,8 +56,8 @@ type sums struct {
 }
 
 // update replaces what is known of profiles in a namespace, by metadata.name. It
-// returns the names of the profiles for which something changed. No shares remove all
-// that is known of the namespace.
+// returns the names of the profiles for which something changed. An empty map removes
+// the namespace.
 func (t *totals) update(namespace string, shares map[string]*share) (changed []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +152,7 @@ func (t *totals) of(name string, generation int64) (total, bool) {
 	return all, true
 }
 
-// count returns the number of profiles of which something is known in some namespace.
+// count returns the number of profiles that are known in some namespace.
 func (t *totals) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -55,14 +55,14 @@ func withheldMessage(changes []downgrade.Change) string {
 	}
 	which := "exactly these changes"
 	if len(digests) > downgrade.MaxDigests {
-		which = fmt.Sprintf("exactly the first %d of these changes, after which the next are told", downgrade.MaxDigests)
+		which = fmt.Sprintf("exactly the first %d of these changes, after which this condition lists the next ones", downgrade.MaxDigests)
 	}
 	return fmt.Sprintf("The profile %q is withheld in %d namespaces, where it is weaker than what was served, in %d ways. The first: %s To allow %s, somebody with the verb %q on it runs: %s",
 		changes[0].Profile, len(changes), len(digests), strings.Join(changes[0].Sentences(), " "), which, downgrade.Verb, downgrade.Command(changes...))
 }
 
-// reportWithheld makes an event on a profile of which something is withheld, where the
-// event about the condition Accepted does not say that.
+// reportWithheld makes an event on a profile with changes that are withheld, where the
+// event about the condition Accepted does not say so.
 func (r *reporter) reportWithheld(object client.Object, before, after []metav1.Condition) {
 	c := meta.FindStatusCondition(after, v1alpha1.ConditionDowngradeWithheld)
 	if c == nil || c.Status != metav1.ConditionTrue || meta.FindStatusCondition(after, v1alpha1.ConditionAccepted).Reason == v1alpha1.ReasonDowngradeWithheld {

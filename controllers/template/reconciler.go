@@ -69,7 +69,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			if !failed {
-				log.FromContext(ctx).Error(err, "the template of injected brokers can't be brought up to date; pods get brokers of the one before, or are refused where there is none")
+				log.FromContext(ctx).Error(err, "the template of injected brokers can't be written; new pods get brokers of the template before, or are refused where there is none")
 			}
 			failed, pause = true, failurePause
 		case err == nil && found != version:

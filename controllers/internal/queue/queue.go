@@ -2,7 +2,7 @@
 
 // Package queue makes the work queues of the controllers, and the requests in
 // them. Other parts of the operator may add to a queue: a controller hands on what
-// it learned without a detour through the API server.
+// it learned directly, without a write to the API server.
 package queue
 
 import (

@@ -17,8 +17,8 @@ func Request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// SpecChanged ignores updates of the status of a profile, most of which are the
-// operator's own. The annotation that allows a weaker profile counts as part of
+// SpecChanged ignores updates of the status of a profile. The operator makes most of
+// them itself. The annotation that allows a weaker profile counts as part of
 // the spec.
 var SpecChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {

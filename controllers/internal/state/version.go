@@ -6,8 +6,8 @@ import "k8s.io/apimachinery/pkg/util/resourceversion"
 
 // IsBehind reports whether an object that the cache has is older than the
 // operator's own last write. found is its resource version, empty where the cache
-// has no object. written is that of the write, empty where there was none that
-// the cache may not have.
+// has no object. written is the resource version of the write, empty where the cache
+// is known to have it.
 func IsBehind(found, written string) bool {
 	if written == "" {
 		return false
