@@ -13,7 +13,7 @@
 //
 // A status that differs only in numbers is written with a delay, so that a rollout
 // makes few writes. The delay grows with the number of profiles that have these numbers
-// in common, so that the writes about numbers are at most 20 in a second for each
-// namespace, and 20 for all ClusterCryptoProfiles. A change of one profile among many is
-// written on that one alone.
+// in common: on average there are at most 20 such writes a second for a namespace, and 20
+// for all ClusterCryptoProfiles. A change of one profile among many is written on that
+// profile alone.
 package status
