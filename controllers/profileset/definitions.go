@@ -142,8 +142,8 @@ func nameSome(names []string) string {
 	return text
 }
 
-// report makes an event on the ConfigMap of a namespace when its set begins to be
-// held, and when it ends to be. why is empty where the set is not held.
+// report makes an event on the ConfigMap of a namespace when its set is held from now
+// on, and when it is held no longer. why is empty where the set is not held.
 func (d *definitions) report(ctx context.Context, from sources, why string) {
 	var before string
 	d.namespaces.Update(from.namespace, func(known *state.Namespace) { before, known.HeldReason = known.HeldReason, why })

@@ -23,8 +23,8 @@ const (
 	LeastLifetime = time.Hour
 
 	// keepRetired is for how long at least a key goes on signing after its
-	// retirement: as long as a replica that has not heard of it, or an admission
-	// under way, may make pods that trust it.
+	// retirement. Until then a replica that has not read the new key, or an admission
+	// that began before, may make pods that trust the retired key.
 	keepRetired = time.Hour
 )
 
@@ -93,7 +93,7 @@ func trustedBy(pod *corev1.Pod) []string {
 	list, _ := contract.ArgumentOf(broker.Args, contract.TrustedKeysFlag)
 	var ids []string
 	for text := range strings.SplitSeq(list, ",") {
-		// What is no key is trusted by no broker: it would not start.
+		// A text that is no key is left out: a broker with it does not start.
 		if public, err := signed.ParseKey(text); err == nil {
 			ids = append(ids, signed.KeyID(public))
 		}
