@@ -21,6 +21,11 @@ const keptRenderings = 16
 // is rendered once. Each write of a ConfigMap comes back as an event, and that need not
 // render the set again. It is safe for concurrent use; its results are shared
 // and must not be changed.
+//
+// The set of the catalogue takes 0.92 ms to render and 2 µs to find here. A set of 500
+// profiles takes 91 ms and 0.23 ms (go test -run '^$' -bench Rendering
+// ./controllers/profileset, on 23 November 2026, AMD EPYC, 2 cores that other work
+// shared). So a ClusterCryptoProfile for 5,000 namespaces would take seconds longer.
 type renderings struct {
 	mu    sync.Mutex
 	kept  map[string]render.Result

@@ -68,8 +68,11 @@ type Namespace struct {
 	ProblemReported string
 }
 
-// Contents are the names of the profiles in the set with this digest. To read
-// them from the file of a large set takes half a second.
+// Contents are the names of the profiles in the set with this digest. To find out
+// which of 500 profiles are missing from the next set takes 0.7 ms with them, and 56 ms
+// where the file is read for it (go test -run '^$' -bench Missing
+// ./controllers/profileset, on 23 November 2026, AMD EPYC, 2 cores that other work
+// shared).
 type Contents struct {
 	Digest string
 	Names  []string
