@@ -10,11 +10,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// checkFIPS refuses to serve with cryptography that is not what was asked for.
+// checkFIPS returns an error if the broker must not serve with its cryptographic module.
 func checkFIPS(computing engine.FIPSStatus, required bool) error {
 	if computing.Mode == "only" {
-		// Go makes that mode for tests: code that is not approved ends in errors and
-		// panics, and decryption with a given nonce, which is approved, is one of them.
+		// Go has this mode for tests: code that is not approved returns errors or panics.
+		// So does decryption with a given nonce, although it is approved.
 		return errors.New("GODEBUG has fips140=only, expected fips140=on: with it Go fails approved operations as well, while --require-fips refuses those that are not approved, one by one")
 	}
 	if !required {
@@ -26,7 +26,7 @@ func checkFIPS(computing engine.FIPSStatus, required bool) error {
 	return nil
 }
 
-// compileOptions are those of the profiles that are served.
+// compileOptions returns the options to compile profiles with.
 func (c *config) compileOptions() []profile.CompileOption {
 	if c.requireFIPS {
 		return []profile.CompileOption{profile.RequireFIPS()}

@@ -71,7 +71,7 @@ The command creates a pod as a dry run to find out what a new pod would get. Tha
 	}, brokers.Outdated, false)
 }
 
-// listCommand makes a command that lists pods, those of one kind or all.
+// listCommand returns a command that lists pods: all of them, or only those in one state.
 func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *cobra.Command {
 	cluster.flags(cmd, true)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions

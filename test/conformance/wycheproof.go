@@ -105,7 +105,7 @@ var sets = map[string]set{
 	"mldsa_sign_noseed_schema.json":                 addMLDSASigningWithoutSeed,
 }
 
-// aesGCM is the only file of its kind: the schema is that of every cipher.
+// aesGCM is the only file of its kind that is used, because every cipher has this schema.
 const aesGCM = "aes_gcm_test.json"
 
 func (p *plan) addWycheproof() error {
