@@ -112,10 +112,10 @@ func (g *gate) stuck() bool {
 // A caller is not read for pauseTime once it began pauseCalls calls while more of its
 // connections wait to be read. Processors that have nothing else to do then look at once
 // for what other callers have sent, which they do every 10 ms otherwise. While the caller
-// has half of its calls, it is not read until some of them end. Calls may also wait for
-// what their clients have yet to send, so that it is read again where none ended in
-// maxPauses pauses, some 20 ms. They are counted and not timed: on a busy machine the
-// process may get no processor for as long.
+// is busy, it is not read until some of its calls end. Calls may also wait for what their
+// clients have yet to send, so that it is read again where none ended in maxPauses pauses,
+// some 20 ms. Pauses are counted and not timed: on a busy machine the process may get no
+// processor for as long.
 const (
 	pauseTime  = 50 * time.Microsecond
 	pauseCalls = 32
@@ -144,7 +144,7 @@ func (c *Caller) endTurn(conn *Conn) {
 	c.gate.release(conn)
 }
 
-// pause waits for pauseTime, and then until the caller has less than half of its calls, or
+// pause waits for pauseTime, and then until the caller is not busy any more, or
 // their number stays the same for maxPauses pauses.
 func (c *Caller) pause() {
 	<-time.After(pauseTime)
@@ -161,11 +161,13 @@ func (c *Caller) pause() {
 	}
 }
 
-// present returns how many calls the caller has, with those that take their slots soon.
-func (c *Caller) present() int64 { return c.Calls() + c.arriving.Load() }
+// present returns how many calls the caller has, streams apart, with those that take their
+// slots soon.
+func (c *Caller) present() int64 { return c.Calls() - c.streams.Load() + c.arriving.Load() }
 
-// busy reports whether the caller has half of the calls that it may have.
-func (c *Caller) busy() bool { return c.present() > c.Share.calls/2 }
+// busy reports whether the caller has a quarter of the calls that it may have, streams
+// apart. So many keep all processors at work for a millisecond or two, for which others wait.
+func (c *Caller) busy() bool { return c.present() > max(pauseCalls, c.Share.calls/4) }
 
 // NoteCall notes a call as soon as its headers are read, so that it counts before the next
 // connection is read. It implements tap.ServerInHandle, and refuses nothing.

@@ -66,10 +66,10 @@ func TestATurnKeepsOthersForASecondAtMost(t *testing.T) {
 	})
 }
 
-func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
-	// leaving begins to end a turn of a caller with so many of 10 calls.
+func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
+	// leaving begins to end a turn of a caller with so many of 200 calls.
 	leaving := func(calls, arriving int64) (*Caller, chan struct{}) {
-		c := callerOfTest(1, 10, 1<<20)
+		c := callerOfTest(1, 200, 1<<20)
 		c.gate = newGate(1)
 		c.gate.tryEnter(nil)
 		c.begun.Store(pauseCalls)
@@ -85,9 +85,9 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		calls, arriving int64
 	}{
-		"calls that have their slots":          {calls: 8},
-		"calls of which the headers were read": {arriving: 8},
-		"some with slots and some without":     {calls: 4, arriving: 4},
+		"calls that have their slots":          {calls: 53},
+		"calls of which the headers were read": {arriving: 53},
+		"some with slots and some without":     {calls: 30, arriving: 23},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 						c.arriving.Add(-1)
 					}
 				}
-				c.calls.Store(5)
+				c.calls.Store(50)
 				c.arriving.Store(0)
 				began := time.Now()
 				<-left
@@ -116,7 +116,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 	}
 	t.Run("but where none of them ends, since they may wait for their clients", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c, left := leaving(8, 0)
+			c, left := leaving(53, 0)
 			began := time.Now()
 			<-left
 			if took, want := time.Since(began), (maxPauses+1)*pauseTime; took != want {
@@ -129,7 +129,7 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 	})
 	t.Run("and calls that never take a slot are forgotten", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c, left := leaving(0, 8)
+			c, left := leaving(0, 53)
 			<-left
 			if c.busy() {
 				t.Error("the caller is still taken for busy")
@@ -140,9 +140,20 @@ func TestACallerIsNotReadWhileItHasHalfOfItsCalls(t *testing.T) {
 			}
 		})
 	})
+	t.Run("and streams do not count, since their clients decide how long they last", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, left := leaving(53, 0)
+			c.streams.Store(3)
+			began := time.Now()
+			<-left
+			if took := time.Since(began); took > pauseTime {
+				t.Errorf("the turn ended after %s, want %s at most", took, pauseTime)
+			}
+		})
+	})
 	t.Run("and one with fewer calls is read at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, left := leaving(3, 2)
+			_, left := leaving(30, 20)
 			began := time.Now()
 			<-left
 			if took := time.Since(began); took != 0 {
