@@ -117,21 +117,10 @@ func (c *Conn) endTurn() {
 func (c *Conn) Close() error {
 	c.endTurn()
 	c.Caller.forget(c)
-	var ended []*Slot
 	c.mu.Lock()
 	c.gone = true
-	for p := c.first; p != nil; {
-		next := p.next
-		if p.replied {
-			c.remove(p)
-			ended = append(ended, p)
-		}
-		p = next
-	}
 	c.mu.Unlock()
-	for _, p := range ended {
-		p.give()
-	}
+	c.endReplies(func(*Slot) bool { return true })
 	err := c.UnixConn.Close() // waits for a read that has begun
 	c.endTurn()               // that read may have taken a turn
 	return err

@@ -51,6 +51,7 @@ func (in *Incoming) Open(ctx context.Context, p *Slot, what fmt.Stringer, limit 
 	if !ok {
 		return status.Errorf(codes.Internal, "%s: the stream of this version of gRPC has no ReadMessageHeader, expected one that has", what)
 	}
+	p.ended = ctx.Done()
 	// A client that holds memory and does not go on loses its connection after idleTime.
 	// Twice that time is enough for its memory to become free.
 	in.stream, in.Slot, in.What, in.limit, in.MemoryWait = stream, p, what, limit, 2*idleTime

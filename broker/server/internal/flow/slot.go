@@ -23,6 +23,9 @@ type Slot struct {
 	// reply is the buffer of the reply, nil before there is a reply.
 	reply *[]byte
 
+	// ended is closed once the client has the reply, or gave the call up.
+	ended <-chan struct{}
+
 	// The mutex of the connection guards the fields below. A slot is in the connection's
 	// list while the broker waits for the client to send a request or to read a reply.
 	since      time.Time
@@ -84,6 +87,7 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 	if !share.messages.TryAcquire(bytes) {
 		waiting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
+		defer share.reclaimMeanwhile()()
 		if err := share.messages.Acquire(waiting, bytes); err != nil {
 			switch {
 			case ctx.Err() == nil:

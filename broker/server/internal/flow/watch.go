@@ -18,6 +18,7 @@ func WatchClients(ctx context.Context, logger *slog.Logger, callers []*Caller, i
 		select {
 		case now := <-tick.C:
 			for _, c := range callers {
+				c.reclaim(now)
 				if c.throttledSince(now.Add(-idleTime / 4)) {
 					logger.Warn("throttled a caller: its clients sent too many calls that were refused or canceled, or too many bytes outside of calls",
 						"container", c.name)

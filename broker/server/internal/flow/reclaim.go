@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import "time"
+
+// reclaimTime is how long ago a reply must have been given to gRPC before its slot is
+// reclaimed. Where no write takes as long, gRPC has looked at each reply within this time.
+const reclaimTime = time.Second
+
+// endReplies ends the slots of the replies that gRPC has and that end selects.
+func (c *Conn) endReplies(end func(*Slot) bool) {
+	var ended []*Slot
+	c.mu.Lock()
+	for p := c.first; p != nil; {
+		next := p.next
+		if p.replied && end(p) {
+			c.remove(p)
+			ended = append(ended, p)
+		}
+		p = next
+	}
+	c.mu.Unlock()
+	for _, p := range ended {
+		p.give()
+	}
+}
+
+// reclaim ends the slots of replies that gRPC has dropped. gRPC neither writes nor frees a
+// reply that it gets after it cleaned up the stream of the call, as a deadline can have it
+// (loopyWriter.preprocessData of version 1.85). Without reclaim, such a slot would stay until
+// the connection is closed. A connection that cannot be written to is left alone: gRPC may
+// still hold its replies.
+func (c *Conn) reclaim(now time.Time) {
+	if c.writing.Load() != 0 {
+		return
+	}
+	c.endReplies(func(p *Slot) bool {
+		if now.Sub(p.since) < reclaimTime {
+			return false
+		}
+		select {
+		case <-p.ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// reclaim ends the slots of replies that gRPC has dropped, on all connections.
+func (c *Caller) reclaim(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		conn.reclaim(now)
+	}
+}
+
+// reclaimMeanwhile reclaims now and then, until the function that it returns is called.
+func (c *Caller) reclaimMeanwhile() (stop func()) {
+	c.reclaim(time.Now())
+	var again *time.Timer
+	again = time.AfterFunc(time.Hour, func() {
+		c.reclaim(time.Now())
+		again.Reset(reclaimTime)
+	})
+	again.Reset(reclaimTime) // now that its function may read again
+	return func() { again.Stop() }
+}
