@@ -153,6 +153,7 @@ func (c *Caller) overdue(now time.Time, patience time.Duration) []*Conn {
 // error.
 func (c *Caller) EnterStream(what fmt.Stringer) error {
 	if !take(&c.streams, c.Share.streams) {
+		c.arrived() // it takes no slot
 		return c.tooMany(what, c.Share.streams, "streams")
 	}
 	return nil

@@ -114,12 +114,14 @@ func (g *gate) stuck() bool {
 // for what other callers have sent, which they do every 10 ms otherwise. While the caller
 // is busy, it is not read until some of its calls end. Calls may also wait for what their
 // clients have yet to send, so that it is read again where none ended in maxPauses pauses,
-// some 20 ms. Pauses are counted and not timed: on a busy machine the process may get no
-// processor for as long.
+// some 20 ms. Where they end slowly, it is read again after longestPause pauses, some 100
+// ms. Pauses are counted and not timed: on a busy machine the process may get no processor
+// for as long.
 const (
-	pauseTime  = 50 * time.Microsecond
-	pauseCalls = 32
-	maxPauses  = 400
+	pauseTime    = 50 * time.Microsecond
+	pauseCalls   = 32
+	maxPauses    = 400
+	longestPause = 2000
 )
 
 // Yield takes a turn of the caller and does nothing in it. A stream with many small
@@ -144,17 +146,18 @@ func (c *Caller) endTurn(conn *Conn) {
 	c.gate.release(conn)
 }
 
-// pause waits for pauseTime, and then until the caller is not busy any more, or
-// their number stays the same for maxPauses pauses.
+// pause waits for pauseTime, and then until the caller is not busy any more, the number of
+// its calls stays the same for maxPauses pauses, or for longestPause pauses.
 func (c *Caller) pause() {
 	<-time.After(pauseTime)
-	calls := c.present()
-	for same := 0; c.busy(); same++ {
+	calls, same := c.present(), 0
+	for n := 1; n < longestPause && c.busy(); n++ {
 		if same == maxPauses {
 			c.arriving.Store(0) // these never take a slot
 			return
 		}
 		<-time.After(pauseTime)
+		same++
 		if now := c.present(); now != calls {
 			calls, same = now, 0
 		}

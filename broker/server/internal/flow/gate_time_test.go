@@ -127,6 +127,26 @@ func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
 			}
 		})
 	})
+	t.Run("but for a tenth of a second at most, where they end slowly", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c, left := leaving(53, 0)
+			began := time.Now()
+			go func() {
+				for {
+					select {
+					case <-left:
+						return
+					case <-time.After(maxPauses / 2 * pauseTime):
+						c.calls.Add(1) // one that ends and two that begin
+					}
+				}
+			}()
+			<-left
+			if took, want := time.Since(began), longestPause*pauseTime; took != want {
+				t.Errorf("the turn ended after %s, want %s", took, want)
+			}
+		})
+	})
 	t.Run("and calls that never take a slot are forgotten", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, left := leaving(0, 53)
