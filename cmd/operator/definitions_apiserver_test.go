@@ -9,11 +9,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,21 +78,22 @@ func eventually(t *testing.T, what string, holds func() error) {
 	}
 }
 
-// freeAddress returns an address of loopback that nobody listens at.
+// freeAddress returns an address of loopback that nobody listens at. Its port is below those
+// that the system gives to connections, so that no connection takes it before the operator.
 func freeAddress(t *testing.T) (address, port string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port = strconv.Itoa(10_000 + rand.IntN(20_000))
+		address = net.JoinHostPort("127.0.0.1", port)
+		listener, err := net.Listen("tcp", ":"+port)
+		if err != nil {
+			continue // somebody has it
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address, port
 	}
-	address = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, port, err = net.SplitHostPort(address); err != nil {
-		t.Fatal(err)
-	}
-	return address, port
 }
 
 // answer returns the code and the body of a probe.
