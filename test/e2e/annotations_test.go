@@ -159,7 +159,7 @@ func TestAContainerGetsTheVerdictOfItsOwnIdentity(t *testing.T) {
 		pod.Spec.Containers = append(pod.Spec.Containers, side(map[string]string{"PROFILE": "Other"}))
 		pod = createPod(t, pod)
 		expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, nil, 20))
-		expectAllRefused(t, awaitErrors(t, pod, sidePort), `the container "side" may not use it`)
+		expectAllRefused(t, awaitErrors(t, pod, sidePort), `the container "side" may use only the profiles that`)
 	})
 	t.Run("and none where processes are shared", func(t *testing.T) {
 		pod := appPod(namespace, asked(), nil)
