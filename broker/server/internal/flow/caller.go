@@ -81,6 +81,9 @@ type Caller struct {
 	misuses                   atomic.Int32
 	misusesSince, throttledAt atomic.Int64
 
+	// reclaimedAt is when reclaim looked last, in nanoseconds since 1970, 0 for never.
+	reclaimedAt atomic.Int64
+
 	mu    sync.Mutex
 	conns map[*Conn]struct{}
 }

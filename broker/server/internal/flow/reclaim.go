@@ -48,8 +48,13 @@ func (c *Conn) reclaim(now time.Time) {
 	})
 }
 
-// reclaim ends the slots of replies that gRPC has dropped, on all connections.
+// reclaim ends the slots of replies that gRPC has dropped, on all connections. It looks at
+// them once in reclaimTime, however many calls wait for memory and ask for it.
 func (c *Caller) reclaim(now time.Time) {
+	last := c.reclaimedAt.Load()
+	if now.UnixNano()-last < int64(reclaimTime) || !c.reclaimedAt.CompareAndSwap(last, now.UnixNano()) {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.conns {

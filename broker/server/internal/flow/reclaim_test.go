@@ -51,3 +51,19 @@ func TestAReplyThatGRPCDroppedGivesBackWhatItsCallHeld(t *testing.T) {
 		})
 	}
 }
+
+func TestConnectionsAreLookedAtOnceASecondHoweverManyCallsWaitForMemory(t *testing.T) {
+	c := callerOfTest(1, 10, 1<<20)
+	now := time.Now()
+	c.reclaim(now)
+	for n := range 100 {
+		c.reclaim(now.Add(time.Duration(n) * reclaimTime / 100))
+	}
+	if got := c.reclaimedAt.Load(); got != now.UnixNano() {
+		t.Error("the connections were looked at again within a second")
+	}
+	c.reclaim(now.Add(reclaimTime))
+	if got, want := c.reclaimedAt.Load(), now.Add(reclaimTime).UnixNano(); got != want {
+		t.Error("the connections were not looked at again after a second")
+	}
+}
