@@ -127,7 +127,7 @@ func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
 					"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5", "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=1000"})
 				const calls = 500
 				b.hash(calls)
-				b.says(&b.stderr, "spans could not be exported")
+				b.says(&b.stderr, "the export of spans failed")
 				b.measures(fmt.Sprintf(`crypto_broker_requests_total{code="OK",operation="HashData",profile="Default"} %d`, calls))
 				b.measures(`crypto_broker_spans_exported_total{exporter="otlp"} 0`)
 				if test.full && strings.Contains(b.metrics(), `crypto_broker_spans_dropped_total{exporter="otlp",reason="queue_full"} 0`) {
@@ -136,8 +136,8 @@ func TestACollectorThatTakesNoSpansDisturbsNobody(t *testing.T) {
 				if took := b.stop(); took > 5*time.Second {
 					t.Errorf("it took %s to end", took)
 				}
-				if n := strings.Count(b.stderr.String(), `"msg":"spans could not be exported`); n != 1 {
-					t.Errorf("it said %d times that spans could not be exported, want once", n)
+				if n := strings.Count(b.stderr.String(), `"msg":"the export of spans failed`); n != 1 {
+					t.Errorf("it said %d times that the export of spans failed, want once", n)
 				}
 			})
 		}
@@ -165,7 +165,7 @@ func TestACollectorThatComesBackGetsSpansAgain(t *testing.T) {
 	b := startBroker(t, []string{"OTEL_EXPORTER_OTLP_PROTOCOL=http/json", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + address,
 		"OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=2000"})
 	b.hash(1)
-	b.says(&b.stderr, "spans could not be exported")
+	b.says(&b.stderr, "the export of spans failed")
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestACollectorIsCheckedAndChecksTheBroker(t *testing.T) {
 			} {
 				b := startBroker(t, append(variables, "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=500"))
 				b.hash(1)
-				b.says(&b.stderr, "spans could not be exported")
+				b.says(&b.stderr, "the export of spans failed")
 				if spans := to.got(); len(spans) != 1 {
 					t.Errorf("%s: got %d spans, want none", sentence, len(spans)-1)
 				}
