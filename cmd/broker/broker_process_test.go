@@ -114,7 +114,7 @@ func TestAProfileThatWasServedAndIsWrongIsToldSinceItIsOutOfService(t *testing.T
 	broker := start(t, at.args()...)
 	status := broker.listening()
 	at.write(other + "- Name: Default\n  API: {HashData: {HashAlg: md5}}\n")
-	line := broker.logged("a profile that was served is out of service: its callers get FAILED_PRECONDITION with the problem until the file has it right", 1)
+	line := broker.logged("a profile that the broker served is out of service: its calls fail with FAILED_PRECONDITION until the profile in the file is valid", 1)
 	if line["profile"] != "Default" || line["level"] != "WARN" {
 		t.Errorf("logged %v", line)
 	}
@@ -164,7 +164,7 @@ func TestABadSetNeverEndsTheServiceOfAGoodOne(t *testing.T) {
 	broker := start(t, at.args()...)
 	status := broker.listening()
 	at.write("- Name: [Default\n")
-	broker.logged("profiles rejected, the last good ones stay in service", 1)
+	broker.logged("profiles rejected: the broker goes on serving the last good set", 1)
 	if algorithm, err := hashes(t, connect(t, at.socket(""))); err != nil || algorithm != "sha-256" {
 		t.Errorf("got %q, %v", algorithm, err)
 	}
@@ -174,7 +174,7 @@ func TestABadSetNeverEndsTheServiceOfAGoodOne(t *testing.T) {
 	if err := os.Remove(filepath.Join(at.profiles, "Profiles.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	broker.logged("profiles rejected, the last good ones stay in service", 2)
+	broker.logged("profiles rejected: the broker goes on serving the last good set", 2)
 	if algorithm, err := hashes(t, connect(t, at.socket(""))); err != nil || algorithm != "sha-256" {
 		t.Errorf("got %q, %v", algorithm, err)
 	}
@@ -290,7 +290,7 @@ func TestRequestsThatTakeTooLongAreBrokenOffAtTheDeadline(t *testing.T) {
 	}
 	broker.kill(syscall.SIGTERM)
 	broker.ends(0)
-	broker.logged("requests that took too long were broken off", 1)
+	broker.logged("canceled the calls that were not finished at the shutdown timeout", 1)
 	if err := stream.RecvMsg(&v0.HashDataResponse{}); err == nil {
 		t.Error("the request was answered")
 	}

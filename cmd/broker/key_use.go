@@ -52,7 +52,7 @@ func (u *keyUse) warnOfUnlisted(set *profile.Set) {
 	if len(unlisted) == 0 {
 		return
 	}
-	u.logger.Warn("profiles without KeyIds use no key of the key directory: requests with them bring their own, and one that names a key is refused",
+	u.logger.Warn("profiles without KeyIds reach no key of the key directory: their requests must contain the key, and the broker refuses a key id",
 		"profiles", unlisted[:min(len(unlisted), maxLoggedProblems)], "more", max(0, len(unlisted)-maxLoggedProblems))
 }
 

@@ -20,7 +20,7 @@ func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use 
 		}),
 		keys.WithWatchProblem(func(problem error) {
 			if problem != nil {
-				logger.Warn("the key directory cannot be watched and is read each second instead", "directory", dir, "error", problem)
+				logger.Warn("cannot watch the key directory: the broker reads it each second instead", "directory", dir, "error", problem)
 				return
 			}
 			logger.Info("watching the key directory", "directory", dir)
@@ -36,7 +36,7 @@ func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use 
 // logKeys logs a change of the key directory.
 func logKeys(logger *slog.Logger, dir string, event keys.Event) {
 	if event.Err != nil {
-		logger.Warn("the key directory cannot be read, the keys that were in use stay so", "directory", dir, "keys", event.Keys, "error", event.Err)
+		logger.Warn("cannot read the key directory: the broker goes on with the keys that it has", "directory", dir, "keys", event.Keys, "error", event.Err)
 		return
 	}
 	logger.Info("keys loaded", "directory", dir, "keys", event.Keys, "unusable", event.Unusable)
@@ -45,7 +45,7 @@ func logKeys(logger *slog.Logger, dir string, event keys.Event) {
 			logger.Warn("more problems with keys are not logged", "problems", len(event.Problems)-i)
 			return
 		}
-		message := "a key cannot be used, or not in its new version"
+		message := "the broker cannot use a key, or not its new version"
 		if problem.Warning {
 			message = "warning about a file of the key directory"
 		}

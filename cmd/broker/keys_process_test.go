@@ -82,7 +82,7 @@ func TestABrokerUsesTheKeysOfItsDirectoryAndTellsNobodyThem(t *testing.T) {
 		t.Fatalf("with the first key: %v", err)
 	}
 	write(bad)
-	problem := broker.logged("a key cannot be used, or not in its new version", 1)
+	problem := broker.logged("the broker cannot use a key, or not its new version", 1)
 	if problem["path"] != "app.bin" || problem["key"] != "app" || problem["problem"] != "has 9 bytes, expected the 16, 24 or 32 bytes of an AES key, without any encoding and without a newline at the end" {
 		t.Errorf("logged %v", problem)
 	}
@@ -133,7 +133,7 @@ func TestABrokerWithKeysWarnsOfWhatItsProfilesCannotDoWithThem(t *testing.T) {
 	}
 	broker := start(t, at.args("--keys-dir", dir)...)
 	broker.listening()
-	unlisted := broker.logged("profiles without KeyIds use no key of the key directory: requests with them bring their own, and one that names a key is refused", 1)
+	unlisted := broker.logged("profiles without KeyIds reach no key of the key directory: their requests must contain the key, and the broker refuses a key id", 1)
 	if fmt.Sprint(unlisted["profiles"]) != "[Own keys]" || unlisted["level"] != "WARN" {
 		t.Errorf("logged %v", unlisted)
 	}

@@ -40,9 +40,9 @@ func logLook(logger *slog.Logger, event directory.Event) {
 		logWithdrawn(logger, event.Withdrawn)
 		logProblems(logger, "warning about a profile that is served", event.Set.Warnings())
 	case directory.ResultRejected:
-		message := "profiles rejected, the last good ones stay in service"
+		message := "profiles rejected: the broker goes on serving the last good set"
 		if event.Reason == directory.NoProfiles {
-			message = "no valid profiles yet, waiting for some"
+			message = "no valid profiles yet: the broker waits for a valid profile file"
 		}
 		attributes := []any{"reason", event.Reason, "problems", len(event.Problems)}
 		if event.Err != nil {
@@ -56,10 +56,10 @@ func logLook(logger *slog.Logger, event directory.Event) {
 func logWithdrawn(logger *slog.Logger, withdrawn []directory.Withdrawn) {
 	for i, out := range withdrawn {
 		if i == maxLoggedProblems {
-			logger.Warn("more profiles that were served are out of service", "profiles", len(withdrawn)-i)
+			logger.Warn("more profiles that the broker served are out of service", "profiles", len(withdrawn)-i)
 			return
 		}
-		logger.Warn("a profile that was served is out of service: its callers get FAILED_PRECONDITION with the problem until the file has it right",
+		logger.Warn("a profile that the broker served is out of service: its calls fail with FAILED_PRECONDITION until the profile in the file is valid",
 			"profile", out.Profile, "since", out.Since)
 	}
 }
@@ -77,7 +77,7 @@ func logProblems(logger *slog.Logger, message string, problems profile.Problems)
 
 func logWatch(logger *slog.Logger, dir string, problem error) {
 	if problem != nil {
-		logger.Warn("the profile directory cannot be watched and is read each second instead", "directory", dir, "error", problem)
+		logger.Warn("cannot watch the profile directory: the broker reads it each second instead", "directory", dir, "error", problem)
 		return
 	}
 	logger.Info("watching the profile directory", "directory", dir)

@@ -63,14 +63,14 @@ func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
 	plan, err := planMemory(root, c.memoryLimit, debug.SetMemoryLimit(-1))
 	if err != nil {
-		logger.Warn("the memory limit of the control group cannot be read; give it by --memory-limit", "error", err)
+		logger.Warn("cannot read the memory limit of the control group: set --memory-limit", "error", err)
 	}
 	tuning.EaseCollector(plan.limit)
 	if plan.limit == 0 {
 		return nil
 	}
 	debug.SetMemoryLimit(plan.collector)
-	logger.Info("memory is bounded", "limit", plan.limit, "collector", plan.collector, "inFlight", plan.inFlight)
+	logger.Info("memory limits", "limit", plan.limit, "collector", plan.collector, "inFlight", plan.inFlight)
 	return []server.Option{server.WithMemory(plan.inFlight)}
 }
 

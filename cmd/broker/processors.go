@@ -23,7 +23,7 @@ func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.
 	limit, err := processorLimit(root)
 	switch {
 	case err != nil:
-		logger.Warn("the CPU limit of the control group cannot be read; give GOMAXPROCS", "error", err)
+		logger.Warn("cannot read the CPU limit of the control group: set GOMAXPROCS", "error", err)
 	case limit > 0 && limit <= 1:
 		runtime.GOMAXPROCS(1)
 		return false

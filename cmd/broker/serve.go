@@ -32,7 +32,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	}
 	logger := newLogger(&c, stdout, stderr)
 	if err := forbidDumps(); err != nil { // before a key is in memory
-		logger.Warn("the memory of the broker may become part of a core dump", "error", err)
+		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
 	c.choosesProcessors = useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
@@ -148,13 +148,13 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		deadline, cancel := context.WithTimeout(context.Background(), c.shutdownTimeout)
 		defer cancel()
 		if err := broker.Shutdown(deadline); err != nil {
-			logger.Warn("requests that took too long were broken off", "timeout", c.shutdownTimeout.String())
+			logger.Warn("canceled the calls that were not finished at the shutdown timeout", "timeout", c.shutdownTimeout.String())
 		}
 		endTracing(deadline, tracer, logger)
 		return status.close()
 	})
 	if err := dropStartPages(); err != nil {
-		logger.Debug("the pages that only the start has used stay in memory", "error", err)
+		logger.Debug("cannot free the memory that only the start has used", "error", err)
 	}
 	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(),
 		"profiles", c.profilesDir, "reason", source.State().Reason,

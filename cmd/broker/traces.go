@@ -42,7 +42,7 @@ func (c *config) readTraces() error {
 // useTracing starts the export of spans, if the environment asks for it.
 func (c *config) useTracing(ctx context.Context, stdout io.Writer, environ []string, logger *slog.Logger) (*tracing.Tracer, error) {
 	if unused := c.unusedVariables(environ); len(unused) > 0 {
-		logger.Info("variables of OpenTelemetry that have no effect on this broker", "variables", unused)
+		logger.Info("some variables of OpenTelemetry have no effect on this broker", "variables", unused)
 	}
 	tracer, err := tracing.New(ctx, c.traces, tracing.Options{Version: program.Version(version), Stdout: stdout, Logger: logger})
 	if err != nil {
@@ -75,7 +75,7 @@ func endTracing(ctx context.Context, tracer *tracing.Tracer, logger *slog.Logger
 		return
 	}
 	if err := tracer.Shutdown(ctx); err != nil {
-		logger.Warn("the export of spans ended early", "error", err)
+		logger.Warn("the export of the last spans failed", "error", err)
 	}
 }
 

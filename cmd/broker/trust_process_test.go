@@ -146,11 +146,11 @@ func TestABrokerThatTrustsAKeyWaitsForASignedSet(t *testing.T) {
 	if code, body := get(t, status, "/readyz"); code != http.StatusServiceUnavailable || body != "not ready: NoProfiles\n" {
 		t.Errorf("/readyz: %d %q", code, body)
 	}
-	if refused := broker.logged("no valid profiles yet, waiting for some", 1); refused["error"] != "there is no Profiles.sig beside Profiles.yaml, expected one, because this broker takes only signed sets" {
+	if refused := broker.logged("no valid profiles yet: the broker waits for a valid profile file", 1); refused["error"] != "there is no Profiles.sig beside Profiles.yaml, expected one, because this broker takes only signed sets" {
 		t.Errorf("logged %v", refused)
 	}
 	at.seal("sha-512", audience, 99) // older than the admission of the pod
-	if refused := broker.logged("no valid profiles yet, waiting for some", 2); refused["error"] != "the set has the revision 99, expected at least 100, the lowest allowed revision" {
+	if refused := broker.logged("no valid profiles yet: the broker waits for a valid profile file", 2); refused["error"] != "the set has the revision 99, expected at least 100, the lowest allowed revision" {
 		t.Errorf("logged %v", refused)
 	}
 	at.seal("sha-512", audience, 100)

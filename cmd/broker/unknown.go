@@ -41,6 +41,6 @@ func warnOfVariables(environ []string, settings []setting, logger *slog.Logger) 
 		if near := profile.Nearest(name, known); near != "" {
 			attributes = append(attributes, "suggestion", near)
 		}
-		logger.Warn("an environment variable begins with "+variablePrefix+" but is not known, so it has no effect; broker --help lists the known ones", attributes...)
+		logger.Warn("an environment variable begins with "+variablePrefix+" but the broker does not know it, so it has no effect: broker --help lists the known variables", attributes...)
 	}
 }

@@ -23,7 +23,7 @@ func TestAVariableThatIsMisspeltIsToldWithASuggestion(t *testing.T) {
 	broker.listening()
 	var told []string
 	for _, line := range broker.log() {
-		if message, _ := line["msg"].(string); strings.HasPrefix(message, "an environment variable begins with CRYPTO_BROKER_ but is not known") {
+		if message, _ := line["msg"].(string); strings.HasPrefix(message, "an environment variable begins with CRYPTO_BROKER_ but the broker does not know it") {
 			name, _ := line["variable"].(string)
 			suggestion, _ := line["suggestion"].(string)
 			told = append(told, name+" "+suggestion)

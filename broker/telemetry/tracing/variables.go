@@ -22,8 +22,7 @@ type Variable struct {
 	signals bool
 }
 
-// Variables returns the variables that have an effect on a broker, in the order in which
-// they have to be set. If OTEL_SDK_DISABLED, the first of them, is true, the others may have
+// Variables returns the variables that have an effect on a broker. Set them in this order. If OTEL_SDK_DISABLED, the first of them, is true, the others may have
 // any value, because none has an effect.
 //
 // The limits of spans are not among them. OpenTelemetry's library reads them from the
@@ -33,38 +32,38 @@ func (c *Config) Variables() []Variable {
 	list := []Variable{
 		{Name: "OTEL_SDK_DISABLED", Kind: "bool", Usage: "true turns traces off, whatever else is set (default false)", Set: boolean(&c.disabled)},
 		{Name: "OTEL_TRACES_EXPORTER", Flag: "traces-exporter", Kind: "exporters", Set: exporters(&c.exporters),
-			Usage: "exporters of spans, separated by commas: otlp, console (standard output) or none; otlpgrpc and otlphttp are otlp with that protocol (default otlp if an endpoint is set, else none)"},
+			Usage: "exporters of spans, separated by commas: otlp, console (standard output) or none; otlpgrpc is otlp over gRPC, and otlphttp is otlp over HTTP (default otlp if an endpoint is set, else none)"},
 		{Name: traces + "PROTOCOL", signals: true, Flag: "traces-protocol", Kind: "protocol", Set: oneOf(&c.collector.protocol, protocolGRPC, protocolProtobuf, protocolJSON),
 			Usage: "protocol of otlp: grpc, http/protobuf or http/json (default grpc for an endpoint that is host:port, else http/protobuf); also " + otlp + "PROTOCOL"},
 		{Name: traces + "ENDPOINT", Flag: "traces-endpoint", Kind: "url", Secret: true, Set: endpoint(&c.endpoint),
 			Usage: "URL of the collector (default http://localhost:4317 for grpc, http://localhost:4318/v1/traces for http); also " + otlp + "ENDPOINT, to which http adds /v1/traces"},
 		{Name: traces + "CERTIFICATE", signals: true, Flag: "traces-certificate", Kind: "path", Set: text(&c.collector.certificate),
-			Usage: "file with certificates of authorities in PEM, which verify the collector's certificate (default the authorities of the system); also " + otlp + "CERTIFICATE"},
+			Usage: "PEM file with the certificate authorities that verify the collector's certificate (default the authorities of the system); also " + otlp + "CERTIFICATE"},
 		{Name: traces + "CLIENT_CERTIFICATE", signals: true, Flag: "traces-client-certificate", Kind: "path", Set: text(&c.collector.clientCertificate),
-			Usage: "file with the certificate in PEM that the broker presents to the collector; also " + otlp + "CLIENT_CERTIFICATE"},
+			Usage: "PEM file with the client certificate that the broker presents to the collector; also " + otlp + "CLIENT_CERTIFICATE"},
 		{Name: traces + "CLIENT_KEY", signals: true, Flag: "traces-client-key", Kind: "path", Set: text(&c.collector.clientKey),
-			Usage: "file with the private key of the broker's client certificate, in PEM; also " + otlp + "CLIENT_KEY"},
+			Usage: "PEM file with the private key of the client certificate; also " + otlp + "CLIENT_KEY"},
 		{Name: "OTEL_TRACES_SAMPLER", Flag: "traces-sampler", Kind: "sampler", Set: sampler(&c.sampler),
-			Usage: "which calls get a span: always_on, always_off or traceidratio; with the prefix parentbased_ a caller's decision comes first (default parentbased_always_on)"},
+			Usage: "which calls get a span: always_on, always_off or traceidratio; with the prefix parentbased_ the broker follows the decision of the caller, if there is one (default parentbased_always_on)"},
 		{Name: "OTEL_TRACES_SAMPLER_ARG", Flag: "traces-sampler-arg", Kind: "ratio", Set: ratio(&c.samplerArg),
-			Usage: "part of the calls that traceidratio samples, from 0 to 1 (default 1)"},
+			Usage: "ratio of the calls that traceidratio samples, from 0 to 1 (default 1)"},
 		{Name: "OTEL_SERVICE_NAME", Flag: "service-name", Kind: "name", Set: text(&c.serviceName),
 			Usage: "service.name of the spans (default " + defaultServiceName + ")"},
 		{Name: "OTEL_SERVICE_VERSION", Kind: "text", Set: text(&c.serviceVersion), Usage: "service.version of the spans (default the version of the broker)"},
 		{Name: "OTEL_RESOURCE_ATTRIBUTES", Flag: "resource-attributes", Kind: "attributes", Set: attributes(&c.attributes),
-			Usage: "more attributes of all spans: key=value, separated by commas, values percent-encoded"},
-		{Name: "OTEL_PROPAGATORS", Kind: "names", Set: propagators(&c.propagators), Usage: "tracecontext continues the traces of callers, baggage has no effect, none starts a trace with each call (default tracecontext,baggage)"},
+			Usage: "additional attributes of all spans: key=value, separated by commas, values percent-encoded"},
+		{Name: "OTEL_PROPAGATORS", Kind: "names", Set: propagators(&c.propagators), Usage: "tracecontext continues the traces of callers; baggage has no effect; none starts a new trace with each call (default tracecontext,baggage)"},
 
 		{Name: traces + "HEADERS", signals: true, Kind: "headers", Secret: true, Set: headers(&c.collector.headers), Usage: "headers for the collector: name=value, separated by commas, values percent-encoded; also " + otlp + "HEADERS"},
 		{Name: otlp + "HEADERS_AUTHORIZATION", Kind: "text", Secret: true, Set: headerValue(&c.collector.authorization), Usage: "value of the header Authorization for the collector"},
 		{Name: traces + "COMPRESSION", signals: true, Kind: "compression", Set: oneOf(&c.collector.compression, "gzip", "none"), Usage: "compression of exports: gzip or none (default none); also " + otlp + "COMPRESSION"},
-		{Name: traces + "TIMEOUT", signals: true, Kind: "milliseconds", Set: milliseconds(&c.collector.timeout), Usage: "how long one attempt of an export may take, in milliseconds (default 10000); also " + otlp + "TIMEOUT"},
+		{Name: traces + "TIMEOUT", signals: true, Kind: "milliseconds", Set: milliseconds(&c.collector.timeout), Usage: "timeout of one attempt to export, in milliseconds (default 10000); also " + otlp + "TIMEOUT"},
 		{Name: traces + "INSECURE", signals: true, Kind: "bool", Set: optionalBoolean(&c.collector.insecure), Usage: "true turns TLS off for a grpc endpoint that is host:port, without http:// or https:// (default false); also " + otlp + "INSECURE"},
 
-		{Name: "OTEL_BSP_SCHEDULE_DELAY", Kind: "milliseconds", Set: milliseconds(&c.batch.delay), Usage: "how long spans wait for more spans before an export, in milliseconds (default 5000)"},
-		{Name: "OTEL_BSP_EXPORT_TIMEOUT", Kind: "milliseconds", Set: milliseconds(&c.batch.timeout), Usage: "how long an export may take with all its attempts, in milliseconds (default 30000)"},
-		{Name: "OTEL_BSP_MAX_QUEUE_SIZE", Kind: "number", Set: number(&c.batch.queue, 1, maxQueue), Usage: "how many spans may wait; more spans are dropped and counted (default 2048)"},
-		{Name: "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", Kind: "number", Set: number(&c.batch.size, 1, maxQueue), Usage: "how many spans one export has at most (default 512)"},
+		{Name: "OTEL_BSP_SCHEDULE_DELAY", Kind: "milliseconds", Set: milliseconds(&c.batch.delay), Usage: "longest time that a span waits before an export, in milliseconds (default 5000)"},
+		{Name: "OTEL_BSP_EXPORT_TIMEOUT", Kind: "milliseconds", Set: milliseconds(&c.batch.timeout), Usage: "timeout of an export with all its attempts, in milliseconds (default 30000)"},
+		{Name: "OTEL_BSP_MAX_QUEUE_SIZE", Kind: "number", Set: number(&c.batch.queue, 1, maxQueue), Usage: "how many spans may wait for their export; the broker drops and counts further spans (default 2048)"},
+		{Name: "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", Kind: "number", Set: number(&c.batch.size, 1, maxQueue), Usage: "largest number of spans in one export (default 512)"},
 
 		{Name: "OTEL_METRICS_EXPORTER", Kind: "exporter", Set: metricsExporter(&c.prometheus), Usage: "exporter of metrics: prometheus (at /metrics of the status port) or none"},
 		{Name: "OTEL_LOGS_EXPORTER", Kind: "exporter", Set: logsExporter, Usage: "exporter of logs: console (see --log-output) or none"},
@@ -84,7 +83,7 @@ func (c *Config) Variables() []Variable {
 // withGeneral adds the variables for all signals after the variables for traces. A variable
 // for all signals counts only if the variable for traces is not set.
 func (c *Config) withGeneral(list []Variable, traces, otlp string) []Variable {
-	const usage = "like the variable for traces of this name, for all signals"
+	const usage = "like the variable of the same name for traces, but for all signals"
 	general := []Variable{{Name: otlp + "ENDPOINT", Kind: "url", Secret: true, Usage: usage, Set: endpoint(&c.generalEndpoint)}}
 	for i, v := range list {
 		if !v.signals {
