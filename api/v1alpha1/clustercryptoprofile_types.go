@@ -7,6 +7,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=ccprof,categories=crypto-broker
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the profile is accepted, nothing is wrong and every broker serves it"
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`,description="Whether the profile is part of the set for brokers"
 // +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.status.profileName`,description="The name applications use"
 // +kubebuilder:printcolumn:name="Strength",type=integer,JSONPath=`.status.strength`,description="Security strength in bits of the weakest use that the profile allows"
@@ -41,6 +42,7 @@ type ClusterCryptoProfile struct {
 	// brokers serve it. The operator writes it.
 	// Example: {strength: 256, fips: Approved, pods: 12, updatedPods: 12}.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status ClusterProfileStatus `json:"status,omitempty"`
 }
 

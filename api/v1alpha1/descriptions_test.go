@@ -106,7 +106,7 @@ func TestEveryFieldSaysWhatItIsAndShowsAValue(t *testing.T) {
 }
 
 func TestTheKindsOfProfilesHaveShortNamesACategoryAndColumns(t *testing.T) {
-	columns := []string{"Accepted", "Profile", "Strength", "FIPS", "Pods", "Updated", "Propagated", "Degraded", "Age"}
+	columns := []string{"Ready", "Accepted", "Profile", "Strength", "FIPS", "Pods", "Updated", "Propagated", "Degraded", "Age"}
 	for _, definition := range definitions(t) {
 		names := definition.Spec.Names
 		if !strings.HasSuffix(names.Kind, "CryptoProfile") {

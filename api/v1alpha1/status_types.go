@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // own broker has confirmed the set with the profile.
 type ProfileStatus struct {
 	// observedGeneration is the metadata.generation that this status is about.
+	// It is -1 until the operator has written the first status.
 	// Example: 3.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -79,12 +80,14 @@ type ProfileStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	UnverifiedPods int32 `json:"unverifiedPods"`
 
-	// conditions are Accepted (whether the profile is valid and part of the
-	// set), Propagated (whether every broker serves the set), Degraded (whether
-	// something is wrong that a person has to correct, as the message says) and
-	// DowngradeWithheld (whether the profile is not served because it is weaker
-	// than the profile that was served).
-	// Example: [{type: Degraded, status: "True", reason: BrokersTooOld}].
+	// conditions are Ready (whether the profile is accepted, nothing is wrong,
+	// and every broker serves the set), Accepted (whether the profile is valid
+	// and part of the set), Propagated (whether every broker serves the set),
+	// Degraded (whether something is wrong that a person has to correct, as the
+	// message says), DowngradeWithheld (whether the profile is not served
+	// because it is weaker than the profile that was served) and, only while it
+	// is True, Stalled (the profile is not accepted until a person acts).
+	// Example: [{type: Ready, status: "False", reason: BrokersTooOld}].
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -181,6 +184,15 @@ const (
 
 // Types of conditions.
 const (
+	// ConditionReady is True when Accepted and Propagated are True and Degraded
+	// is False. It is Unknown when only Propagated is not True and is Unknown.
+	// It has the reason and the message of the condition that decides.
+	ConditionReady = "Ready"
+
+	// ConditionStalled is True while the profile is not accepted and a person
+	// has to act. Otherwise the profile does not have the condition.
+	ConditionStalled = "Stalled"
+
 	// ConditionAccepted is True when the profile is in the set of every
 	// namespace that it is for.
 	ConditionAccepted = "Accepted"

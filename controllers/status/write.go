@@ -34,9 +34,12 @@ func (c conditions) fill(status *v1alpha1.ProfileStatus, object client.Object, s
 	status.Pods = int32(s.Pods)
 	status.UpdatedPods = int32(s.Updated)
 	status.UnverifiedPods = int32(s.Unverified)
-	urgent = set(&status.Conditions, accepted(verdict), generation) || urgent
-	set(&status.Conditions, c.propagated(s, verdict.Accepted), generation)
-	set(&status.Conditions, c.degraded(s, verdict), generation)
+	accepted, propagated, degraded := accepted(verdict), c.propagated(s, verdict.Accepted), c.degraded(s, verdict)
+	urgent = set(&status.Conditions, accepted, generation) || urgent
+	for _, other := range []metav1.Condition{propagated, degraded, ready(accepted, degraded, propagated)} {
+		set(&status.Conditions, other, generation)
+	}
+	setStalled(&status.Conditions, verdict, generation)
 	return urgent
 }
 

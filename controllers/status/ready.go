@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// ready returns the condition Ready, which follows from the other three. It has the reason
+// and the message of the one that decides: the first that is not as it should be.
+func ready(accepted, degraded, propagated metav1.Condition) metav1.Condition {
+	decides := propagated
+	switch {
+	case accepted.Status != metav1.ConditionTrue:
+		decides = accepted
+	case degraded.Status == metav1.ConditionTrue:
+		decides = degraded
+		decides.Status = metav1.ConditionFalse
+	}
+	decides.Type = v1alpha1.ConditionReady
+	return decides
+}
+
+// triedAgain are the reasons why a profile is not accepted that end without a change of a
+// profile: the operator tries again, or the object goes.
+var triedAgain = []string{v1alpha1.ReasonNotWritten, v1alpha1.ReasonDeleting}
+
+// setStalled sets the condition Stalled while the profile is not accepted and the operator
+// does not try again, and removes it otherwise: kstatus expects it only while it is True.
+func setStalled(conditions *[]metav1.Condition, verdict render.Verdict, generation int64) {
+	if verdict.Accepted || slices.Contains(triedAgain, verdict.Reason) {
+		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
+		return
+	}
+	set(conditions, metav1.Condition{
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: verdict.Reason, Message: verdict.Message,
+	}, generation)
+}
