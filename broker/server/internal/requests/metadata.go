@@ -61,10 +61,17 @@ func Reusable(metadata []byte) []byte {
 	return metadata[:0]
 }
 
-// Message is a pointer to T that is a protobuf message.
-type Message[T any] interface {
-	*T
+// Request is the type of a request whose metadata is an M. The generations have different
+// types for the same metadata.
+type Request[M Metadata[T], T TraceContext] interface {
 	proto.Message
+	GetMetadata() M
+}
+
+// New returns an empty message.
+func New[M proto.Message]() M {
+	var none M
+	return none.ProtoReflect().New().Interface().(M)
 }
 
 // MetadataField returns the number of the field metadata of a message. It panics if the

@@ -7,9 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-
-	v0 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v0"
-	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
 // fieldCAPrivateKey is the number of the issuer's private key in the requests of all
@@ -21,9 +18,7 @@ const fieldCAPrivateKey protowire.Number = 3
 // string of the key, which nobody can overwrite. Whoever calls TakePrivateKey overwrites the
 // key after use.
 func TakePrivateKey(wire []byte, m proto.Message) (key, rest []byte) {
-	switch m.(type) {
-	case *v0.SignRequest, *v0.SignCertificateRequest, *v1.SignCertificateRequest:
-	default:
+	if _, certificate := m.(interface{ GetCaPrivateKey() string }); !certificate {
 		return nil, wire
 	}
 	for at := 0; at < len(wire); {

@@ -25,12 +25,13 @@ type ExchangedMethod struct {
 
 // Exchanged returns the method of Exchange that calls adapt, as [Unary] returns a method of
 // gRPC.
-func Exchanged[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
-	op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+func Exchanged[Request requests.Request[M, T], Reply proto.Message, M requests.Metadata[T], T requests.TraceContext](
+	op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
 ) *ExchangedMethod {
-	requestField := requests.MetadataField(PRequest(new(Request)))
-	replyField := requests.MetadataField(PReply(new(Reply)))
-	run := func(c *handlers.Call, wire []byte, request PRequest) (proto.Message, error) {
+	var noRequest Request
+	var noReply Reply
+	requestField, replyField := requests.MetadataField(noRequest), requests.MetadataField(noReply)
+	run := func(c *handlers.Call, wire []byte, request Request) (proto.Message, error) {
 		c.PrivateKey, wire = requests.TakePrivateKey(wire, request)
 		defer clear(c.PrivateKey)
 		if err := requests.Unmarshal(wire, request); err != nil {
@@ -40,6 +41,9 @@ func Exchanged[Request, Reply any, PRequest requests.Message[Request], PReply re
 		if err := requests.CheckMetadataSize(op, c.Metadata); err != nil {
 			return nil, err
 		}
+		if err := requests.CheckMetadata[T](op, request.GetMetadata()); err != nil {
+			return nil, err
+		}
 		reply, err := adapt(c, request)
 		if err != nil {
 			return nil, err
@@ -47,12 +51,12 @@ func Exchanged[Request, Reply any, PRequest requests.Message[Request], PReply re
 		requests.Identify(reply, replyField, c.Metadata, c.Warning)
 		return reply, nil
 	}
-	requests := sync.Pool{New: func() any { return PRequest(new(Request)) }}
+	pool := sync.Pool{New: func() any { return requests.New[Request]() }}
 	return &ExchangedMethod{Operation: op, QuickSize: QuickSize(op), Run: func(c *handlers.Call, wire []byte) (proto.Message, error) {
-		request := requests.Get().(PRequest)
+		request := pool.Get().(Request)
 		reply, err := run(c, wire, request)
 		proto.Reset(request)
-		requests.Put(request)
+		pool.Put(request)
 		return reply, err
 	}}
 }

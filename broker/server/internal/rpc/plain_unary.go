@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
@@ -14,17 +15,17 @@ import (
 // PlainUnary returns the description of a method that is not an operation of a profile.
 // Metrics of operations do not count its calls. If its messages have a field named metadata,
 // the reply has the metadata of the request.
-func PlainUnary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
-	name string, answer func(context.Context, PRequest) (PReply, error),
-) grpc.MethodDesc {
+func PlainUnary[Request, Reply proto.Message](name string, answer func(context.Context, Request) (Reply, error)) grpc.MethodDesc {
+	var noRequest Request
+	var noReply Reply
 	var requestField, replyField protowire.Number
-	if PRequest(new(Request)).ProtoReflect().Descriptor().Fields().ByName("metadata") != nil {
-		requestField, replyField = requests.MetadataField(PRequest(new(Request))), requests.MetadataField(PReply(new(Reply)))
+	if noRequest.ProtoReflect().Descriptor().Fields().ByName("metadata") != nil {
+		requestField, replyField = requests.MetadataField(noRequest), requests.MetadataField(noReply)
 	}
 	return grpc.MethodDesc{
 		MethodName: name,
 		Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			request := PRequest(new(Request))
+			request := requests.New[Request]()
 			e := &requests.Envelope{Message: request, RequestField: requestField, ReplyField: replyField}
 			if err := decode(e); err != nil {
 				return nil, err

@@ -19,7 +19,7 @@ import (
 )
 
 // unaryCall is the memory of one request. The next request uses it again.
-type unaryCall[Request any] struct {
+type unaryCall[Request proto.Message] struct {
 	handlers.Call
 	requests.Envelope
 	flow.Incoming
@@ -27,16 +27,17 @@ type unaryCall[Request any] struct {
 }
 
 // Unary returns the description of a method of the wire contract. The method calls adapt
-// with the request, and sends the reply with the metadata of the request. Both messages
-// have a field named metadata.
-func Unary[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
-	s *Service, name string, op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+// with the request, after it has checked the metadata, and sends the reply with the metadata
+// of the request. Both messages have a field named metadata.
+func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metadata[T], T requests.TraceContext](
+	s *Service, name string, op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
 ) grpc.MethodDesc {
-	requestField := requests.MetadataField(PRequest(new(Request)))
-	replyField := requests.MetadataField(PReply(new(Reply)))
-	warns := requests.HasWarning(PReply(new(Reply)))
+	var noRequest Request
+	var noReply Reply
+	requestField, replyField := requests.MetadataField(noRequest), requests.MetadataField(noReply)
+	warns := requests.HasWarning(noReply)
 	quick := QuickSize(op)
-	calls := sync.Pool{New: func() any { return &unaryCall[Request]{} }}
+	calls := sync.Pool{New: func() any { return &unaryCall[Request]{request: requests.New[Request]()} }}
 	// serve decodes a request and writes its reply to the slot of the call.
 	serve := func(u *unaryCall[Request], wire []byte) (err error) {
 		defer func() {
@@ -53,7 +54,10 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 		if err := requests.CheckMetadataSize(op, e.Metadata); err != nil {
 			return err
 		}
-		reply, err := adapt(c, PRequest(&u.request))
+		if err := requests.CheckMetadata[T](op, u.request.GetMetadata()); err != nil {
+			return err
+		}
+		reply, err := adapt(c, u.request)
 		if err != nil {
 			return err
 		}
@@ -69,7 +73,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 		u := calls.Get().(*unaryCall[Request])
 		c := &u.Call
 		c.Operation, c.Context = op, ctx
-		u.Message, u.RequestField, u.ReplyField = PRequest(&u.request), requestField, replyField
+		u.Message, u.RequestField, u.ReplyField = u.request, requestField, replyField
 		var p *flow.Slot
 		defer func() {
 			if err != nil && p != nil {
@@ -79,7 +83,7 @@ func Unary[Request, Reply any, PRequest requests.Message[Request], PReply reques
 			if s.Tracer != nil {
 				s.Trace(c, false, status.Code(err), started)
 			}
-			proto.Reset(PRequest(&u.request))
+			proto.Reset(u.request)
 			u.Call, u.Incoming = handlers.Call{}, flow.Incoming{}
 			u.Envelope = requests.Envelope{Metadata: requests.Reusable(u.Envelope.Metadata)}
 			calls.Put(u)

@@ -11,9 +11,6 @@ import (
 )
 
 func (a adapter) sign(c *handlers.Call, request *v0.SignRequest) (*v0.SignResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	der, _, err := a.IssueCertificate(c, request, request.ValidNotBefore, request.ValidNotAfter)
 	if err != nil {
 		return nil, err
@@ -22,9 +19,6 @@ func (a adapter) sign(c *handlers.Call, request *v0.SignRequest) (*v0.SignRespon
 }
 
 func (a adapter) signCertificate(c *handlers.Call, request *v0.SignCertificateRequest) (*v0.SignCertificateResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	inPEM := request.GetOutputFormat() == v0.SignOutputFormat_SIGN_OUTPUT_FORMAT_PEM
 	if !inPEM && request.GetOutputFormat() != v0.SignOutputFormat_SIGN_OUTPUT_FORMAT_DER {
 		return nil, requests.Invalid(c.Operation, "outputFormat", "is %d, expected 0 (DER) or 1 (PEM)", request.GetOutputFormat())

@@ -51,9 +51,6 @@ func signatureFormat(op profile.Operation, f *v0.SignatureFormat) (handlers.Sign
 }
 
 func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (*v0.EncryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	given := request.GetEncryptMetadata()
 	source := keySource("keySource", request.GetKeySource())
 	sealed, algorithm, err := a.Encrypt(c, request.GetProfile(), source, given.GetNonce(), request.GetPlaintext(), given.GetAad())
@@ -79,9 +76,6 @@ func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (
 }
 
 func (a adapter) decryptData(c *handlers.Call, request *v0.DecryptDataRequest) (*v0.DecryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	given := request.GetDecryptMetadata()
 	sealed := engine.Sealed{Nonce: given.GetNonce(), Ciphertext: request.GetCiphertext(), Tag: given.GetTag()}
 	plaintext, err := a.Decrypt(c, request.GetProfile(), keySource("keySource", request.GetKeySource()), sealed, given.GetAad())
@@ -92,9 +86,6 @@ func (a adapter) decryptData(c *handlers.Call, request *v0.DecryptDataRequest) (
 }
 
 func (a adapter) signData(c *handlers.Call, request *v0.SignDataRequest) (*v0.SignDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	format, err := signatureFormat(c.Operation, request.SignatureFormat)
 	if err != nil {
 		return nil, err
@@ -112,9 +103,6 @@ func (a adapter) signData(c *handlers.Call, request *v0.SignDataRequest) (*v0.Si
 }
 
 func (a adapter) verifyData(c *handlers.Call, request *v0.VerifyDataRequest) (*v0.VerifyDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	format, err := signatureFormat(c.Operation, request.SignatureFormat)
 	if err != nil {
 		return nil, err

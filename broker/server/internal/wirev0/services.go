@@ -55,9 +55,6 @@ func (a adapter) cryptoGrpc() *grpc.ServiceDesc {
 }
 
 func (a adapter) hash(c *handlers.Call, request *v0.HashRequest) (*v0.HashResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	var buffer [engine.MaxDigestSize]byte
 	digest, algorithm, err := a.Hash(c, buffer[:0], request.GetProfile(), request.GetInput())
 	if err != nil {
@@ -67,9 +64,6 @@ func (a adapter) hash(c *handlers.Call, request *v0.HashRequest) (*v0.HashRespon
 }
 
 func (a adapter) hashData(c *handlers.Call, request *v0.HashDataRequest) (*v0.HashDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	raw := request.GetOutputFormat() == v0.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW
 	if !raw && request.GetOutputFormat() != v0.HashOutputFormat_HASH_OUTPUT_FORMAT_HEX {
 		return nil, requests.Invalid(c.Operation, "outputFormat", "is %d, expected 0 (hex) or 1 (raw)", request.GetOutputFormat())

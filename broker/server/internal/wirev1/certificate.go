@@ -11,9 +11,6 @@ import (
 
 // SignCertificate serves the method of the same name.
 func (a Adapter) SignCertificate(c *handlers.Call, request *v1.SignCertificateRequest) (*v1.SignCertificateResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	inPEM := false
 	switch format := request.GetOutputFormat(); format {
 	case v1.SignOutputFormat_SIGN_OUTPUT_FORMAT_UNSPECIFIED, v1.SignOutputFormat_SIGN_OUTPUT_FORMAT_DER:

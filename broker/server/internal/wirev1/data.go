@@ -52,9 +52,6 @@ func signatureFormat(op profile.Operation, f v1.SignatureFormat) (handlers.Signa
 
 // EncryptData serves the method of the same name.
 func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (*v1.EncryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	given := request.GetEncryptMetadata()
 	source := keySource("keySource", request.GetKeySource())
 	sealed, algorithm, err := a.Encrypt(c, request.GetProfile(), source, given.GetNonce(), request.GetPlaintext(), given.GetAad())
@@ -81,9 +78,6 @@ func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (
 
 // DecryptData serves the method of the same name.
 func (a Adapter) DecryptData(c *handlers.Call, request *v1.DecryptDataRequest) (*v1.DecryptDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	given := request.GetDecryptMetadata()
 	sealed := engine.Sealed{Nonce: given.GetNonce(), Ciphertext: request.GetCiphertext(), Tag: given.GetTag()}
 	plaintext, err := a.Decrypt(c, request.GetProfile(), keySource("keySource", request.GetKeySource()), sealed, given.GetAad())
@@ -95,9 +89,6 @@ func (a Adapter) DecryptData(c *handlers.Call, request *v1.DecryptDataRequest) (
 
 // SignData serves the method of the same name.
 func (a Adapter) SignData(c *handlers.Call, request *v1.SignDataRequest) (*v1.SignDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	format, err := signatureFormat(c.Operation, request.GetSignatureFormat())
 	if err != nil {
 		return nil, err
@@ -116,9 +107,6 @@ func (a Adapter) SignData(c *handlers.Call, request *v1.SignDataRequest) (*v1.Si
 
 // VerifyData serves the method of the same name.
 func (a Adapter) VerifyData(c *handlers.Call, request *v1.VerifyDataRequest) (*v1.VerifyDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	format, err := signatureFormat(c.Operation, request.GetSignatureFormat())
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -38,8 +39,8 @@ type Method struct {
 	Number protowire.Number
 }
 
-func method[Request, Reply any, PRequest requests.Message[Request], PReply requests.Message[Reply]](
-	s *rpc.Service, number protowire.Number, op profile.Operation, adapt func(*handlers.Call, PRequest) (PReply, error),
+func method[Request requests.Request[*v1.Metadata, *v1.TraceContext], Reply proto.Message](
+	s *rpc.Service, number protowire.Number, op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
 ) Method {
 	return Method{rpc.Unary(s, op.String(), op, adapt), rpc.Exchanged(op, adapt), number}
 }
@@ -71,9 +72,6 @@ func (a Adapter) cryptoService() *grpc.ServiceDesc {
 
 // HashData serves the method of the same name.
 func (a Adapter) HashData(c *handlers.Call, request *v1.HashDataRequest) (*v1.HashDataResponse, error) {
-	if err := requests.CheckMetadata(c.Operation, request.GetMetadata()); err != nil {
-		return nil, err
-	}
 	raw, err := RawHash(c, request.GetOutputFormat())
 	if err != nil {
 		return nil, err
