@@ -6,10 +6,9 @@ import (
 	"encoding/pem"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
 )
 
@@ -30,13 +29,9 @@ func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefo
 		return nil, "", err
 	}
 	name := request.GetProfile()
-	p, err := h.profile(c, name)
+	policy, err := offered(h, c, name, (*profile.Compiled).Certificate)
 	if err != nil {
 		return nil, "", err
-	}
-	policy := p.Certificate()
-	if policy == nil {
-		return nil, "", requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
 	}
 	issuer, err := h.issuer(c, policy, request)
 	if err != nil {

@@ -65,13 +65,9 @@ func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.Ciph
 	if err := source.check(c.Operation, requests.MaxAESKeySize); err != nil {
 		return nil, nil, err
 	}
-	p, err := h.profile(c, name)
+	policy, err := offered(h, c, name, (*profile.Compiled).Cipher)
 	if err != nil {
 		return nil, nil, err
-	}
-	policy := p.Cipher()
-	if policy == nil {
-		return nil, nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
 	}
 	if source.ByID {
 		key, err := h.key(c, name, policy.Keys(), source)

@@ -5,9 +5,6 @@ package handlers
 import (
 	"encoding/hex"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
@@ -29,66 +26,7 @@ func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest 
 
 // HashPolicy returns what the profile of a call says about HashData.
 func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error) {
-	p, err := h.profile(c, name)
-	if err != nil {
-		return nil, err
-	}
-	policy := p.Hash()
-	if policy == nil {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
-	}
-	return policy, nil
-}
-
-// profile returns the profile of a call, if the caller may use it for the operation.
-func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
-	if err := requests.CheckProfileName(c.Operation, name); err != nil {
-		return nil, err
-	}
-	serving := h.Served.Load()
-	if serving == nil {
-		return nil, status.Errorf(codes.Unavailable, "%s: no profiles are loaded yet, try again later", c.Operation)
-	}
-	p, ok := serving.Profiles[name]
-	if ok {
-		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
-	}
-	// This check comes first, so that a caller does not learn which profiles exist that it
-	// may not use.
-	if conn := flow.ConnOf(c.Context); !conn.MayUse(name) {
-		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
-	}
-	if !ok {
-		return nil, notServed(c, serving, name)
-	}
-	if policy := p.Callers(); policy != nil && !policy.Allows(flow.CallerOf(c.Context)) {
-		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not allow %s", flow.DescribeCaller(c.Context, policy))
-	}
-	if p.warning != nil {
-		h.Metrics.Deprecated(name, flow.CallerOf(c.Context).Container)
-	}
-	if p.refusals != nil && p.refusals[c.Operation] != "" {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.Operation])
-	}
-	if p.AuditRequired() {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile requires an audit record of each call, which brokers of this version do not write; the profile serves once its Audit.Required is false")
-	}
-	return p.Compiled, nil
-}
-
-// notServed returns the error for a profile that the broker does not serve. The code is
-// FAILED_PRECONDITION if the profile file has the profile, because the client cannot correct
-// that, and else INVALID_ARGUMENT.
-func notServed(c *Call, serving *ServedSet, name string) error {
-	refusal, inFile := serving.Set.Refused(name)
-	switch {
-	case !inFile:
-		return requests.Refused(codes.InvalidArgument, c.Operation, name, "no profile of this name is served%s", serving.suggestion(c, name))
-	case refusal.Problem == "":
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file, but the broker refused it when it loaded the file; the broker's log says why")
-	default:
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile is in the file, but the broker refused it when it loaded the file: %s", refusal.Problem)
-	}
+	return offered(h, c, name, (*profile.Compiled).Hash)
 }
 
 // Hexadecimal returns a digest in lower-case hexadecimal digits.

@@ -96,15 +96,7 @@ func (h *Handlers) signature(c *Call, name string, sources []KeySource, input []
 			return nil, err
 		}
 	}
-	p, err := h.profile(c, name)
-	if err != nil {
-		return nil, err
-	}
-	policy := p.Signature()
-	if policy == nil {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile does not offer this operation")
-	}
-	return policy, nil
+	return offered(h, c, name, (*profile.Compiled).Signature)
 }
 
 func (h *Handlers) signingKey(c *Call, name string, policy *profile.SignaturePolicy, source KeySource) (engine.SigningKey, error) {
