@@ -89,12 +89,19 @@ type SectionRow struct {
 	// Operations are the names of the operations that the section offers, such as
 	// "EncryptData" and "DecryptData".
 	Operations []string
+	// Refusals are the codes of gRPC, such as "NOT_FOUND", with which the broker refuses a
+	// call of these operations for what the request, the profile or a key is. They have
+	// the order of the table on the page of the operations in docs/operations.
+	Refusals []string
 	// of returns the section of a profile, nil where it has none.
 	of func(*API) section
 }
 
 // Offered reports whether a profile has the section.
 func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
+
+// keyRefusals are the refusals of operations with keys.
+var keyRefusals = []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE"}
 
 // sections is the table of operations, in the order of the fields of API.
 var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow}

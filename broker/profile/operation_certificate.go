@@ -18,6 +18,7 @@ import (
 var signCertificateRow = SectionRow{
 	Name:       "SignCertificate",
 	Operations: []string{OpSignCertificate.String()},
+	Refusals:   keyRefusals,
 	of:         func(a *API) section { return sectionOf(a.SignCertificate) },
 }
 

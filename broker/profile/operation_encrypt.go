@@ -15,6 +15,7 @@ import (
 var encryptDataRow = SectionRow{
 	Name:       "EncryptData",
 	Operations: []string{OpEncryptData.String(), OpDecryptData.String()},
+	Refusals:   keyRefusals,
 	of:         func(a *API) section { return sectionOf(a.EncryptData) },
 }
 

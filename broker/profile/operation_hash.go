@@ -11,6 +11,7 @@ import (
 var hashDataRow = SectionRow{
 	Name:       "HashData",
 	Operations: []string{OpHashData.String()},
+	Refusals:   []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAVAILABLE"},
 	of:         func(a *API) section { return sectionOf(a.HashData) },
 }
 

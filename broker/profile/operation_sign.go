@@ -13,6 +13,7 @@ import (
 var signDataRow = SectionRow{
 	Name:       "SignData",
 	Operations: []string{OpSignData.String(), OpVerifyData.String()},
+	Refusals:   keyRefusals,
 	of:         func(a *API) section { return sectionOf(a.SignData) },
 }
 

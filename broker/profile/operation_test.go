@@ -56,7 +56,7 @@ func TestNoRowOfTheTableOfOperationsHasABlankCell(t *testing.T) {
 	p := offering(t)
 	seen := map[string]bool{}
 	for _, row := range sections {
-		if row.of == nil || len(row.Operations) == 0 {
+		if row.of == nil || len(row.Operations) == 0 || len(row.Refusals) == 0 {
 			t.Errorf("%s has a blank cell", row.Name)
 			continue
 		}
