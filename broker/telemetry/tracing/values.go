@@ -3,6 +3,7 @@
 package tracing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -24,64 +25,65 @@ const maxQueue = 65536
 // spaces around it.
 func word(text string) string { return strings.ToLower(strings.TrimSpace(text)) }
 
-func text(into *string) func(string) error {
-	return func(value string) error {
-		*into = strings.TrimSpace(value)
-		return nil
-	}
-}
-
-func boolean(into *bool) func(string) error {
-	return func(value string) error {
-		switch word(value) {
-		case "true":
-			*into = true
-		case "false":
-			*into = false
-		default:
-			return errors.New("expected true or false")
+// into returns a function that parses a text and, if that succeeds, keeps the value in a
+// variable.
+func into[T any](variable *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		value, err := parse(text)
+		if err == nil {
+			*variable = value
 		}
-		return nil
+		return err
 	}
 }
 
-func optionalBoolean(into **bool) func(string) error {
-	return func(value string) error {
-		var is bool
-		*into = &is
-		return boolean(&is)(value)
+func trimmed(text string) (string, error) { return strings.TrimSpace(text), nil }
+
+func boolean(text string) (bool, error) {
+	switch word(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, errors.New("expected true or false")
+}
+
+// optional returns a function that returns a pointer to what parse returns. A pointer that
+// is nil then stands for a value that was not set.
+func optional[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(text string) (*T, error) {
+		value, err := parse(text)
+		return &value, err
 	}
 }
 
-func oneOf(into *string, allowed ...string) func(string) error {
-	return func(value string) error {
-		if *into = word(value); !slices.Contains(allowed, *into) {
-			return fmt.Errorf("expected one of %s", strings.Join(allowed, ", "))
+func oneOf(allowed ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if name := word(text); slices.Contains(allowed, name) {
+			return name, nil
 		}
-		return nil
+		return "", fmt.Errorf("expected one of %s", strings.Join(allowed, ", "))
 	}
 }
 
-func number(into *int, least, most int) func(string) error {
-	return func(value string) error {
-		n, err := strconv.Atoi(strings.TrimSpace(value))
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("expected a number from %d to %d", least, most)
+// count returns the number in a text, from 1 to most.
+func count(most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || n < 1 || n > most {
+			return 0, fmt.Errorf("expected a number from 1 to %d", most)
 		}
-		*into = n
-		return nil
+		return n, nil
 	}
 }
 
-func milliseconds(into *time.Duration) func(string) error {
-	return func(value string) error {
-		var n int
-		if err := number(&n, 1, math.MaxInt32)(value); err != nil {
-			return fmt.Errorf("expected milliseconds, a number from 1 to %d", math.MaxInt32)
-		}
-		*into = time.Duration(n) * time.Millisecond
-		return nil
+func milliseconds(text string) (time.Duration, error) {
+	n, err := count(math.MaxInt32)(text)
+	if err != nil {
+		return 0, fmt.Errorf("expected milliseconds, a number from 1 to %d", math.MaxInt32)
 	}
+	return time.Duration(n) * time.Millisecond, nil
 }
 
 // list returns the names in a list that commas separate, sorted, each once. It refuses names
@@ -100,30 +102,20 @@ func list(value string, allowed ...string) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-func exporters(into *[]string) func(string) error {
-	return func(value string) (err error) {
-		*into, err = list(value, exporterOTLP, exporterConsole, exporterNone, exporterGRPC, exporterHTTP)
-		return err
-	}
+func exporters(text string) ([]string, error) {
+	return list(text, exporterOTLP, exporterConsole, exporterNone, exporterGRPC, exporterHTTP)
 }
 
-func propagators(into *[]string) func(string) error {
-	return func(value string) (err error) {
-		*into, err = list(value, "tracecontext", "baggage", "none")
-		return err
-	}
+func propagators(text string) ([]string, error) { return list(text, "tracecontext", "baggage", "none") }
+
+// metricsExporter reports whether a list of exporters has prometheus.
+func metricsExporter(text string) (bool, error) {
+	names, err := list(text, "prometheus", "none")
+	return slices.Contains(names, "prometheus"), err
 }
 
-func metricsExporter(prometheus *bool) func(string) error {
-	return func(value string) error {
-		names, err := list(value, "prometheus", "none")
-		*prometheus = slices.Contains(names, "prometheus")
-		return err
-	}
-}
-
-func logsExporter(value string) error {
-	_, err := list(value, "console", "none")
+func logsExporter(text string) error {
+	_, err := list(text, "console", "none")
 	return err
 }
 
@@ -135,30 +127,21 @@ var samplers = map[string]string{
 	"always": "always_on", "never": "always_off", "ratio": "traceidratio",
 }
 
-func sampler(into *string) func(string) error {
-	return func(value string) error {
-		name := word(value)
-		full, known := samplers[name]
-		if !known {
-			return errors.New("expected always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio")
-		}
-		if full != "" {
-			name = full
-		}
-		*into = name
-		return nil
+func sampler(text string) (string, error) {
+	name := word(text)
+	full, known := samplers[name]
+	if !known {
+		return "", errors.New("expected always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio")
 	}
+	return cmp.Or(full, name), nil
 }
 
-func ratio(into **float64) func(string) error {
-	return func(value string) error {
-		part, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || !(part >= 0 && part <= 1) {
-			return errors.New("expected a number from 0 to 1")
-		}
-		*into = &part
-		return nil
+func ratio(text string) (float64, error) {
+	part, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(part >= 0 && part <= 1) {
+		return 0, errors.New("expected a number from 0 to 1")
 	}
+	return part, nil
 }
 
 // pairs calls add with each pair of key=value,…. Its errors do not quote a value.
@@ -183,50 +166,41 @@ func pairs(value string, add func(key, value string) error) error {
 	return nil
 }
 
-func attributes(into *[]attribute.KeyValue) func(string) error {
-	return func(value string) error {
-		*into = nil
-		return pairs(value, func(key, value string) error {
-			*into = append(*into, attribute.String(key, value))
-			return nil
-		})
-	}
-}
-
-func headers(into *map[string]string) func(string) error {
-	return func(value string) error {
-		*into = map[string]string{}
-		return pairs(value, func(key, value string) error {
-			if !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(value) {
-				return errors.New("expected names and values of HTTP headers")
-			}
-			(*into)[key] = value
-			return nil
-		})
-	}
-}
-
-func headerValue(into *string) func(string) error {
-	return func(value string) error {
-		if !httpguts.ValidHeaderFieldValue(value) {
-			return errors.New("expected the value of an HTTP header")
-		}
-		*into = value
+func attributes(text string) (list []attribute.KeyValue, err error) {
+	err = pairs(text, func(key, value string) error {
+		list = append(list, attribute.String(key, value))
 		return nil
+	})
+	return list, err
+}
+
+func headers(text string) (map[string]string, error) {
+	found := map[string]string{}
+	return found, pairs(text, func(key, value string) error {
+		if !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(value) {
+			return errors.New("expected names and values of HTTP headers")
+		}
+		found[key] = value
+		return nil
+	})
+}
+
+func headerValue(text string) (string, error) {
+	if !httpguts.ValidHeaderFieldValue(text) {
+		return "", errors.New("expected the value of an HTTP header")
 	}
+	return text, nil
 }
 
 // endpoint checks an endpoint, whatever its protocol. The error quotes the value unless the
 // value may contain a password.
-func endpoint(into *string) func(string) error {
-	return func(value string) error {
-		*into = strings.TrimSpace(value)
-		_, err := parseEndpoint(*into)
-		if err != nil && !strings.Contains(value, "@") {
-			err = fmt.Errorf("found %q, %w", *into, err)
-		}
-		return err
+func endpoint(text string) (string, error) {
+	value := strings.TrimSpace(text)
+	_, err := parseEndpoint(value)
+	if err != nil && !strings.Contains(text, "@") {
+		err = fmt.Errorf("found %q, %w", value, err)
 	}
+	return value, err
 }
 
 // errEndpoint says what an endpoint looks like.
