@@ -4,9 +4,16 @@ package server
 
 import (
 	"maps"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 )
+
+// WithIdleTime changes how long a stream waits for a client that has to send the
+// next part of an input, or to read its replies.
+func WithIdleTime(d time.Duration) Option {
+	return func(s *Server) { s.service.IdleTime = d }
+}
 
 // Sabotage serves a profile of this name that every operation fails on, as it
 // would on a defect: there is nothing behind the name.

@@ -108,12 +108,6 @@ func WithMaxConnections(n int) Option {
 	return func(s *Server) { s.maxConnections = max(1, n) }
 }
 
-// WithIdleTime changes how long a stream waits for a client that has to send the
-// next part of an input, or to read its replies. The default is one minute.
-func WithIdleTime(d time.Duration) Option {
-	return func(s *Server) { s.service.IdleTime = d }
-}
-
 // WithTracer makes spans of the calls that the tracer samples. Without a tracer, or with
 // nil, there are no spans.
 func WithTracer(tracer *tracing.Tracer) Option {
