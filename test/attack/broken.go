@@ -38,7 +38,8 @@ func brokenFrames() []attack {
 	}
 }
 
-// says opens connections, sends bytes and reads until the broker closes them.
+// says opens connections to the socket, sends bytes, and then only reads. It opens a new
+// connection for each that the broker closes.
 func says(connections int, hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {

@@ -12,30 +12,24 @@ import (
 // compressedMessages are small on the wire and large when they are decompressed.
 func compressedMessages() []attack {
 	flood := func(messages map[string][]byte) func(context.Context, *target) error {
-		return func(ctx context.Context, t *target) error {
-			return persistently(ctx, t, 4, func(ctx context.Context, _ int) error {
-				w, err := newWire(ctx, t, manner{})
-				if err != nil {
-					return err
-				}
-				for {
-					for method, message := range messages {
-						for range 25 {
-							stream, err := w.call(method, [2]string{"grpc-encoding", "gzip"})
-							if err == nil {
-								err = w.send(stream, message, true)
-							}
-							if err != nil {
-								return err
-							}
+		return overWires(4, manner{}, func(w *wire, _ int) error {
+			for {
+				for method, message := range messages {
+					for range 25 {
+						stream, err := w.call(method, [2]string{"grpc-encoding", "gzip"})
+						if err == nil {
+							err = w.send(stream, message, true)
 						}
-						if err := w.drain(0); err != nil {
+						if err != nil {
 							return err
 						}
 					}
+					if err := w.drain(0); err != nil {
+						return err
+					}
 				}
-			})
-		}
+			}
+		})
 	}
 	large := repeated(emptyField(unknownField), halfSentSize) // smaller, compressed, than zeros that have to be within a field
 	return []attack{

@@ -19,30 +19,24 @@ func manyConnections() []attack {
 	return []attack{
 		{
 			name: "idle-connections", about: "5,500 connections to the socket that have said hello and nothing else", tested: true,
-			run: idle(http2.ClientPreface + emptySettings),
+			run: says(idleConnections, http2.ClientPreface+emptySettings),
 		},
 		{
 			name: "silent-connections", about: "5,500 connections to the socket that say nothing", tested: true,
-			run: idle(""),
+			run: says(idleConnections, ""),
 		},
 		{
 			name: "half-a-preface", about: "5,500 connections to the socket that say half of the preface",
-			run: idle(http2.ClientPreface[:12]),
+			run: says(idleConnections, http2.ClientPreface[:12]),
 		},
 		{
 			name: "idle-after-a-call", about: "1,000 connections that have made a call and then do nothing",
-			run: func(ctx context.Context, t *target) error {
-				return persistently(ctx, t, 1000, func(ctx context.Context, _ int) error {
-					w, err := newWire(ctx, t, manner{})
-					if err == nil {
-						_, err = w.unary(methodHash, hashMessage(32))
-					}
-					if err != nil {
-						return err
-					}
-					return w.hold()
-				})
-			},
+			run: overWires(1000, manner{}, func(w *wire, _ int) error {
+				if _, err := w.unary(methodHash, hashMessage(32)); err != nil {
+					return err
+				}
+				return w.hold()
+			}),
 		},
 		{
 			name: "status-idle", about: "5,500 connections to the status port that say nothing", tested: true,
@@ -100,21 +94,7 @@ func manyConnections() []attack {
 // emptySettings is the frame that follows the preface.
 const emptySettings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// idle opens connections to the socket, sends bytes and then nothing more. It opens a
-// new connection for each that the broker closes.
-func idle(hello string) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, idleConnections, func(ctx context.Context, _ int) error {
-			conn, err := connect(ctx, t.socket)
-			if err != nil {
-				return err
-			}
-			return silent(t, conn, hello)
-		})
-	}
-}
-
-// idleStatus does the same with the status port.
+// idleStatus does the same as says with the status port.
 func idleStatus(hello string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		return persistently(ctx, t, idleConnections, func(ctx context.Context, _ int) error {

@@ -21,18 +21,15 @@ func costlyCalls() []attack {
 	all := []attack{
 		{
 			name: "rsa-8192", about: "64 callers of SignData with a key of RSA-8192 in the request", tested: true,
-			run: sign("8192", 64),
+			run: repeating(1, 64, methodSign, rsaMessage("8192")),
 		},
 		{
 			name: "rsa-4096", about: "64 callers of SignData with a key of RSA-4096 in the request",
-			run: sign("4096", 64),
+			run: repeating(1, 64, methodSign, rsaMessage("4096")),
 		},
 		{
 			name: "rsa-8192-connections", about: "the same with RSA-8192 by 64 connections",
-			run: func(ctx context.Context, t *target) error {
-				message := encoded(rsaRequest("8192"))
-				return callers(ctx, t, 64, 64, methodSign, func(int) []byte { return message })
-			},
+			run: repeating(64, 64, methodSign, rsaMessage("8192")),
 		},
 		{
 			name: "rsa-8192-exchange", about: "16 streams of Exchange with 256 calls of SignData with RSA-8192 each",
@@ -40,42 +37,32 @@ func costlyCalls() []attack {
 		},
 		{
 			name: "certificates", about: "64 callers of SignCertificate",
-			run: func(ctx context.Context, t *target) error {
-				message := encoded(certificateRequest())
-				return callers(ctx, t, 1, 64, methodCertificate, func(int) []byte { return message })
-			},
+			run: repeating(1, 64, methodCertificate, func() []byte { return encoded(certificateRequest()) }),
 		},
 		{
 			name: "certificates-garbage", about: "64 callers of SignCertificate whose PEM is 64 KiB of one block after another",
-			run: func(ctx context.Context, t *target) error {
+			run: repeating(1, 64, methodCertificate, func() []byte {
 				request := proto.CloneOf(certificateRequest())
 				request.Csr = strings.Repeat("-----BEGIN X-----\n-----END X-----\n", 1900)
 				request.CaCert = request.GetCsr()
-				message := encoded(request)
-				return callers(ctx, t, 1, 64, methodCertificate, func(int) []byte { return message })
-			},
+				return encoded(request)
+			}),
 		},
 		{
 			name: "hash-1m", about: "64 callers of HashData with 1 MiB", tested: true, polite: true,
-			run: large(64, methodHash, hashMessage),
+			run: repeating(1, 64, methodHash, func() []byte { return hashMessage(mebibyte) }),
 		},
 		{
 			name: "encrypt-1m", about: "64 callers of EncryptData with 1 MiB", polite: true,
-			run: large(64, methodEncrypt, encryptMessage),
+			run: repeating(1, 64, methodEncrypt, func() []byte { return encryptMessage(mebibyte) }),
 		},
 		{
 			name: "encrypt-1m-connections", about: "64 callers of EncryptData with 1 MiB, each by a connection of its own", tested: true, polite: true,
-			run: func(ctx context.Context, t *target) error {
-				message := encryptMessage(mebibyte)
-				return callers(ctx, t, 64, 64, methodEncrypt, func(int) []byte { return message })
-			},
+			run: repeating(64, 64, methodEncrypt, func() []byte { return encryptMessage(mebibyte) }),
 		},
 		{
 			name: "health-3m", about: "64 callers of Health/Check with whole messages of 3.9 MB",
-			run: func(ctx context.Context, t *target) error {
-				message := field(nil, unknownField, make([]byte, halfSentSize))
-				return callers(ctx, t, 8, 64, methodHealth, func(int) []byte { return message })
-			},
+			run: repeating(8, 64, methodHealth, func() []byte { return field(nil, unknownField, make([]byte, halfSentSize)) }),
 		},
 	}
 	for _, connections := range []int{1, 16, 256, 500} {
@@ -88,18 +75,9 @@ func costlyCalls() []attack {
 	return all
 }
 
-func sign(bits string, concurrent int) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		message := encoded(rsaRequest(bits))
-		return callers(ctx, t, 1, concurrent, methodSign, func(int) []byte { return message })
-	}
-}
-
-func large(concurrent int, method string, message func(int) []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		built := message(mebibyte)
-		return callers(ctx, t, 1, concurrent, method, func(int) []byte { return built })
-	}
+// rsaMessage returns a function that returns a request to sign with a key of RSA.
+func rsaMessage(bits string) func() []byte {
+	return func() []byte { return encoded(rsaRequest(bits)) }
 }
 
 // atOnce makes calls of 1 MiB at one moment, and ends when all are answered.

@@ -31,24 +31,22 @@ func shortDeadlines() []attack {
 
 // late makes calls with short deadlines, as many as there may be at a time.
 func late(method string, message []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		data := framed(message)
-		return persistently(ctx, t, 8, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			for i := 1; err == nil; i++ {
-				unit := []string{"n", "u", "m"}[i%3]
-				amount := strconv.Itoa(1 + i*37%999)
-				if unit == "m" {
-					amount = "1"
-				}
-				var stream uint32
-				if stream, err = w.call(method, [2]string{"grpc-timeout", amount + unit}); err != nil {
-					break
-				}
-				go func() { _ = w.send(stream, data, true) }() // which ends with the stream
-				err = w.drain(200)
+	data := framed(message)
+	return overWires(8, manner{}, func(w *wire, _ int) error {
+		for i := 1; ; i++ {
+			unit := []string{"n", "u", "m"}[i%3]
+			amount := strconv.Itoa(1 + i*37%999)
+			if unit == "m" {
+				amount = "1"
 			}
-			return err
-		})
-	}
+			stream, err := w.call(method, [2]string{"grpc-timeout", amount + unit})
+			if err != nil {
+				return err
+			}
+			go func() { _ = w.send(stream, data, true) }() // which ends with the stream
+			if err := w.drain(200); err != nil {
+				return err
+			}
+		}
+	})
 }

@@ -23,23 +23,19 @@ func manyFrames() []attack {
 		},
 		{
 			name: "data-of-1-byte-waiting", about: "20 connections with 50 calls each that wait for memory, with 1,000 frames of one byte and then 20 KiB", tested: true,
-			run: func(ctx context.Context, t *target) error { return tinyDataWaiting(ctx, t, 20, 50, 20<<10, manner{}) },
+			run: tinyDataWaiting(20, 50, 20<<10, manner{}),
 		},
 		{
 			name: "data-of-1-byte-connections", about: "1,000 such calls, each by a connection of its own and with 7 KiB of headers",
-			run: func(ctx context.Context, t *target) error {
-				return tinyDataWaiting(ctx, t, 1000, 1, 20<<10, manner{}, [2]string{"x-large", strings.Repeat("x", 7<<10)})
-			},
+			run: tinyDataWaiting(1000, 1, 20<<10, manner{}, [2]string{"x-large", strings.Repeat("x", 7<<10)}),
 		},
 		{
 			name: "beyond-the-window-waiting", about: "20 connections with 50 calls each that wait for memory and send 64 KiB, more than they may", tested: true,
-			run: func(ctx context.Context, t *target) error {
-				return tinyDataWaiting(ctx, t, 20, 50, 63<<10, manner{deaf: true})
-			},
+			run: tinyDataWaiting(20, 50, 63<<10, manner{deaf: true}),
 		},
 		{
 			name: "data-padded", about: "8 connections with messages of 1 MiB in frames of one byte and 255 bytes of padding",
-			run: paddedData,
+			run: overWires(8, manner{}, paddedData),
 		},
 		{
 			name: "data-empty", about: "8 connections with calls whose data goes on in empty frames for ever", tested: true,
@@ -100,19 +96,14 @@ func manyFrames() []attack {
 // floods opens a call on each connection and sends frames for as long as the connection
 // lasts. Connections that end are made again.
 func floods(connections int, frames func(*wire, *http2.Framer) error) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			if err == nil {
-				_, err = w.call(methodHash)
-			}
-			for err == nil {
-				err = w.write(func(f *http2.Framer) error { return frames(w, f) })
-				t.tally.count("writes of many frames", 1)
-			}
-			return err
-		})
-	}
+	return overWires(connections, manner{}, func(w *wire, _ int) error {
+		_, err := w.call(methodHash)
+		for err == nil {
+			err = w.write(func(f *http2.Framer) error { return frames(w, f) })
+			w.target.tally.count("writes of many frames", 1)
+		}
+		return err
+	})
 }
 
 // resets opens calls and resets them.
@@ -138,34 +129,29 @@ func resets(w *wire, f *http2.Framer, data bool) error {
 
 // tinyData sends messages in frames of a byte, within the windows.
 func tinyData(methods ...string) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		whole := map[string][]byte{methodHash: framed(hashMessage(mebibyte)), methodExchange: framed(exchanged(hashCall(1, mebibyte-100)))}
-		return persistently(ctx, t, 8, func(ctx context.Context, i int) error {
-			w, err := newWire(ctx, t, manner{})
-			for ; err == nil; i++ {
-				method := methods[i%len(methods)]
-				var stream uint32
-				if stream, err = w.call(method); err == nil {
-					err = w.sendBytewise(stream, whole[method], true)
-				}
-				if err == nil {
-					err = w.drain(16)
-				}
+	whole := map[string][]byte{methodHash: framed(hashMessage(mebibyte)), methodExchange: framed(exchanged(hashCall(1, mebibyte-100)))}
+	return overWires(8, manner{}, func(w *wire, i int) error {
+		for ; ; i++ {
+			method := methods[i%len(methods)]
+			stream, err := w.call(method)
+			if err == nil {
+				err = w.sendBytewise(stream, whole[method], true)
 			}
-			return err
-		})
-	}
+			if err == nil {
+				err = w.drain(16)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // tinyDataWaiting announces more than the broker has memory for, so that the data stays in
 // gRPC's buffers.
-func tinyDataWaiting(ctx context.Context, t *target, connections, calls, more int, m manner, fields ...[2]string) error {
+func tinyDataWaiting(connections, calls, more int, m manner, fields ...[2]string) func(context.Context, *target) error {
 	tiny, rest := append(announced(mebibyte), make([]byte, 1000)...), make([]byte, more)
-	return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
-		w, err := newWire(ctx, t, m)
-		if err != nil {
-			return err
-		}
+	return overWires(connections, m, func(w *wire, _ int) error {
 		for range calls {
 			stream, err := w.call(methodHash, fields...)
 			if err == nil {
@@ -211,28 +197,24 @@ func (w *wire) sendBytewise(stream uint32, data []byte, last bool) error {
 }
 
 // paddedData sends messages whose padding makes each byte take 257 bytes of the window.
-func paddedData(ctx context.Context, t *target) error {
+func paddedData(w *wire, _ int) error {
 	const padding, taken = 255, 257
 	pad := make([]byte, padding)
 	whole := framed(hashMessage(mebibyte))
-	return persistently(ctx, t, 8, func(ctx context.Context, _ int) error {
-		w, err := newWire(ctx, t, manner{})
-		for err == nil {
-			var stream uint32
-			if stream, err = w.call(methodHash); err != nil {
-				break
+	for {
+		stream, err := w.call(methodHash)
+		for i := 0; i < len(whole) && err == nil; i++ {
+			for left := taken; left > 0 && err == nil; {
+				var n int
+				n, err = w.allowance(stream, left)
+				left -= n
 			}
-			for i := 0; i < len(whole) && err == nil; i++ {
-				for left := taken; left > 0 && err == nil; {
-					var n int
-					n, err = w.allowance(stream, left)
-					left -= n
-				}
-				if err == nil {
-					err = w.write(func(f *http2.Framer) error { return f.WriteDataPadded(stream, i == len(whole)-1, whole[i:i+1], pad) })
-				}
+			if err == nil {
+				err = w.write(func(f *http2.Framer) error { return f.WriteDataPadded(stream, i == len(whole)-1, whole[i:i+1], pad) })
 			}
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -57,22 +57,18 @@ func halfSentCalls() []attack {
 		},
 		{
 			name: "headers-only", about: "two connections with 400 calls each of which only the headers are sent", tested: true,
-			run: func(ctx context.Context, t *target) error {
-				return persistently(ctx, t, 2, func(ctx context.Context, _ int) error {
-					w, err := newWire(ctx, t, manner{})
-					for i := 0; i < 400 && err == nil; i++ {
-						_, err = w.call(unaryMethods[i%len(unaryMethods)])
-					}
-					if err != nil {
+			run: overWires(2, manner{}, func(w *wire, _ int) error {
+				for i := range 400 {
+					if _, err := w.call(unaryMethods[i%len(unaryMethods)]); err != nil {
 						return err
 					}
-					return w.hold()
-				})
-			},
+				}
+				return w.hold()
+			}),
 		},
 		{
 			name: "trickle", about: "40 messages of 1 MiB of which a byte comes every 100 ms",
-			run: trickle,
+			run: overWires(4, manner{}, trickle),
 		},
 		{
 			name: "beyond-the-window-unary", about: "16 connections that send 3.9 MB to unary methods without windows for them", tested: true,
@@ -90,12 +86,8 @@ func halfSentCalls() []attack {
 func halfSent(methods []string, connections, calls, sent int) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		data := append(announced(halfSentSize), make([]byte, sent)...)
-		return persistently(ctx, t, connections, func(ctx context.Context, i int) error {
-			w, err := newWire(ctx, t, manner{})
-			if err != nil {
-				return err
-			}
-			together(ctx, t, calls, func(j int) error {
+		return overWires(connections, manner{}, func(w *wire, i int) error {
+			w.together(calls, func(j int) error {
 				stream, err := w.call(methods[(i+j)%len(methods)])
 				if err == nil {
 					err = w.send(stream, data, false)
@@ -106,56 +98,48 @@ func halfSent(methods []string, connections, calls, sent int) func(context.Conte
 				return err
 			})
 			return w.hold()
-		})
+		})(ctx, t)
 	}
 }
 
-func trickle(ctx context.Context, t *target) error {
-	return persistently(ctx, t, 4, func(ctx context.Context, _ int) error {
-		w, err := newWire(ctx, t, manner{})
+func trickle(w *wire, _ int) error {
+	var open []uint32
+	for i := range 10 {
+		stream, err := w.call([]string{methodHash, methodExchange}[i%2])
+		if err == nil {
+			err = w.send(stream, announced(mebibyte), false)
+		}
 		if err != nil {
 			return err
 		}
-		var open []uint32
-		for i := range 10 {
-			stream, err := w.call([]string{methodHash, methodExchange}[i%2])
-			if err == nil {
-				err = w.send(stream, announced(mebibyte), false)
-			}
-			if err != nil {
+		open = append(open, stream)
+	}
+	for w.ctx.Err() == nil {
+		for _, stream := range open {
+			if err := w.send(stream, []byte{0}, false); err != nil {
 				return err
 			}
-			open = append(open, stream)
 		}
-		for ctx.Err() == nil {
-			for _, stream := range open {
-				if err := w.send(stream, []byte{0}, false); err != nil {
-					return err
-				}
-			}
-			pause(ctx, 100*time.Millisecond)
-		}
-		return nil
-	})
+		pause(w.ctx, 100*time.Millisecond)
+	}
+	return nil
 }
 
 // beyondTheWindow sends messages as if there were no windows, again and again.
 func beyondTheWindow(methods []string) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		data := append(announced(halfSentSize), make([]byte, halfSentSize)...)
-		return persistently(ctx, t, 16, func(ctx context.Context, i int) error {
-			w, err := newWire(ctx, t, manner{})
-			for ; err == nil; i++ {
-				var stream uint32
-				if stream, err = w.call(methods[i%len(methods)]); err != nil {
-					break
-				}
+		return overWires(16, manner{}, func(w *wire, i int) error {
+			for ; ; i++ {
+				stream, err := w.call(methods[i%len(methods)])
 				for from := 0; from < len(data) && err == nil; from += frameSize {
 					part := data[from:min(len(data), from+frameSize)]
 					err = w.write(func(f *http2.Framer) error { return f.WriteData(stream, from+frameSize >= len(data), part) })
 				}
+				if err != nil {
+					return err
+				}
 			}
-			return err
-		})
+		})(ctx, t)
 	}
 }

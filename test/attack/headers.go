@@ -50,17 +50,16 @@ func largeHeaders() []attack {
 		},
 		{
 			name: "headers-unknown-method", about: "16 connections with calls of a method that is not there, with 60 KiB of headers",
-			run: func(ctx context.Context, t *target) error {
-				return persistently(ctx, t, 16, func(ctx context.Context, _ int) error {
-					w, err := newWire(ctx, t, manner{})
-					for err == nil {
-						if _, err = w.call(methodUnknown, one...); err == nil {
-							err = w.drain(64)
-						}
+			run: overWires(16, manner{}, func(w *wire, _ int) error {
+				for {
+					if _, err := w.call(methodUnknown, one...); err != nil {
+						return err
 					}
-					return err
-				})
-			},
+					if err := w.drain(64); err != nil {
+						return err
+					}
+				}
+			}),
 		},
 		{
 			name: "continuation-empty", about: "16 connections with headers that go on in empty frames for ever", tested: true,
@@ -75,48 +74,37 @@ func largeHeaders() []attack {
 
 // withHeaders opens as many streams on each connection as there may be, and holds them.
 func withHeaders(fields [][2]string, methods ...string) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, fullConnections, func(ctx context.Context, i int) error {
-			w, err := newWire(ctx, t, manner{})
-			for j := 0; j < 256 && err == nil; j++ {
-				if _, err = w.call(methods[(i+j)%len(methods)], fields...); err == nil {
-					t.tally.count("streams opened", 1)
-				}
-			}
-			if err != nil {
+	return overWires(fullConnections, manner{}, func(w *wire, i int) error {
+		for j := range 256 {
+			if _, err := w.call(methods[(i+j)%len(methods)], fields...); err != nil {
 				return err
 			}
-			return w.hold()
-		})
-	}
+			w.target.tally.count("streams opened", 1)
+		}
+		return w.hold()
+	})
 }
 
 // continuation sends headers that never end, in frames with the same fragment.
 func continuation(fragment []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, 16, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
+	return overWires(16, manner{}, func(w *wire, _ int) error {
+		err := w.write(func(f *http2.Framer) error {
+			block, err := w.fieldBlock(methodHash)
 			if err != nil {
 				return err
 			}
-			err = w.write(func(f *http2.Framer) error {
-				block, err := w.fieldBlock(methodHash)
-				if err != nil {
-					return err
-				}
-				return f.WriteHeaders(http2.HeadersFrameParam{StreamID: w.nextStream(), BlockFragment: block})
-			})
-			for err == nil {
-				err = w.write(func(f *http2.Framer) error {
-					for range 16 {
-						if err := f.WriteContinuation(1, false, fragment); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			}
-			return err
+			return f.WriteHeaders(http2.HeadersFrameParam{StreamID: w.nextStream(), BlockFragment: block})
 		})
-	}
+		for err == nil {
+			err = w.write(func(f *http2.Framer) error {
+				for range 16 {
+					if err := f.WriteContinuation(1, false, fragment); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return err
+	})
 }

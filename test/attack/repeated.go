@@ -29,53 +29,47 @@ func repeatedFields() []attack {
 		return field(profileNamed("Default"), signKeySource, field(nil, componentKeys, keys))
 	}
 	withMetadata := func(metadata []byte) []byte { return field(hashMessage(32), hashMetadata, metadata) }
-	repeatedly := func(concurrent int, method string, message func() []byte) func(context.Context, *target) error {
-		return func(ctx context.Context, t *target) error {
-			built := message()
-			return callers(ctx, t, 1, concurrent, method, func(int) []byte { return built })
-		}
-	}
 	return []attack{
 		{
 			name: "empty-keys", about: "one caller of SignData with 1.5 MB of empty component keys", tested: true,
-			run: repeatedly(1, methodSign, func() []byte { return emptyKeys(1500 << 10) }),
+			run: repeating(1, 1, methodSign, func() []byte { return emptyKeys(1500 << 10) }),
 		},
 		{
 			name: "empty-keys-verify", about: "ten callers of VerifyData with 3.9 MB of empty component keys",
-			run: repeatedly(10, methodVerify, func() []byte { return emptyKeys(halfSentSize) }),
+			run: repeating(1, 10, methodVerify, func() []byte { return emptyKeys(halfSentSize) }),
 		},
 		{
 			name: "empty-points", about: "ten callers of SignCertificate with 2 MB of empty CRL distribution points", tested: true,
-			run: repeatedly(10, methodCertificate, func() []byte {
+			run: repeating(1, 10, methodCertificate, func() []byte {
 				return append(encoded(certificateRequest()), repeated(emptyField(certificatePoints), 2000<<10)...)
 			}),
 		},
 		{
 			name: "metadata-unknown", about: "16 callers of HashData whose metadata is 1 MiB of fields that nobody knows", tested: true,
-			run: repeatedly(16, methodHash, func() []byte { return withMetadata(repeated(emptyField(unknownField), mebibyte-100)) }),
+			run: repeating(1, 16, methodHash, func() []byte { return withMetadata(repeated(emptyField(unknownField), mebibyte-100)) }),
 		},
 		{
 			name: "metadata-traces", about: "16 callers of HashData whose metadata is 1 MiB of empty trace contexts",
-			run: repeatedly(16, methodHash, func() []byte { return withMetadata(repeated(emptyField(metadataTrace), mebibyte-100)) }),
+			run: repeating(1, 16, methodHash, func() []byte { return withMetadata(repeated(emptyField(metadataTrace), mebibyte-100)) }),
 		},
 		{
 			name: "metadata-repeated", about: "16 callers of SignData with 3.9 MB of empty metadata",
-			run: repeatedly(16, methodSign, func() []byte {
+			run: repeating(1, 16, methodSign, func() []byte {
 				return append(encoded(signRequest("Default", nil)), repeated(emptyField(signMetadata), halfSentSize)...)
 			}),
 		},
 		{
 			name: "metadata-nested", about: "16 callers of HashData whose metadata has groups in groups, 1 MiB of them",
-			run: repeatedly(16, methodHash, func() []byte { return withMetadata(nestedGroups(mebibyte - 100)) }),
+			run: repeating(1, 16, methodHash, func() []byte { return withMetadata(nestedGroups(mebibyte - 100)) }),
 		},
 		{
 			name: "unknown-fields", about: "16 callers of Health/Check and ListProfiles with 3.9 MB of fields that nobody knows", tested: true,
 			run: func(ctx context.Context, t *target) error {
 				message := repeated(emptyField(unknownField), halfSentSize)
 				go func() {
-					_ = callers(ctx, t, 1, 8, methodHealth, func(int) []byte { return message }) // as the other half, which tells the same
+					_ = callers(ctx, t, 1, 8, methodHealth, message) // as the other half, which tells the same
 				}()
-				return callers(ctx, t, 1, 8, methodPolicy, func(int) []byte { return message })
+				return callers(ctx, t, 1, 8, methodPolicy, message)
 			},
 		},
 	}

@@ -77,7 +77,7 @@ func manyStreams() []attack {
 		},
 		{
 			name: "hash-stream-metadata", about: "10 connections with 90 streams of HashStream each whose start has 1 MiB of metadata, and no chunks", tested: true,
-			run: hashStarts,
+			run: hashStarts(),
 		},
 	}
 }
@@ -88,45 +88,36 @@ var none = []byte("none")
 // openStreams opens 250 streams on each connection, sends a message on each, and holds
 // them.
 func openStreams(connections int, message []byte, methods ...string) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			for j := 0; j < 250 && err == nil; j++ {
-				var stream uint32
-				method := methods[j%len(methods)]
-				if stream, err = w.call(method); err == nil && string(message) != string(none) {
-					err = w.send(stream, framed(message), method == methodWatch)
-				}
-				t.tally.count("streams opened", 1)
+	return overWires(connections, manner{}, func(w *wire, _ int) error {
+		for i := range 250 {
+			method := methods[i%len(methods)]
+			stream, err := w.call(method)
+			if err == nil && string(message) != string(none) {
+				err = w.send(stream, framed(message), method == methodWatch)
 			}
+			w.target.tally.count("streams opened", 1)
 			if err != nil {
 				return err
 			}
-			return w.hold()
-		})
-	}
+		}
+		return w.hold()
+	})
 }
 
 // reflectionUnread asks for descriptions, which are far larger than the request, and opens
 // no window for them.
 func reflectionUnread(question []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		message := framed(question)
-		return persistently(ctx, t, 26, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{limited: true, stingy: true})
-			if err != nil {
-				return err
+	message := framed(question)
+	return overWires(26, manner{limited: true, stingy: true}, func(w *wire, _ int) error {
+		w.together(250, func(int) error {
+			stream, err := w.call(methodReflection)
+			for err == nil {
+				err = w.send(stream, message, false)
 			}
-			together(ctx, t, 250, func(int) error {
-				stream, err := w.call(methodReflection)
-				for err == nil {
-					err = w.send(stream, message, false)
-				}
-				return err
-			})
-			return w.hold()
+			return err
 		})
-	}
+		return w.hold()
+	})
 }
 
 // exchangeMessages sends the same message on streams again and again, and reads the
@@ -134,11 +125,7 @@ func reflectionUnread(question []byte) func(context.Context, *target) error {
 func exchangeMessages(build func() []byte) func(context.Context, *target) error {
 	return func(ctx context.Context, t *target) error {
 		message := framed(build())
-		return persistently(ctx, t, 16, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			if err != nil {
-				return err
-			}
+		return overWires(16, manner{}, func(w *wire, _ int) error {
 			stream, err := w.call(methodExchange)
 			for err == nil {
 				if err = w.send(stream, message, false); err == nil {
@@ -146,41 +133,31 @@ func exchangeMessages(build func() []byte) func(context.Context, *target) error 
 				}
 			}
 			return err
-		})
+		})(ctx, t)
 	}
 }
 
 // hashChunks sends small chunks, many in each frame.
 func hashChunks(chunk []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		many := repeated(chunk, frameSize)
-		return persistently(ctx, t, 16, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			if err != nil {
-				return err
+	many := repeated(chunk, frameSize)
+	return overWires(16, manner{}, func(w *wire, _ int) error {
+		stream, err := w.call(methodHashStream)
+		if err == nil {
+			err = w.send(stream, framed(hashStart()), false)
+		}
+		for err == nil {
+			if err = w.send(stream, many, false); err == nil {
+				w.target.tally.count("frames full of chunks", 1)
 			}
-			stream, err := w.call(methodHashStream)
-			if err == nil {
-				err = w.send(stream, framed(hashStart()), false)
-			}
-			for err == nil {
-				if err = w.send(stream, many, false); err == nil {
-					t.tally.count("frames full of chunks", 1)
-				}
-			}
-			return err
-		})
-	}
+		}
+		return err
+	})
 }
 
 // hashStarts opens streams of HashStream that never go on.
-func hashStarts(ctx context.Context, t *target) error {
+func hashStarts() func(context.Context, *target) error {
 	start := framed(field(nil, 1, field(field(nil, 1, []byte("Default")), 3, repeated(emptyField(unknownField), mebibyte-100))))
-	return persistently(ctx, t, 10, func(ctx context.Context, _ int) error {
-		w, err := newWire(ctx, t, manner{})
-		if err != nil {
-			return err
-		}
+	return overWires(10, manner{}, func(w *wire, _ int) error {
 		for range 90 {
 			stream, err := w.call(methodHashStream)
 			if err == nil {
@@ -189,7 +166,7 @@ func hashStarts(ctx context.Context, t *target) error {
 			if err != nil {
 				return err
 			}
-			t.tally.count("starts sent", 1)
+			w.target.tally.count("starts sent", 1)
 		}
 		return w.hold()
 	})

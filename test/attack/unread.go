@@ -57,7 +57,7 @@ func unreadReplies() []attack {
 		},
 		{
 			name: "large-unread-socket", about: "seven connections that open all windows for 64 replies of 1 MiB each and then do not read the socket", tested: true,
-			run: largeUnreadSocket,
+			run: largeUnreadSocket(),
 		},
 		{
 			name: "exchange-unread-30", about: "30 streams of Exchange that read no replies, with calls of 1 MiB", tested: true,
@@ -77,42 +77,32 @@ func unreadReplies() []attack {
 // unread makes calls on connections of a manner, and keeps these open. It opens a new
 // connection for each that ends.
 func unread(m manner, connections, calls int, method string, message []byte) func(context.Context, *target) error {
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, m)
-			if err != nil {
-				return err
+	return overWires(connections, m, func(w *wire, _ int) error {
+		w.together(calls, func(int) error {
+			_, err := w.unary(method, message)
+			if err == nil {
+				w.target.tally.count("calls sent", 1)
 			}
-			together(ctx, t, calls, func(int) error {
-				_, err := w.unary(method, message)
-				if err == nil {
-					t.tally.count("calls sent", 1)
-				}
-				return err
-			})
-			return w.hold()
+			return err
 		})
-	}
+		return w.hold()
+	})
 }
 
 // largeUnreadSocket asks for large replies, lets the broker send all of them at one
 // moment, and stops reading.
-func largeUnreadSocket(ctx context.Context, t *target) error {
+func largeUnreadSocket() func(context.Context, *target) error {
 	message := encryptMessage(mebibyte - 100)
-	return persistently(ctx, t, fullConnections, func(ctx context.Context, _ int) error {
-		w, err := newWire(ctx, t, manner{limited: true, stingy: true})
-		if err != nil {
-			return err
-		}
+	return overWires(fullConnections, manner{limited: true, stingy: true}, func(w *wire, _ int) error {
 		for range 64 {
 			go func() {
 				_, err := w.unary(methodEncrypt, message)
-				t.failed(ctx, err)
+				w.target.failed(w.ctx, err)
 			}()
 		}
-		pause(ctx, time.Second)
+		pause(w.ctx, time.Second)
 		w.asleep.Store(true)
-		err = w.write(func(f *http2.Framer) error {
+		err := w.write(func(f *http2.Framer) error {
 			return errors.Join(f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: maxWindow}), f.WriteWindowUpdate(0, maxWindow-initialWindow))
 		})
 		if err != nil {
@@ -132,12 +122,8 @@ func exchangeUnread(connections, streams int) func(context.Context, *target) err
 			framed(exchanged(calls(64, 15<<10)...)),
 			framed(exchanged(encryptCall(2, 200<<10), encryptCall(3, 300<<10), encryptCall(4, 400<<10))),
 		}
-		return persistently(ctx, t, connections, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{stingy: true})
-			if err != nil {
-				return err
-			}
-			together(ctx, t, streams/connections, func(int) error {
+		return overWires(connections, manner{stingy: true}, func(w *wire, _ int) error {
+			w.together(streams/connections, func(int) error {
 				stream, err := w.call(methodExchange)
 				for i := 0; err == nil; i++ {
 					if err = w.send(stream, messages[i%len(messages)], false); err == nil {
@@ -147,7 +133,7 @@ func exchangeUnread(connections, streams int) func(context.Context, *target) err
 				return err
 			})
 			return nil
-		})
+		})(ctx, t)
 	}
 }
 

@@ -39,27 +39,21 @@ func besideAStream(data []byte, whole bool, methods ...string) func(context.Cont
 	if whole {
 		methods = []string{methodHash}
 	}
-	return func(ctx context.Context, t *target) error {
-		return persistently(ctx, t, fullConnections, func(ctx context.Context, _ int) error {
-			w, err := newWire(ctx, t, manner{})
-			if err == nil {
-				_, err = w.call(methodExchange)
-			}
-			if err != nil {
-				return err
-			}
-			for {
-				together(ctx, t, callsBeside, func(i int) error {
-					stream, err := w.call(methods[i%len(methods)])
-					if err != nil {
-						return err
-					}
-					return w.send(stream, data, whole)
-				})
-				if err := w.drain(1); err != nil {
+	return overWires(fullConnections, manner{}, func(w *wire, _ int) error {
+		if _, err := w.call(methodExchange); err != nil {
+			return err
+		}
+		for {
+			w.together(callsBeside, func(i int) error {
+				stream, err := w.call(methods[i%len(methods)])
+				if err != nil {
 					return err
 				}
+				return w.send(stream, data, whole)
+			})
+			if err := w.drain(1); err != nil {
+				return err
 			}
-		})
-	}
+		}
+	})
 }

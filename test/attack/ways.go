@@ -70,6 +70,23 @@ func persistently(ctx context.Context, t *target, n int, do func(ctx context.Con
 	return nil
 }
 
+// overWires returns an attack over n connections of a manner, each of which has a number. do
+// attacks over one of them. When it returns, the next connection replaces that one.
+func overWires(n int, m manner, do func(w *wire, i int) error) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		return persistently(ctx, t, n, func(ctx context.Context, i int) error {
+			w, err := newWire(ctx, t, m)
+			if err != nil {
+				return err
+			}
+			return do(w, i)
+		})
+	}
+}
+
+// together does the same as the function of that name, over the connection.
+func (w *wire) together(n int, do func(i int) error) { together(w.ctx, w.target, n, do) }
+
 // pause waits for a time, or until the attack is over.
 func pause(ctx context.Context, duration time.Duration) {
 	select {
@@ -141,9 +158,17 @@ func invoke(ctx context.Context, t *target, conn *grpc.ClientConn, method string
 	return err
 }
 
+// repeating returns an attack of n callers who send the same message again and again. The
+// message is built when the attack begins.
+func repeating(connections, n int, method string, build func() []byte) func(context.Context, *target) error {
+	return func(ctx context.Context, t *target) error {
+		return callers(ctx, t, connections, n, method, build())
+	}
+}
+
 // callers runs n callers on a number of connections until the attack is over. Each makes
-// one call after another, and has a number.
-func callers(ctx context.Context, t *target, connections, n int, method string, request func(i int) []byte) error {
+// one call after another.
+func callers(ctx context.Context, t *target, connections, n int, method string, message []byte) error {
 	conns, err := clients(ctx, t, connections)
 	if err != nil {
 		return err
@@ -151,7 +176,6 @@ func callers(ctx context.Context, t *target, connections, n int, method string, 
 	return persistently(ctx, t, n, func(_ context.Context, i int) error {
 		// This context may end a moment after the context of the connections. A call that
 		// fails in between must not count.
-		message := request(i)
 		failed := false // which is counted, and the next one is tried later
 		for ctx.Err() == nil && !failed {
 			failed = invoke(ctx, t, conns[i%connections], method, message) != nil

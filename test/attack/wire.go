@@ -48,7 +48,7 @@ type manner struct {
 type wire struct {
 	net.Conn
 	ctx    context.Context
-	tally  *tally
+	target *target
 	manner manner
 	asleep atomic.Bool // reads no more
 
@@ -96,7 +96,7 @@ func newWire(ctx context.Context, t *target, m manner) (*wire, error) {
 	}
 	t.tally.count("connections", 1)
 	w := &wire{
-		Conn: conn, ctx: ctx, tally: t.tally, manner: m, out: bufio.NewWriterSize(conn, 64<<10),
+		Conn: conn, ctx: ctx, target: t, manner: m, out: bufio.NewWriterSize(conn, 64<<10),
 		next: 1, window: initialWindow, initial: initialWindow, streams: map[uint32]int64{},
 	}
 	w.changed.L = &w.mu
@@ -167,10 +167,10 @@ func (w *wire) read() {
 		case *http2.MetaHeadersFrame:
 			w.answered(frame)
 		case *http2.RSTStreamFrame:
-			w.tally.count("resets by "+frame.ErrCode.String(), 1)
+			w.target.tally.count("resets by "+frame.ErrCode.String(), 1)
 			w.forget(frame.StreamID)
 		case *http2.GoAwayFrame:
-			w.tally.count("goodbyes by "+frame.ErrCode.String(), 1)
+			w.target.tally.count("goodbyes by "+frame.ErrCode.String(), 1)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (w *wire) answered(frame *http2.MetaHeadersFrame) {
 			message = field.Value
 		}
 	}
-	w.tally.call(status.Error(codes.Code(code), message))
+	w.target.tally.call(status.Error(codes.Code(code), message))
 	w.forget(frame.StreamID)
 }
 
@@ -199,7 +199,7 @@ func (w *wire) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended == nil && w.ctx.Err() == nil {
-		w.tally.count("connections closed by the broker", 1)
+		w.target.tally.count("connections closed by the broker", 1)
 	}
 	w.ended = err
 	w.changed.Broadcast()
