@@ -15,26 +15,27 @@ package apiserver
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
 // Start starts an API server on free ports of loopback. The function that it
 // returns stops it and removes what it wrote; call it even when a test failed.
 func Start() (*rest.Config, func() error, error) {
-	root, err := repository()
+	root, err := environment.Repository()
 	if err != nil {
 		return nil, nil, err
 	}
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		cache := os.Getenv("CRYPTO_BROKER_CACHE")
-		if cache == "" {
-			cache = filepath.Join(root, ".cache")
+		cache, err := environment.Cache(root)
+		if err != nil {
+			return nil, nil, err
 		}
 		assets = filepath.Join(cache, "cluster", "bin")
 	}
@@ -43,34 +44,14 @@ func Start() (*rest.Config, func() error, error) {
 			return nil, nil, fmt.Errorf("tests against an API server need %s in %s (set KUBEBUILDER_ASSETS, or compile them by hack/cluster/cluster build): %w", name, assets, err)
 		}
 	}
-	environment := &envtest.Environment{
+	server := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
-	config, err := environment.Start()
+	config, err := server.Start()
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), environment.Stop())
+		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.Stop())
 	}
-	return config, environment.Stop, nil
-}
-
-// repository is the folder with go.mod, at or above the working directory.
-func repository() (string, error) {
-	start, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for dir := start; ; dir = filepath.Dir(dir) {
-		_, err := os.Stat(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			return dir, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.mod at or above %s: tests run inside the repository", start)
-		}
-	}
+	return config, server.Stop, nil
 }
