@@ -68,7 +68,7 @@ func goldenPods(t *testing.T) []goldenPod {
 // after ours as files beside the others.
 func writeInjectedByOthers(t *testing.T) {
 	t.Helper()
-	for name, change := range fixture.OtherInjectors {
+	for name, change := range otherInjectors {
 		before := fixture.ReadPod(t, "testdata/pods/a-web-server.yaml")
 		change(before)
 		after, _, err := Inject(fixture.ReadPod(t, "testdata/pods/a-web-server.yaml"), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
