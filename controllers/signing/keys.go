@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 // liveTimeout bounds a read of the Secret while somebody waits for it.
@@ -69,7 +70,7 @@ func (o *Options) check() error {
 type Keys struct {
 	options Options
 	client  client.Client
-	watch   *watcher
+	watch   *objectwatch.Watcher
 	log     logr.Logger
 	flights singleflight.Group
 	ring    atomic.Pointer[Ring]
@@ -98,7 +99,7 @@ func New(cfg *rest.Config, options Options) (*Keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing: prepare a client: %w", err)
 	}
-	watch, err := newWatcher(cfg, scheme, options)
+	watch, err := objectwatch.New(cfg, scheme, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: options.Namespace, Name: options.SecretName}})
 	if err != nil {
 		return nil, fmt.Errorf("signing: prepare the watch: %w", err)
 	}
@@ -141,12 +142,12 @@ func (k *Keys) NeedLeaderElection() bool { return false }
 func (k *Keys) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes, err := k.watch.start(ctx)
+	changes, err := k.watch.Start(ctx)
 	if err != nil {
 		return fmt.Errorf("signing: start the watch: %w", err)
 	}
 	k.loop(ctx, changes)
-	return k.watch.wait()
+	return k.watch.Wait()
 }
 
 func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {

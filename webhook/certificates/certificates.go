@@ -64,6 +64,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -72,6 +73,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
 // The rights that Certificates needs, with the names of a default installation. The
@@ -120,11 +123,20 @@ func New(cfg *rest.Config, options Options) (*Certificates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates: prepare a client: %w", err)
 	}
-	watch, err := newWatcher(cfg, scheme, options)
+	watch, err := objectwatch.New(cfg, scheme,
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: options.Namespace, Name: options.SecretName}},
+		mutating(options.MutatingConfiguration).object,
+		validating(options.ValidatingConfiguration).object)
 	if err != nil {
 		return nil, fmt.Errorf("certificates: prepare the watches: %w", err)
 	}
 	return newCertificates(direct, watch, options), nil
+}
+
+// watcher is an [objectwatch.Watcher] of the Secret and of the two configurations.
+type watcher interface {
+	Start(ctx context.Context) (<-chan struct{}, error)
+	Wait() error
 }
 
 func newCertificates(direct client.Client, watch watcher, options Options) *Certificates {
@@ -201,14 +213,14 @@ func (c *Certificates) NeedLeaderElection() bool { return false }
 // error of Ready, and Start tries again.
 func (c *Certificates) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	changes, err := c.watch.start(ctx)
+	changes, err := c.watch.Start(ctx)
 	if err != nil {
 		err = fmt.Errorf("certificates: start the watches: %w", err)
 	} else {
 		c.loop(ctx, changes)
 	}
 	cancel()
-	return errors.Join(err, c.watch.wait())
+	return errors.Join(err, c.watch.Wait())
 }
 
 // loop makes a pass at the beginning, after each change and when something is

@@ -16,8 +16,8 @@ import (
 // watchStub gives changes when a test says so.
 type watchStub chan struct{}
 
-func (w watchStub) start(context.Context) (<-chan struct{}, error) { return w, nil }
-func (w watchStub) wait() error                                    { return nil }
+func (w watchStub) Start(context.Context) (<-chan struct{}, error) { return w, nil }
+func (w watchStub) Wait() error                                    { return nil }
 
 func TestStartActsOnChangesAndEndsWithItsContext(t *testing.T) {
 	defer goleak.VerifyNone(t)
