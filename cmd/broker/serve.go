@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/broker/internal/resources"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -31,11 +32,11 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
-	if err := forbidDumps(); err != nil { // before a key is in memory
+	if err := resources.ForbidDumps(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
-	c.choosesProcessors = useProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
+	c.choosesProcessors = resources.UseProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
 	if err != nil {
 		return err
@@ -49,11 +50,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if err := checkFIPS(computing, c.requireFIPS); err != nil {
 		return err
 	}
-	files, err := openFiles()
-	if err != nil {
-		return err
-	}
-	connections, err := connectionLimit(files, len(c.callers))
+	connections, err := resources.ConnectionLimit(len(c.callers))
 	if err != nil {
 		return err
 	}
@@ -83,7 +80,9 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if c.choosesProcessors {
 		options = append(options, server.WithOneProcessorForQuickCalls())
 	}
-	options = append(options, c.useMemory(os.DirFS("/"), logger)...)
+	if inFlight := resources.UseMemory(os.DirFS("/"), c.memoryLimit, logger); inFlight > 0 {
+		options = append(options, server.WithMemory(inFlight))
+	}
 	broker := server.New(logger, metrics, options...)
 
 	watchOptions := []directory.Option{
@@ -153,7 +152,7 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		endTracing(deadline, tracer, logger)
 		return status.close()
 	})
-	if err := dropStartPages(); err != nil {
+	if err := resources.DropStartPages(); err != nil {
 		logger.Debug("cannot free the memory that only the start has used", "error", err)
 	}
 	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(),

@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"slices"
@@ -170,6 +171,29 @@ func positive(into *uint32) func(string) error {
 			return errors.New("expected a number from 1 to 4294967295")
 		}
 		*into = uint32(n)
+		return nil
+	}
+}
+
+// minMemoryLimit is the lowest value of --memory-limit, in bytes.
+const minMemoryLimit = 16 << 20
+
+// byteSize reads a number of bytes in the notation of Kubernetes or of GOMEMLIMIT.
+func byteSize(into *int64) func(string) error {
+	return func(text string) error {
+		const want = "expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB"
+		digits, shift := strings.TrimSuffix(text, "B"), 0
+		for suffix, n := range map[string]int{"Ki": 10, "Mi": 20, "Gi": 30} {
+			if rest, found := strings.CutSuffix(digits, suffix); found {
+				digits, shift = rest, n
+				break
+			}
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n > math.MaxInt64>>shift || n<<shift < minMemoryLimit {
+			return errors.New(want)
+		}
+		*into = n << shift
 		return nil
 	}
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package resources
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -11,14 +10,9 @@ import (
 	"path"
 	"runtime/debug"
 	"strconv"
-	"strings"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 )
-
-// minMemoryLimit is the lowest value of --memory-limit, in bytes.
-const minMemoryLimit = 16 << 20
 
 // minInFlight is the memory that the largest call takes, in bytes.
 const minInFlight = 4 << 20
@@ -59,19 +53,21 @@ func planMemory(root fs.FS, given, gomemlimit int64) (memoryPlan, error) {
 	return plan, nil
 }
 
-// useMemory applies the plan, and returns the options of the server for it.
-func (c *config) useMemory(root fs.FS, logger *slog.Logger) []server.Option {
-	plan, err := planMemory(root, c.memoryLimit, debug.SetMemoryLimit(-1))
+// UseMemory sets the memory limit of Go's garbage collector. given is the limit of the
+// command line in bytes, 0 for none. UseMemory returns how many bytes are for requests in
+// flight, 0 if no limit is known.
+func UseMemory(root fs.FS, given int64, logger *slog.Logger) (inFlight int64) {
+	plan, err := planMemory(root, given, debug.SetMemoryLimit(-1))
 	if err != nil {
 		logger.Warn("cannot read the memory limit of the control group: set --memory-limit", "error", err)
 	}
 	tuning.EaseCollector(plan.limit)
 	if plan.limit == 0 {
-		return nil
+		return 0
 	}
 	debug.SetMemoryLimit(plan.collector)
 	logger.Info("memory limits", "limit", plan.limit, "collector", plan.collector, "inFlight", plan.inFlight)
-	return []server.Option{server.WithMemory(plan.inFlight)}
+	return plan.inFlight
 }
 
 // controlGroupLimit returns the lowest memory limit of the process's control group and
@@ -107,24 +103,4 @@ func readLimit(root fs.FS, name string) (int64, error) {
 		return 0, nil
 	}
 	return limit, nil
-}
-
-// byteSize reads a number of bytes in the notation of Kubernetes or of GOMEMLIMIT.
-func byteSize(into *int64) func(string) error {
-	return func(text string) error {
-		const want = "expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB"
-		digits, shift := strings.TrimSuffix(text, "B"), 0
-		for suffix, n := range map[string]int{"Ki": 10, "Mi": 20, "Gi": 30} {
-			if rest, found := strings.CutSuffix(digits, suffix); found {
-				digits, shift = rest, n
-				break
-			}
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n > math.MaxInt64>>shift || n<<shift < minMemoryLimit {
-			return errors.New(want)
-		}
-		*into = n << shift
-		return nil
-	}
 }

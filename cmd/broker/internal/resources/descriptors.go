@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package resources
 
 import (
 	"fmt"
@@ -25,6 +25,16 @@ const (
 	// connectionsPerCaller is how many connections each caller must be able to have.
 	connectionsPerCaller = 4
 )
+
+// ConnectionLimit returns how many connections callers may have together, by the limit of
+// open files of this process.
+func ConnectionLimit(callers int) (int, error) {
+	files, err := openFiles()
+	if err != nil {
+		return 0, err
+	}
+	return connectionLimit(files, callers)
+}
 
 // connectionLimit returns how many connections callers may have together if the process
 // may have limit file descriptors. The descriptors that the broker itself needs are not

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package resources
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// useProcessors limits Go to one processor if the control group allows no more than
+// UseProcessors limits Go to one processor if the control group allows no more than
 // one. Go itself follows the limit, but uses two at least, which then wait for each
 // other. In all other cases it returns true: the broker chooses by its calls. If the
 // environment has GOMAXPROCS, nothing changes.
-func useProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
+func UseProcessors(root fs.FS, lookup func(string) (string, bool), logger *slog.Logger) (choose bool) {
 	if text, ok := lookup("GOMAXPROCS"); ok && text != "" {
 		return false
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package resources
 
 import (
 	"bufio"
@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropStartPages releases pages of the program that only its start has used, such as
+// DropStartPages releases pages of the program that only its start has used, such as
 // tables of libraries and self-tests. They are most of the memory of an idle broker. If
 // the broker uses such a page again, the kernel reads it from its file cache.
-func dropStartPages() error {
+func DropStartPages() error {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return err
