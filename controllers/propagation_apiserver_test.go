@@ -176,6 +176,36 @@ func TestABrokerThatIsBehindGetsAnotherValueAtEachTry(t *testing.T) {
 	expectEvent(t, configMap(ns), "Normal", "Recovered", "2 of 2 brokers serve it.")
 }
 
+func TestAProfileThatDidNotChangeGetsNoEventWhenABrokerIsLate(t *testing.T) {
+	start(t)
+	ns := namespace(t, nil)
+	changed, other := hashing(ns, "changed", "sha3-512"), hashing(ns, "other", "sha3-512")
+	create(t, changed)
+	create(t, other)
+	expectFile(t, ns, fileOf("changed", "sha3-512", "other", "sha3-512"))
+	late := runPod(t, ns, deaf(100))
+	for _, p := range []*v1alpha1.CryptoProfile{changed, other} {
+		expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+		expectEvent(t, p, "Normal", "Propagated", "Generation 1: ")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	counted := count(ctx, t, ns)
+	update(t, changed, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-512" })
+	for _, p := range []*v1alpha1.CryptoProfile{changed, other} {
+		expectStatus(t, p, has{propagated: "False Behind", pods: 1})
+	}
+	late.load() // its kubelet's own resync
+	for _, p := range []*v1alpha1.CryptoProfile{other, changed} {
+		expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
+	}
+	expectEvent(t, changed, "Normal", "Propagated", "Generation 2: ")
+	expectEvent(t, configMap(ns), "Normal", "Recovered", "")
+	if n := counted()["event on other"]; n != 0 {
+		t.Errorf("found %d events on the profile that did not change, expected none", n)
+	}
+}
+
 func TestABrokerThatCannotBeAskedIsUnverifiedAndAnnotatedOnce(t *testing.T) {
 	start(t)
 	ns := namespace(t, nil)

@@ -68,7 +68,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return reconcile.Result{}, err
 	}
 	r.memory.wrote(request.NamespacedName, p.ResourceVersion)
-	r.reporter.reportProfile(&p, before, status.Conditions, r.totals.took(p.Name))
+	r.reporter.reportProfile(r.memory, &p, before, status.Conditions, r.totals.took(p.Name))
 	return reconcile.Result{}, nil
 }
 

@@ -31,7 +31,8 @@ const (
 )
 
 // reporter makes events about what somebody should notice: on a profile, that a new
-// version of it was accepted, refused or propagated; on the ConfigMap of a namespace,
+// version of it was accepted, refused or propagated, and nothing about a profile that did
+// not change while another one of its set did; on the ConfigMap of a namespace,
 // that brokers don't get its set or can't be asked. Each is reported once, when it
 // begins.
 type reporter struct {
@@ -42,8 +43,8 @@ type reporter struct {
 }
 
 // reportProfile makes the events of a profile, by its conditions before and after its
-// status was written.
-func (r *reporter) reportProfile(object client.Object, before, after []metav1.Condition, took time.Duration) {
+// status was written. took is how long its set took to reach the last broker.
+func (r *reporter) reportProfile(m *memory, object client.Object, before, after []metav1.Condition, took time.Duration) {
 	c := meta.FindStatusCondition(after, v1alpha1.ConditionAccepted)
 	b := meta.FindStatusCondition(before, c.Type)
 	switch {
@@ -56,10 +57,8 @@ func (r *reporter) reportProfile(object client.Object, before, after []metav1.Co
 	}
 	r.reportWithheld(object, before, after)
 	c = meta.FindStatusCondition(after, v1alpha1.ConditionPropagated)
-	if c.Reason != v1alpha1.ReasonAllUpdated {
-		return
-	}
-	if b = meta.FindStatusCondition(before, c.Type); b == nil || b.Status != c.Status || b.ObservedGeneration != c.ObservedGeneration {
+	isNew := m.becamePropagated(client.ObjectKeyFromObject(object), meta.FindStatusCondition(before, c.Type), c)
+	if isNew && c.Reason == v1alpha1.ReasonAllUpdated {
 		note := fmt.Sprintf("Generation %d: %s", c.ObservedGeneration, c.Message)
 		if took > 0 {
 			note = fmt.Sprintf("%s The last got it %.2f s after it was written.", note, took.Seconds())

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
@@ -20,6 +21,11 @@ const settledDelay = 2 * time.Second
 // set did not change with it, and nobody waits for news of them. Where all brokers are
 // updated within this time, such a profile gets no write at all.
 const movingDelay = 30 * time.Second
+
+// resyncDelay is the same where pods are not annotated, so that brokers wait for their
+// kubelet's own resync. It is longer than the two minutes after which a broker counts as
+// behind, which is written for each profile.
+const resyncDelay = 3 * time.Minute
 
 // numbersInterval is the least time between two writes for numbers alone, on average
 // over the profiles that have these numbers in common. A pod that comes or goes changes
@@ -40,6 +46,9 @@ const (
 // memory is what one reconciler remembers of the statuses that it writes. It decides
 // when a status is worth a write. It is safe for concurrent use.
 type memory struct {
+	// moving is how long numbers wait while brokers are being updated.
+	moving time.Duration
+
 	mu sync.Mutex
 	// profiles are by namespace, empty for a ClusterCryptoProfile, and name.
 	profiles map[string]map[string]remembered
@@ -54,12 +63,23 @@ type remembered struct {
 	awaited bool
 	// pendingVersion is the resource version of the last write, until the cache has it.
 	pendingVersion string
+	// propagatedGeneration is the generation that was propagated before the profile was
+	// written as not propagated, 0 for none.
+	propagatedGeneration int64
 	// completeGeneration is the generation of a ClusterCryptoProfile that is known in
 	// all of its namespaces, 0 for none.
 	completeGeneration int64
 }
 
-func newMemory() *memory { return &memory{profiles: map[string]map[string]remembered{}} }
+// newMemory returns a memory of nothing. annotate is whether pods are annotated to make
+// their kubelets refresh the profiles at once.
+func newMemory(annotate bool) *memory {
+	m := &memory{moving: movingDelay, profiles: map[string]map[string]remembered{}}
+	if !annotate {
+		m.moving = resyncDelay
+	}
+	return m
+}
 
 // update changes what is known of a profile.
 func (m *memory) update(name types.NamespacedName, change func(*remembered)) {
@@ -117,7 +137,7 @@ func (m *memory) delay(name types.NamespacedName, differs difference, settled bo
 			known.differsSince = now
 		}
 		if differs != same && differs != urgent {
-			delay = max(0, known.differsSince.Add(known.patience(differs, settled, alike)).Sub(now))
+			delay = max(0, known.differsSince.Add(known.patience(differs, settled, alike, m.moving)).Sub(now))
 		}
 		if delay == 0 {
 			known.differsSince = time.Time{} // the caller writes, or has nothing to write
@@ -128,7 +148,7 @@ func (m *memory) delay(name types.NamespacedName, differs difference, settled bo
 }
 
 // patience returns for how long a status may differ that is not urgent.
-func (known *remembered) patience(differs difference, settled bool, alike int) time.Duration {
+func (known *remembered) patience(differs difference, settled bool, alike int, moving time.Duration) time.Duration {
 	shared := time.Duration(alike) * numbersInterval
 	switch {
 	case known.awaited && settled:
@@ -136,7 +156,7 @@ func (known *remembered) patience(differs difference, settled bool, alike int) t
 	case known.awaited:
 		return settledDelay
 	case !settled:
-		return max(movingDelay, shared)
+		return max(moving, shared)
 	case differs == inNumbers:
 		return max(settledDelay, shared)
 	default:
@@ -147,6 +167,27 @@ func (known *remembered) patience(differs difference, settled bool, alike int) t
 // wrote remembers the resource version that a write returned.
 func (m *memory) wrote(name types.NamespacedName, version string) {
 	m.update(name, func(known *remembered) { known.pendingVersion = version })
+}
+
+// becamePropagated reports whether a status that was written says for the first time that
+// its generation of the profile is propagated. before and after are the condition
+// Propagated in the status before and in the one that was written; before is nil for
+// none. A generation that was propagated, and is propagated again because another profile
+// of the set changed meanwhile, is not new.
+func (m *memory) becamePropagated(name types.NamespacedName, before, after *metav1.Condition) (isNew bool) {
+	m.update(name, func(known *remembered) {
+		switch {
+		case before == nil:
+			known.propagatedGeneration = 0
+		case before.Status == metav1.ConditionTrue:
+			known.propagatedGeneration = before.ObservedGeneration
+		}
+		if after.Status == metav1.ConditionTrue {
+			isNew = known.propagatedGeneration != after.ObservedGeneration
+			known.propagatedGeneration = 0 // the written condition says it from now on
+		}
+	})
+	return isNew
 }
 
 // isBehind reports whether the cache has a version that is older than the last write.

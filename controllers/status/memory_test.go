@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -14,7 +15,7 @@ func TestNumbersThatMoveAreHeldBackUnlessSomebodyMayWait(t *testing.T) {
 	begin := time.Now()
 	at := begin.Add
 
-	m := newMemory()
+	m := newMemory(true)
 	steps := []struct {
 		sentence    string
 		differs     difference
@@ -60,7 +61,7 @@ func TestNumbersThatManyProfilesHaveInCommonAreWrittenSeldom(t *testing.T) {
 		"nor do the numbers that somebody may wait for": {inNumbers, true, true, 500, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			m, name := newMemory(), types.NamespacedName{Namespace: "shop", Name: "orders"}
+			m, name := newMemory(true), types.NamespacedName{Namespace: "shop", Name: "orders"}
 			if test.waited {
 				m.delay(name, urgent, false, test.alike, begin)
 			}
@@ -71,9 +72,52 @@ func TestNumbersThatManyProfilesHaveInCommonAreWrittenSeldom(t *testing.T) {
 	}
 }
 
+func TestNumbersWaitForTheResyncOfKubeletsThatNothingWakes(t *testing.T) {
+	name := types.NamespacedName{Namespace: "shop", Name: "orders"}
+	if wait := newMemory(false).delay(name, inReasons, false, 1, time.Now()); wait != resyncDelay {
+		t.Errorf("a profile that did not change waits %s, expected %s", wait, resyncDelay)
+	}
+}
+
+func TestAGenerationBecomesPropagatedOnce(t *testing.T) {
+	type condition = *metav1.Condition
+	of := func(generation int64, status metav1.ConditionStatus) condition {
+		return &metav1.Condition{Status: status, ObservedGeneration: generation}
+	}
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	for sentence, test := range map[string]struct {
+		written []condition
+		isNew   bool
+	}{
+		"a new profile that its brokers have at once":           {[]condition{nil, of(1, yes)}, true},
+		"a new profile that its brokers have later":             {[]condition{nil, of(1, no), of(1, yes)}, true},
+		"a changed profile that its brokers have at once":       {[]condition{of(1, yes), of(2, yes)}, true},
+		"a changed profile that its brokers have later":         {[]condition{of(1, yes), of(2, no), of(2, no), of(2, yes)}, true},
+		"a profile that other numbers are written of":           {[]condition{of(2, yes), of(2, yes)}, false},
+		"a profile whose set changed by another one":            {[]condition{of(2, yes), of(2, no), of(2, yes)}, false},
+		"a profile whose brokers could not be asked for a time": {[]condition{of(2, yes), of(2, unknown), of(2, yes)}, false},
+		"a profile that changed after its set did":              {[]condition{of(2, yes), of(2, no), of(3, no), of(3, yes)}, true},
+		"another profile of its name":                           {[]condition{of(1, yes), of(1, no), nil, of(1, no), of(1, yes)}, true},
+		"a profile that its brokers do not have yet":            {[]condition{of(1, yes), of(2, no)}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m, name := newMemory(true), types.NamespacedName{Namespace: "shop", Name: "orders"}
+			isNew := false
+			for i, after := range test.written[1:] {
+				if after != nil {
+					isNew = m.becamePropagated(name, test.written[i], after)
+				}
+			}
+			if isNew != test.isNew {
+				t.Errorf("found that it is new: %t, expected %t", isNew, test.isNew)
+			}
+		})
+	}
+}
+
 func TestAStatusIsNotWrittenFromACacheThatIsOlderThanTheLastWrite(t *testing.T) {
 	name := types.NamespacedName{Namespace: "shop", Name: "orders"}
-	m := newMemory()
+	m := newMemory(true)
 	if m.isBehind(name, "1") {
 		t.Error("without a write there is nothing to wait for")
 	}
@@ -103,7 +147,7 @@ func TestWhatIsRememberedOfAProfileGoesWithIt(t *testing.T) {
 	gone := types.NamespacedName{Namespace: "shop", Name: "gone"}
 	kept := types.NamespacedName{Namespace: "shop", Name: "kept"}
 	other := types.NamespacedName{Namespace: "bank", Name: "gone"}
-	m := newMemory()
+	m := newMemory(true)
 	for _, name := range []types.NamespacedName{gone, kept, other} {
 		m.wrote(name, "10")
 	}

@@ -121,7 +121,7 @@ func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfil
 		return 0, err
 	}
 	r.memory.wrote(name, p.ResourceVersion)
-	r.reporter.reportProfile(p, before, status.Conditions, all.brokers.Took)
+	r.reporter.reportProfile(r.memory, p, before, status.Conditions, all.brokers.Took)
 	return 0, nil
 }
 

@@ -58,7 +58,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	profiles := queue.Options(options.Queue, profileWorkers)
 	profiles.Reconciler = &profileReconciler{
 		client: mgr.GetClient(), namespaces: options.Namespaces, totals: totals, distributor: options.Distributor,
-		conditions: conditions, reporter: reporter, memory: newMemory(), cluster: clusterQueue,
+		conditions: conditions, reporter: reporter, memory: newMemory(options.Annotate), cluster: clusterQueue,
 	}
 	if _, err := controller.New("profile-status", mgr, profiles); err != nil {
 		return err
@@ -70,6 +70,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(queue.Options(clusterQueue, clusterWorkers)).
 		Complete(&clusterReconciler{
 			client: mgr.GetClient(), totals: totals, distributor: options.Distributor, conditions: conditions,
-			reporter: reporter, memory: newMemory(), operatorNamespace: options.OperatorNamespace,
+			reporter: reporter, memory: newMemory(options.Annotate), operatorNamespace: options.OperatorNamespace,
 		})
 }
