@@ -22,7 +22,7 @@
 // takes over, its predecessor's key is deleted, and the predecessor's
 // certificate stays in the bundle until the last serving certificate it can
 // have signed has expired. Two rules hold at every step: no certificate is
-// served before its authority is in both bundles, and no authority leaves a
+// served before its authority is in all bundles, and no authority leaves a
 // bundle while a certificate that it signed may still be served.
 //
 // # When things go wrong
@@ -93,8 +93,10 @@ type Certificates struct {
 	watch   watcher
 	log     logr.Logger
 
-	// leafAuthority signed leaf; only the loop of Start uses it.
+	// leafAuthority signed leaf, and missing has the kinds of configurations that did not
+	// exist in the last pass. Only the loop of Start uses them.
 	leafAuthority *x509.Certificate
+	missing       map[string]bool
 
 	mu sync.RWMutex
 	// leaf is the serving certificate; nil until the first authority is trusted.
@@ -150,6 +152,7 @@ func newCertificates(direct client.Client, watch watcher, options Options) *Cert
 		watch:   watch,
 		log:     log.Log.WithName("certificates"),
 		problem: errNotStarted,
+		missing: map[string]bool{},
 	}
 }
 
@@ -179,7 +182,8 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 }
 
 // Ready returns nil while the authority of the serving certificate is in the caBundle of
-// every webhook of both configurations. Otherwise the error says what is missing.
+// every webhook of the configurations, of which one may be missing. Otherwise the error
+// says what is missing.
 func (c *Certificates) Ready(*http.Request) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -21,6 +21,8 @@ const fieldManager = "crypto-broker-operator-certificates"
 type configuration struct {
 	kind   string
 	object client.Object
+	// loss says what happens while the object does not exist.
+	loss string
 	// absent is set if the object does not exist.
 	absent bool
 	// bundles returns the caBundle of every webhook in the object, to read
@@ -34,6 +36,7 @@ func mutating(name string) *configuration {
 	return &configuration{
 		kind:   "MutatingWebhookConfiguration",
 		object: object,
+		loss:   "the API server refuses pods that ask for a broker, unless policies inject it",
 		bundles: func() (all []*[]byte) {
 			for i := range object.Webhooks {
 				all = append(all, &object.Webhooks[i].ClientConfig.CABundle)
@@ -49,6 +52,7 @@ func validating(name string) *configuration {
 	return &configuration{
 		kind:   "ValidatingWebhookConfiguration",
 		object: object,
+		loss:   "the API server admits profiles that were not checked",
 		bundles: func() (all []*[]byte) {
 			for i := range object.Webhooks {
 				all = append(all, &object.Webhooks[i].ClientConfig.CABundle)

@@ -14,6 +14,12 @@ var expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Help: "Unix time at which the certificate expires: of the webhook's certificate authority (ca) and of this replica's serving certificate (leaf).",
 }, []string{"certificate"})
 
+// configurationMissing reports which of the two webhook configurations does not exist.
+var configurationMissing = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "crypto_broker_operator_webhook_configuration_missing",
+	Help: "1 while this webhook configuration of the operator does not exist and the other one does, else 0.",
+}, []string{"kind"})
+
 func init() {
-	metrics.Registry.MustRegister(expiry)
+	metrics.Registry.MustRegister(expiry, configurationMissing)
 }

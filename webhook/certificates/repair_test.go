@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	dto "github.com/prometheus/client_model/go"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -225,7 +226,7 @@ func empty(t *testing.T, w *testCluster) {
 	}
 }
 
-func TestNothingIsServedBeforeBothConfigurationsHoldTheAuthority(t *testing.T) {
+func TestNothingIsServedBeforeTheConfigurationsHoldTheAuthority(t *testing.T) {
 	configurations := webhookConfigurations()
 	tests := map[string]struct {
 		objects []client.Object
@@ -235,10 +236,6 @@ func TestNothingIsServedBeforeBothConfigurationsHoldTheAuthority(t *testing.T) {
 		"neither exists": {
 			want: `certificates: the MutatingWebhookConfiguration "configuration" does not exist, expected one whose caBundle to fill` + "\n" +
 				`certificates: the ValidatingWebhookConfiguration "configuration" does not exist, expected one whose caBundle to fill`,
-		},
-		"one does not exist": {
-			objects: configurations[:1],
-			want:    `certificates: the ValidatingWebhookConfiguration "configuration" does not exist, expected one whose caBundle to fill`,
 		},
 		"one can't be written": {
 			objects: configurations,
@@ -264,6 +261,52 @@ func TestNothingIsServedBeforeBothConfigurationsHoldTheAuthority(t *testing.T) {
 			for what, err := range map[string]error{"Ready": replica.Ready(nil), "GetCertificate": servedError(replica)} {
 				if err == nil || err.Error() != test.want {
 					t.Errorf("%s says %v, expected %s", what, err, test.want)
+				}
+			}
+		})
+	}
+}
+
+func TestAConfigurationThatIsMissingLeavesTheOtherOneServed(t *testing.T) {
+	for i, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		t.Run(kind, func(t *testing.T) {
+			both := webhookConfigurations()
+			lost := both[i].DeepCopyObject().(client.Object)
+			w := newTestCluster(both...)
+			replica := w.replica(w.client)
+			pass(t, replica)
+			check := func(replica *Certificates, missing float64) {
+				t.Helper()
+				for what, err := range map[string]error{"Ready": replica.Ready(nil), "GetCertificate": servedError(replica)} {
+					if err != nil {
+						t.Errorf("%s says %v, expected no error", what, err)
+					}
+				}
+				metric := &dto.Metric{}
+				if err := configurationMissing.WithLabelValues(kind).Write(metric); err != nil {
+					t.Fatal(err)
+				}
+				if found := metric.Gauge.GetValue(); found != missing {
+					t.Errorf("found %v in the metric, expected %v", found, missing)
+				}
+			}
+			check(replica, 0)
+			if err := w.client.Delete(t.Context(), both[i]); err != nil {
+				t.Fatal(err)
+			}
+			pass(t, replica)
+			check(replica, 1)
+			another := w.replica(w.client) // begins meanwhile
+			pass(t, another)
+			check(another, 1)
+			if err := w.client.Create(t.Context(), lost); err != nil {
+				t.Fatal(err)
+			}
+			pass(t, replica)
+			check(replica, 0)
+			for webhook, bundle := range w.bundles(t) {
+				if !contains(parseBundle(bundle), replica.leafAuthority) {
+					t.Errorf("%s does not hold the authority", webhook)
 				}
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ import (
 
 // Bounds of the wait for the next pass if nothing changes. The lower bound is for work
 // that is due and has to wait for somebody else, for example for a webhook configuration
-// that does not exist.
+// while none exists.
 const (
 	shortestWait = 10 * time.Second
 	longestWait  = 5 * time.Minute
@@ -89,6 +90,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		problem = distrust(configurations, c.leafAuthority)
 	}
 	c.report(problem, signing.certificate)
+	c.reportMissing(configurations)
 	return c.earliest(state), errors.Join(failures...)
 }
 
@@ -156,17 +158,21 @@ func (c *Certificates) advanceSecret(ctx context.Context, configurations []*conf
 }
 
 // distrust returns an error that names the configurations without the certificate, nil if
-// all hold it.
+// all that exist hold it. A configuration that does not exist calls nobody. So it keeps the
+// other one from being served only if there is none at all.
 func distrust(configurations []*configuration, certificate *x509.Certificate) error {
-	var problems []error
+	var absent, problems []error
 	for _, configuration := range configurations {
 		name := configuration.object.GetName()
 		switch {
 		case configuration.absent:
-			problems = append(problems, fmt.Errorf("certificates: the %s %q does not exist, expected one whose caBundle to fill", configuration.kind, name))
+			absent = append(absent, fmt.Errorf("certificates: the %s %q does not exist, expected one whose caBundle to fill", configuration.kind, name))
 		case !configuration.trusts(certificate):
 			problems = append(problems, fmt.Errorf("certificates: the caBundle of the %s %q does not hold the certificate authority yet", configuration.kind, name))
 		}
+	}
+	if len(absent) == len(configurations) {
+		return errors.Join(absent...)
 	}
 	return errors.Join(problems...)
 }
@@ -237,6 +243,27 @@ func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	expiry.WithLabelValues("ca").Set(float64(authority.NotAfter.Unix()))
 	if leaf != nil {
 		expiry.WithLabelValues("leaf").Set(float64(leaf.Leaf.NotAfter.Unix()))
+	}
+}
+
+// reportMissing gives the metrics and the log which configurations do not exist. While
+// there is none at all, the operator is being installed or removed, and Ready says so.
+func (c *Certificates) reportMissing(configurations []*configuration) {
+	none := !slices.ContainsFunc(configurations, func(one *configuration) bool { return !one.absent })
+	for _, configuration := range configurations {
+		isMissing, was := configuration.absent && !none, c.missing[configuration.kind]
+		c.missing[configuration.kind] = isMissing
+		value := 0.0
+		switch name := configuration.object.GetName(); {
+		case isMissing && !was:
+			c.log.Error(nil, configuration.kind+" is missing: "+configuration.loss+". To restore it, run helm upgrade with the values of the release, or apply the same manifests again.", "name", name)
+		case was && !isMissing && !none:
+			c.log.Info(configuration.kind+" is there again", "name", name)
+		}
+		if isMissing {
+			value = 1
+		}
+		configurationMissing.WithLabelValues(configuration.kind).Set(value)
 	}
 }
 
