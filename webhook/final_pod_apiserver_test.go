@@ -7,6 +7,8 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,8 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
@@ -186,7 +190,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 }
 
 func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *testing.T) {
-	startOperator(t)
+	operator := startOperator(t)
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	if err := admin.Get(t.Context(), client.ObjectKey{Name: "crypto-broker-operator"}, configuration); err != nil {
 		t.Fatal(err)
@@ -223,5 +227,94 @@ func TestWithoutTheMutatingConfigurationPodsThatAskAreRefusedAndNoOthers(t *test
 		if refused != nil {
 			t.Errorf("%s: found %v, expected no refusal", sentence, refused)
 		}
+	}
+	// The operator goes on to validate profiles, which it could not while it is not ready.
+	eventually(t, "the operator has noticed", func() error { return missingConfiguration("MutatingWebhookConfiguration", 1) })
+	if err := operator.certificates.Ready(nil); err != nil {
+		t.Errorf("found the operator not ready: %v", err)
+	}
+
+	// A first upgrade has no template yet, and a deleted definition takes it along.
+	template := &v1alpha1.InjectionTemplate{}
+	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(configuration), template); err != nil {
+		t.Fatal(err)
+	}
+	different := fixture.PodWith(func(pod *corev1.Pod) {
+		pod.Annotations[contract.InjectedAnnotation] = template.Spec.Stamp
+		pod.Spec.InitContainers = []corev1.Container{{Name: contract.BrokerContainer, Image: "mirror.example/broker:1"}}
+	})
+	if _, err := tryPod(t, own, different); err == nil || !strings.Contains(err.Error(), "that are not the ones that are added to the pod") {
+		t.Errorf("a pod with a broker of its own: found %v, expected a refusal", err)
+	}
+	if err := admin.Delete(t.Context(), template); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "brokers are not compared any more", func() error { _, err := tryPod(t, own, different); return err })
+	if _, err := tryPod(t, own, fixture.PodWith()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a pod that asks, without a template: found %v, expected a refusal with %s", err, want)
+	}
+}
+
+// missingConfiguration returns an error unless the metric has this value for a kind.
+func missingConfiguration(kind string, want float64) error {
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		for _, metric := range family.Metric {
+			if family.GetName() == "crypto_broker_operator_webhook_configuration_missing" && metric.Label[0].GetValue() == kind && metric.Gauge.GetValue() == want {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("the metric of missing configurations is not %v for the %s", want, kind)
+}
+
+// While the definition of the template is new or deleted, the API server does not know
+// its kind for up to 30 seconds, or for ever.
+func TestPodsAreCreatedWhileTheAPIServerDoesNotKnowTheKindOfTheTemplate(t *testing.T) {
+	startOperator(t)
+	own, watched := newNamespace(t, nil, nil), newNamespace(t, nil, nil)
+	policy := func(name, as string, change func(*admissionregistrationv1.ValidatingAdmissionPolicy)) {
+		t.Helper()
+		found, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+		key := client.ObjectKey{Name: name}
+		if err := errors.Join(admin.Get(t.Context(), key, found), admin.Get(t.Context(), key, binding)); err != nil {
+			t.Fatal(err)
+		}
+		found.ObjectMeta, binding.ObjectMeta, binding.Spec.PolicyName = metav1.ObjectMeta{Name: as}, metav1.ObjectMeta{Name: as}, as
+		found.Spec.ParamKind.Kind = "Unknown"
+		change(found)
+		for _, object := range []client.Object{found, binding} {
+			if err := admin.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := admin.Delete(context.WithoutCancel(t.Context()), object); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	policy("crypto-broker-operator-injected-annotated", "unknown", func(*admissionregistrationv1.ValidatingAdmissionPolicy) {})
+	// The API server refuses by this one once it has read both.
+	policy("crypto-broker-operator-injected-annotated", "unknown-watched", func(p *admissionregistrationv1.ValidatingAdmissionPolicy) {
+		p.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+		p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: watched}}
+	})
+	silent := func(pod *corev1.Pod) { pod.Annotations = nil }
+	eventually(t, "the API server has read the policies", func() error {
+		if _, err := tryPod(t, watched, fixture.PodWith(silent)); err == nil || !strings.Contains(err.Error(), "failed to find resource referenced by paramKind") {
+			return errNotCalled
+		}
+		return nil
+	})
+	if _, err := tryPod(t, own, fixture.PodWith(silent)); err != nil {
+		t.Errorf("a pod that does not ask: found %v, expected no refusal", err)
+	}
+	pod, err := tryPod(t, own, fixture.PodWith())
+	if err != nil || len(pod.Spec.InitContainers) != 1 {
+		t.Errorf("a pod that asks: found %v, expected it to have its broker", err)
 	}
 }

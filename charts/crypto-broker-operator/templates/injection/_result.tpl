@@ -37,10 +37,10 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 # Whether the pod was injected by a replica of another version or with other values,
 # as in a rolling upgrade: what that one made is not known here. A pod that names
 # containers which it does not have is for the policy for named containers, which
-# refuses it and says why.
+# refuses it and says why. A pod without a broker is for the policy in front.
 - name: isOfAnother
   expression: >-
-    variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp) ||
+    size(variables.brokers) != 1 || variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp) ||
     'cryptobroker.io/containers' in variables.annotations && !variables.listed.all(n, n in variables.names)
 {{- end }}
 {{- end }}
