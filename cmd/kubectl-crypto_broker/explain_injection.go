@@ -75,6 +75,11 @@ func explainInjection(ctx context.Context, client kubernetes.Interface, namespac
 	}
 	known := webhook.known && policies.known
 	if known && !webhook.installed {
+		if refuses, err := coverage.RefusesUninjected(ctx, client, namespaceLabels); err == nil && refuses {
+			e.add("operator", "what injects was deleted, its MutatingWebhookConfiguration or its MutatingAdmissionPolicies; its other policies refuse pods that ask for a broker")
+			return calling{known: true, installed: true, covers: true, broken: "what injects was deleted, the operator's MutatingWebhookConfiguration or its MutatingAdmissionPolicies. " +
+				"Restore it: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused."}
+		}
 		e.add("operator", "it is not installed: there is neither a webhook nor a policy of it")
 	}
 	return calling{known: known, installed: webhook.installed}

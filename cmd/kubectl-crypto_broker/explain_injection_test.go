@@ -65,6 +65,7 @@ const (
 	pathNamespace = "/api/v1/namespaces/shop"
 	pathWebhooks  = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 	pathPolicies  = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+	pathChecks    = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 	pathBindings  = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
 	pathTemplate  = "/apis/cryptobroker.io/v1alpha1/injectiontemplates/operator"
 )
@@ -165,6 +166,16 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 		"nothing at all": {byPolicy(func(_ map[string]any, p policy, _ binding) { p.Spec.ParamKind = nil }), later, []string{
 			"it is not installed: there is neither a webhook nor a policy of it", "The operator is not installed: there is neither its webhook nor its policies.",
 		}, ""},
+		"what injects was deleted, and what checks was not": {byPolicy(func(all map[string]any, p policy, _ binding) {
+			all[pathChecks] = &admissionregistrationv1.ValidatingAdmissionPolicyList{Items: []admissionregistrationv1.ValidatingAdmissionPolicy{{
+				ObjectMeta: metav1.ObjectMeta{Name: "injected-annotated"},
+				Spec:       admissionregistrationv1.ValidatingAdmissionPolicySpec{ParamKind: p.Spec.ParamKind, MatchConstraints: &admissionregistrationv1.MatchResources{}},
+			}}}
+			p.Spec.ParamKind = nil
+		}), later, []string{
+			"what injects was deleted, its MutatingWebhookConfiguration or its MutatingAdmissionPolicies; its other policies refuse pods that ask for a broker\n",
+			"A restart would not bring a broker now: what injects was deleted, the operator's MutatingWebhookConfiguration or its MutatingAdmissionPolicies. Restore it: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused.",
+		}, "not installed"},
 		"policies that may not be read": {byPolicy(func(all map[string]any, _ policy, _ binding) { all[pathPolicies] = nil }), later, []string{
 			"whether the API server injects by a policy is not known: the right to list mutatingadmissionpolicies is missing (user jane)\n",
 		}, "not installed"},

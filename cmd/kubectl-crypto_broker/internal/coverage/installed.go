@@ -62,6 +62,20 @@ func InjectingPolicies(ctx context.Context, client kubernetes.Interface) (found 
 	return found, nil
 }
 
+// RefusesUninjected reports whether a policy of the operator refuses pods of a namespace
+// that ask for a broker and have none.
+func RefusesUninjected(ctx context.Context, client kubernetes.Interface, namespaceLabels map[string]string) (bool, error) {
+	policies, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(policies.Items, func(policy admissionregistrationv1.ValidatingAdmissionPolicy) bool {
+		kind, constraints := policy.Spec.ParamKind, policy.Spec.MatchConstraints
+		return kind != nil && kind.Kind == "InjectionTemplate" && strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") &&
+			constraints != nil && Selects(constraints.NamespaceSelector, namespaceLabels)
+	}), nil
+}
+
 // NamespacesOf returns a policy's selector of namespaces, nil for all.
 func NamespacesOf(policy *admissionregistrationv1.MutatingAdmissionPolicy) *metav1.LabelSelector {
 	if constraints := policy.Spec.MatchConstraints; constraints != nil {
