@@ -12,8 +12,7 @@
 // same however many there are.
 //
 // A status that differs only in numbers is written with a delay, so that a rollout
-// makes few writes. The delay grows with the number of profiles that have these numbers
-// in common: on average there are at most 20 such writes a second for a namespace, and 20
-// for all ClusterCryptoProfiles. A change of one profile among many is written on that
-// profile alone.
+// makes few writes: at most 20 statuses a second of a namespace, and as many of all
+// ClusterCryptoProfiles on average. A change of one profile among many is written on that
+// profile alone, and does not wait for these.
 package status

@@ -27,11 +27,17 @@ const movingDelay = 30 * time.Second
 // behind, which is written for each profile.
 const resyncDelay = 3 * time.Minute
 
-// numbersInterval is the least time between two writes for numbers alone, on average
-// over the profiles that have these numbers in common. A pod that comes or goes changes
-// the number of each profile of its namespace: of 500 profiles, the numbers are written
-// once in 25 s, however many pods come and go meanwhile.
-const numbersInterval = 50 * time.Millisecond
+// A pod that comes or goes changes the numbers of each profile of its namespace. Within a
+// numbersPeriod at most maxNumbers statuses of a namespace are written for numbers alone:
+// 500 profiles have their numbers after 27 s, however many pods come and go meanwhile. A
+// change that somebody may be waiting for waits for so many writes at most.
+// ClusterCryptoProfiles, which have their numbers in common, are written as often on
+// average.
+const (
+	numbersPeriod   = time.Second
+	maxNumbers      = 20
+	numbersInterval = numbersPeriod / maxNumbers
+)
 
 // difference is how a status differs from the one that is written.
 type difference int
@@ -52,6 +58,8 @@ type memory struct {
 	mu sync.Mutex
 	// profiles are by namespace, empty for a ClusterCryptoProfile, and name.
 	profiles map[string]map[string]remembered
+	// numbersFrom is from when on statuses of a namespace may be written for numbers alone.
+	numbersFrom map[string]time.Time
 }
 
 // remembered is what is known of one profile. It is dropped when nothing is known.
@@ -74,7 +82,7 @@ type remembered struct {
 // newMemory returns a memory of nothing. annotate is whether pods are annotated to make
 // their kubelets refresh the profiles at once.
 func newMemory(annotate bool) *memory {
-	m := &memory{moving: movingDelay, profiles: map[string]map[string]remembered{}}
+	m := &memory{moving: movingDelay, profiles: map[string]map[string]remembered{}, numbersFrom: map[string]time.Time{}}
 	if !annotate {
 		m.moving = resyncDelay
 	}
@@ -112,10 +120,16 @@ func (m *memory) forget(name types.NamespacedName) {
 	m.drop(name.Namespace, name.Name)
 }
 
-// retain drops what is known of profiles of a namespace that are gone.
+// retain drops what is known of profiles of a namespace that are gone, and of the
+// namespace when none is left.
 func (m *memory) retain(namespace string, exists func(name string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer func() {
+		if len(m.profiles[namespace]) == 0 {
+			delete(m.numbersFrom, namespace)
+		}
+	}()
 	for name := range m.profiles[namespace] {
 		if !exists(name) {
 			m.drop(namespace, name)
@@ -125,9 +139,10 @@ func (m *memory) retain(namespace string, exists func(name string) bool) {
 
 // delay returns how long to wait before the status of a profile is written. differs
 // says how the status differs from what is written, and settled is true when no broker is
-// being updated. alike is the number of profiles that have their numbers in common with
-// this one, this one included.
-func (m *memory) delay(name types.NamespacedName, differs difference, settled bool, alike int, now time.Time) (delay time.Duration) {
+// being updated. alike is the number of profiles whose writes for numbers the delay has to
+// spread, this one included. If the status differs in numbers alone for which nobody waits,
+// numbersSince is since when, else zero.
+func (m *memory) delay(name types.NamespacedName, differs difference, settled bool, alike int, now time.Time) (delay time.Duration, numbersSince time.Time) {
 	m.update(name, func(known *remembered) {
 		known.awaited = known.awaited || differs == urgent
 		switch {
@@ -139,12 +154,27 @@ func (m *memory) delay(name types.NamespacedName, differs difference, settled bo
 		if differs != same && differs != urgent {
 			delay = max(0, known.differsSince.Add(known.patience(differs, settled, alike, m.moving)).Sub(now))
 		}
-		if delay == 0 {
-			known.differsSince = time.Time{} // the caller writes, or has nothing to write
+		if differs == inNumbers && !known.awaited {
+			numbersSince = known.differsSince
 		}
 		known.awaited = known.awaited && !settled
 	})
-	return delay
+	return delay, numbersSince
+}
+
+// numbersWait returns how long no status of a namespace may be written for numbers alone.
+func (m *memory) numbersWait(namespace string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, m.numbersFrom[namespace].Sub(now))
+}
+
+// wroteNumbers remembers that so many statuses of a namespace were written for numbers
+// alone since begin.
+func (m *memory) wroteNumbers(namespace string, count int, begin time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.numbersFrom[namespace] = begin.Add(time.Duration(count) * numbersInterval)
 }
 
 // patience returns for how long a status may differ that is not urgent.
@@ -166,7 +196,7 @@ func (known *remembered) patience(differs difference, settled bool, alike int, m
 
 // wrote remembers the resource version that a write returned.
 func (m *memory) wrote(name types.NamespacedName, version string) {
-	m.update(name, func(known *remembered) { known.pendingVersion = version })
+	m.update(name, func(known *remembered) { known.differsSince, known.pendingVersion = time.Time{}, version })
 }
 
 // becamePropagated reports whether a status that was written says for the first time that

@@ -4,6 +4,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -51,7 +52,7 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	}
 
 	var profiles v1alpha1.CryptoProfileList
-	if err := r.client.List(ctx, &profiles, client.InNamespace(request.Name)); err != nil {
+	if err := r.client.List(ctx, &profiles, client.InNamespace(request.Name), client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, err
 	}
 	names := make(map[string]bool, len(profiles.Items))
@@ -59,21 +60,33 @@ func (r *profileReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		names[profiles.Items[i].Name] = true
 	}
 	r.memory.retain(request.Name, func(name string) bool { return names[name] })
-	all := common{decided: known.Decision, brokers: brokers, profiles: len(profiles.Items)}
+	all := common{decided: known.Decision, brokers: brokers}
 	if brokers.Partial > 0 {
 		all.withdrawn = r.distributor.Withdrawn(request.Name)
 	}
-	var result reconcile.Result
+	var due []pending
+	var soon time.Duration
 	for i := range profiles.Items {
-		delay, err := r.update(ctx, &profiles.Items[i], all)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if delay > 0 && (result.RequeueAfter == 0 || delay < result.RequeueAfter) {
-			result.RequeueAfter = delay
+		one, delay := r.compare(&profiles.Items[i], all)
+		if delay > 0 {
+			soon = sooner(soon, delay)
+		} else if one != nil {
+			due = append(due, *one)
 		}
 	}
-	return result, nil
+	later, err := r.write(ctx, request.Name, due, all)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: sooner(soon, later)}, nil
+}
+
+// sooner returns the shorter of two delays, either of which may be 0 for none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // common is what the profiles of a namespace have in common.
@@ -82,24 +95,32 @@ type common struct {
 	brokers distribute.Summary
 	// withdrawn are the profiles that some of the brokers took out of service.
 	withdrawn map[string]time.Time
-	// profiles is how many CryptoProfiles there are.
-	profiles int
 }
 
-// update writes the status of a profile if it differs. It returns after which time to
-// try again, 0 for not at all.
-func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfile, all common) (time.Duration, error) {
+// pending is a status that is to be written.
+type pending struct {
+	// profile is of the cache.
+	profile *v1alpha1.CryptoProfile
+	status  *v1alpha1.ProfileStatus
+	// numbersSince is since when it differs in numbers alone, zero where it differs in
+	// more.
+	numbersSince time.Time
+}
+
+// compare returns the status of a profile if it is to be written now, and nil otherwise.
+// It returns after which time to try again, 0 for not at all.
+func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pending, time.Duration) {
 	decided := all.decided
 	verdict, judged := verdictOn(p, decided)
 	if !p.DeletionTimestamp.IsZero() {
 		verdict, judged = deleting, true
 	}
 	if !judged {
-		return 0, nil // the set's reconciler has yet to see it
+		return nil, 0 // the set's reconciler has yet to see it
 	}
 	name := client.ObjectKeyFromObject(p)
 	if r.memory.isBehind(name, p.ResourceVersion) {
-		return collectPause, nil
+		return nil, collectPause
 	}
 	status := p.Status.DeepCopy()
 	served := distribute.Summary{Pods: all.brokers.Pods}
@@ -111,18 +132,48 @@ func (r *profileReconciler) update(ctx context.Context, p *v1alpha1.CryptoProfil
 	isUrgent := r.conditions.fill(status, p, &p.Spec, verdict, served)
 	isUrgent = setWithheld(&status.Conditions, p.Generation, withheldOf(decided, downgrade.KindNamespaced, p.Name)) || isUrgent
 	differs := differenceOf(status, &p.Status, sameButDigest(status, &p.Status), isUrgent)
-	delay := r.memory.delay(name, differs, settled(served), all.profiles, time.Now())
+	delay, numbersSince := r.memory.delay(name, differs, settled(served), 1, time.Now())
 	if differs == same || delay > 0 {
-		return delay, nil
+		return nil, delay
 	}
-	before := p.Status.Conditions
-	written, err := writeStatus(ctx, r.client, p, status)
-	if err != nil || !written {
-		return 0, err
+	return &pending{p, status, numbersSince}, 0
+}
+
+// write writes statuses of a namespace: first those that differ in more than numbers, then
+// as many of the others as it may now, those first that have differed for the longest time.
+// It returns after which time to go on, 0 where it has written all of them.
+func (r *profileReconciler) write(ctx context.Context, namespace string, due []pending, all common) (time.Duration, error) {
+	slices.SortFunc(due, func(a, b pending) int { return a.numbersSince.Compare(b.numbersSince) })
+	begin, numbers := time.Now(), 0
+	wait := r.memory.numbersWait(namespace, begin)
+	for _, one := range due {
+		if !one.numbersSince.IsZero() {
+			if wait > 0 {
+				return wait, nil
+			}
+			if numbers == maxNumbers {
+				return max(collectPause, r.memory.numbersWait(namespace, time.Now())), nil
+			}
+			numbers++
+			r.memory.wroteNumbers(namespace, numbers, begin)
+		}
+		if err := r.writeOne(ctx, one, all); err != nil {
+			return 0, err
+		}
 	}
-	r.memory.wrote(name, p.ResourceVersion)
-	r.reporter.reportProfile(r.memory, p, before, status.Conditions, all.brokers.Took)
 	return 0, nil
+}
+
+// writeOne writes the status of a profile.
+func (r *profileReconciler) writeOne(ctx context.Context, one pending, all common) error {
+	before, p := one.profile.Status.Conditions, one.profile.DeepCopy()
+	written, err := writeStatus(ctx, r.client, p, one.status)
+	if err != nil || !written {
+		return err
+	}
+	r.memory.wrote(client.ObjectKeyFromObject(p), p.ResourceVersion)
+	r.reporter.reportProfile(r.memory, p, before, one.status.Conditions, all.brokers.Took)
+	return nil
 }
 
 // shares returns what is known of ClusterCryptoProfiles in a namespace, by
