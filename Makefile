@@ -51,6 +51,9 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 
 ##@ Test it
 
+# The packages of this module that have tests with a build tag.
+packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)' api broker cmd controllers test/chart webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
 	$(MAKE) verify
@@ -84,17 +87,13 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster.
 	go test -race $$(go list ./... | grep -v /test/chart$$)
-	go test ./broker/server/...
 	cd hack/image && go test ./...
 	cd clients/go && go test -race ./...
 	cd test/bench && go test ./...
 
 .PHONY: test-process
-test-process: ## Run the tests that start programs and put load on them: the broker, the command line, the benchmark, OpenSSL, Helm.
-	hack/tools/build helm kustomize >/dev/null
-	go test -race -tags process -count=1 -timeout 20m ./cmd/broker ./cmd/crypto-broker
-	go test -tags process -count=1 -run OpenSSL ./broker/engine
-	go test -count=1 ./test/chart
+test-process: ## Run the tests that start programs, put load on them, or count memory and connections, without the race detector.
+	go test -tags process -count=1 -timeout 20m $(call packages_with_tag,process)
 	cd test/bench && GOFIPS140=v1.0.0 go test -tags process -count=1 ./...
 
 .PHONY: test-clients
@@ -135,7 +134,7 @@ fuzz: ## Fuzz each target for FUZZTIME (2m): profiles, subjects, PEM, requests f
 test-apiserver: ## Run the tests against a real API server and etcd.
 	hack/cluster/cluster build
 	hack/tools/build helm kustomize >/dev/null
-	go test -tags apiserver -count=1 -timeout 20m ./api/... ./controllers/... ./webhook/... ./cmd/... ./test/chart/...
+	go test -tags apiserver -count=1 -timeout 20m $(call packages_with_tag,apiserver)
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.

@@ -81,20 +81,6 @@ func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
 	}
 }
 
-// TestARenderedDocumentReadsBackAsItself fills documents at random, seeded so
-// that a failure can be had again.
-func TestARenderedDocumentReadsBackAsItself(t *testing.T) {
-	for seed := range uint64(500) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		doc := &profile.Document{}
-		fill(r, reflect.ValueOf(doc).Elem())
-		assertRoundTrip(t, doc)
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
-		}
-	}
-}
-
 func assertRoundTrip(t *testing.T, doc *profile.Document) {
 	t.Helper()
 	first, err := profile.Marshal(doc)

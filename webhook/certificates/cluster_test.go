@@ -97,6 +97,17 @@ func (w *testCluster) bundles(t *testing.T) map[string][]byte {
 	return found
 }
 
+// views returns the bundles that differ from each other, each with the name of a webhook
+// that has it.
+func (w *testCluster) views(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for webhook, bundle := range w.bundles(t) {
+		found[string(bundle)] = webhook
+	}
+	return found
+}
+
 func (w *testCluster) secret(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}

@@ -20,66 +20,69 @@ import (
 // FuzzInject looks for a pod that Inject spoils. The seeds run with every test;
 // "go test ./webhook/injection -fuzz FuzzInject" looks for more.
 func FuzzInject(f *testing.F) {
-	for seed := range int64(500) {
+	for seed := range int64(100) {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed int64) {
-		pod, random := fixture.RandomPod(seed)
-		profiles := [][]byte{nil, []byte(fixture.ProfilesOfShop), make([]byte, maxSnapshotSize+1)}[random.Intn(3)]
-		template := testTemplate()
-		template.NamespaceUserIDs = random.Intn(4) == 0
+	f.Fuzz(injectARandomPod)
+}
 
-		once, _, err := Inject(pod, "shop", profiles, template)
-		var refusal *Refusal
-		if errors.As(err, &refusal) {
-			if len(refusal.Problems) == 0 {
-				t.Error("a refusal without a reason")
-			}
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if decision, err := Decide(pod, true); err != nil || !decision.Inject {
-			if diff := cmp.Diff(once, pod); diff != "" {
-				t.Errorf("a pod that gets no broker has changed (-after +before):\n%s", diff)
-			}
-			return
-		}
-		if diff := cmp.Diff(fixture.WithoutInjection(once, pod), pod); diff != "" {
-			t.Errorf("more than the broker's own has changed (-after +before):\n%s", diff)
-		}
-		if patched := applied(t, fixture.JSON(t, pod), pod, once); !fixture.EqualJSON(t, patched, fixture.JSON(t, once)) {
-			t.Errorf("the patch makes %s", patched)
-		}
+// injectARandomPod makes a pod from a seed, and fails if Inject spoils the pod.
+func injectARandomPod(t *testing.T, seed int64) {
+	pod, random := fixture.RandomPod(seed)
+	profiles := [][]byte{nil, []byte(fixture.ProfilesOfShop), make([]byte, maxSnapshotSize+1)}[random.Intn(3)]
+	template := testTemplate()
+	template.NamespaceUserIDs = random.Intn(4) == 0
 
-		// The API server sends what it was sent, not what is in memory here.
-		received := &corev1.Pod{}
-		if err := json.Unmarshal(fixture.JSON(t, once), received); err != nil {
-			t.Fatal(err)
+	once, _, err := Inject(pod, "shop", profiles, template)
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		if len(refusal.Problems) == 0 {
+			t.Error("a refusal without a reason")
 		}
-		twice, _, err := Inject(received, "shop", profiles, template)
-		if err != nil {
-			t.Fatalf("the second call refused what the first made: %v", err)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if decision, err := Decide(pod, true); err != nil || !decision.Inject {
+		if diff := cmp.Diff(once, pod); diff != "" {
+			t.Errorf("a pod that gets no broker has changed (-after +before):\n%s", diff)
 		}
-		if diff := cmp.Diff(received, twice); diff != "" {
-			t.Errorf("the second call changed the pod (-once +twice):\n%s", diff)
+		return
+	}
+	if diff := cmp.Diff(fixture.WithoutInjection(once, pod), pod); diff != "" {
+		t.Errorf("more than the broker's own has changed (-after +before):\n%s", diff)
+	}
+	if patched := applied(t, fixture.JSON(t, pod), pod, once); !fixture.EqualJSON(t, patched, fixture.JSON(t, once)) {
+		t.Errorf("the patch makes %s", patched)
+	}
+
+	// The API server sends what it was sent, not what is in memory here.
+	received := &corev1.Pod{}
+	if err := json.Unmarshal(fixture.JSON(t, once), received); err != nil {
+		t.Fatal(err)
+	}
+	twice, _, err := Inject(received, "shop", profiles, template)
+	if err != nil {
+		t.Fatalf("the second call refused what the first made: %v", err)
+	}
+	if diff := cmp.Diff(received, twice); diff != "" {
+		t.Errorf("the second call changed the pod (-once +twice):\n%s", diff)
+	}
+	expectOnlyMountAndVariable(t, pod, once)
+	if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // it may be that the other port is taken
+		renewed := admitted(t, admitted(t, pod, profiles, beside(template)), profiles, template)
+		if diff := cmp.Diff(fixture.InNewPod(received), fixture.InNewPod(renewed), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("the broker of another version has not become that of this one (-want +found):\n%s", diff)
 		}
-		expectOnlyMountAndVariable(t, pod, once)
-		if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // it may be that the other port is taken
-			renewed := admitted(t, admitted(t, pod, profiles, beside(template)), profiles, template)
-			if diff := cmp.Diff(fixture.InNewPod(received), fixture.InNewPod(renewed), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the broker of another version has not become that of this one (-want +found):\n%s", diff)
-			}
+	}
+	for _, change := range []string{"the token of the service account", "a cloud identity for every container", "a proxy as a sidecar in front"} {
+		between := received.DeepCopy()
+		foreignChanges[change](between)
+		if _, _, err := Inject(between, "shop", profiles, template); err != nil {
+			t.Errorf("after %s the second call refuses the pod: %v", change, err)
 		}
-		for _, change := range []string{"the token of the service account", "a cloud identity for every container", "a proxy as a sidecar in front"} {
-			between := received.DeepCopy()
-			foreignChanges[change](between)
-			if _, _, err := Inject(between, "shop", profiles, template); err != nil {
-				t.Errorf("after %s the second call refuses the pod: %v", change, err)
-			}
-		}
-	})
+	}
 }
 
 // expectOnlyMountAndVariable compares what was there of each of the app's

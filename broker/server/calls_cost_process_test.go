@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build !race
+//go:build process
 
-// The race detector makes sync.Pool forget objects by chance, so allocations are
-// counted without it: `make test-unit` runs this package a second time.
+// These tests need a program without the race detector, with which sync.Pool drops objects
+// at random.
 
 package server_test
 
