@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // fairTarget is the highest allowed ratio of the other caller's p99 during an attack to its
@@ -128,7 +129,7 @@ func (r *result) ratio() (ratio float64, measured bool) {
 
 // met reports whether the median of the ratios is within the target.
 func (c *comparison) met() bool {
-	return len(c.ratios) > 0 && spreadOf(c.ratios).median <= fairTarget
+	return len(c.ratios) > 0 && measurement.SpreadOf(c.ratios).Median <= fairTarget
 }
 
 func printFairness(all []*comparison) {
@@ -139,42 +140,19 @@ Where it is missed, "elsewhere" is the ratio while the same attack is made on an
 	fmt.Printf(format, "attack", "ordinary", "during", "ratio", "quartiles", "elsewhere", "")
 	missed := 0
 	for _, c := range all {
-		found, verdict, elsewhere := spreadOf(c.ratios), "met", ""
+		found, verdict, elsewhere := measurement.SpreadOf(c.ratios), "met", ""
 		if !c.met() {
 			verdict = "missed"
 			missed++
 		}
 		if len(c.elsewhere) > 0 {
-			elsewhere = fmt.Sprintf("%.2f", middle(c.elsewhere))
+			elsewhere = fmt.Sprintf("%.2f", measurement.Median(c.elsewhere))
 		}
-		fmt.Printf(format, c.attack.name, milliseconds(middle(c.ordinary)), milliseconds(middle(c.during)),
-			fmt.Sprintf("%.2f", found.median), fmt.Sprintf("%.2f to %.2f", found.low, found.high), elsewhere, verdict)
+		fmt.Printf(format, c.attack.name, milliseconds(measurement.Median(c.ordinary)), milliseconds(measurement.Median(c.during)),
+			fmt.Sprintf("%.2f", found.Median), fmt.Sprintf("%.2f to %.2f", found.Low, found.High), elsewhere, verdict)
 		for _, failure := range c.failures {
 			fmt.Printf("    a round did not pass: %s\n", failure)
 		}
 	}
 	fmt.Printf("%d of %d miss the target\n", missed, len(all))
-}
-
-// spread returns the median with the quartiles, as text.
-type spread struct{ low, median, high float64 }
-
-func spreadOf(values []float64) spread {
-	if len(values) == 0 {
-		return spread{}
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return spread{sorted[n/4], middle(values), sorted[n-1-n/4]}
-}
-
-// middle returns the median of values in any order, 0 for no values.
-func middle[T ~int64 | ~float64](values []T) T {
-	n := len(values)
-	if n == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	lower, upper := sorted[(n-1)/2], sorted[n/2]
-	return lower + (upper-lower)/2
 }

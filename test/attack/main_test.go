@@ -150,24 +150,6 @@ func TestTheVerdictIsTheWorstOfWhatHappened(t *testing.T) {
 	}
 }
 
-func TestASpreadIsTheMedianBetweenTheQuartiles(t *testing.T) {
-	for sentence, test := range map[string]struct {
-		values []float64
-		want   spread
-	}{
-		"none":           {nil, spread{}},
-		"one":            {[]float64{3}, spread{3, 3, 3}},
-		"an even number": {[]float64{4, 1, 3, 2}, spread{2, 2.5, 3}},
-		"an odd number":  {[]float64{5, 1, 4, 2, 3}, spread{2, 3, 4}},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			if got := spreadOf(test.values); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
 func TestTheTimesOfTheOtherCallerCountTheCallThatIsUnderWay(t *testing.T) {
 	r := &recorder{times: []time.Duration{3, 1, 2}, begun: time.Now().Add(-time.Minute)}
 	if m := r.take(); m.Calls != 3 || m.P50 != 2 || m.P99 != 3 || m.Max < time.Minute {

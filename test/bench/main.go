@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // cryptographicModule is the version of the Go Cryptographic Module in images.
@@ -167,7 +169,7 @@ func run(ctx context.Context, o options) (err error) {
 	if o.soak > 0 {
 		return soak(ctx, o, p)
 	}
-	results := &results{options: o, began: time.Now(), machine: machine(), version: p.version, grouped: p.grouped}
+	results := &results{options: o, began: time.Now(), machine: measurement.Machine() + ", load " + measurement.Load() + " at the start", version: p.version, grouped: p.grouped}
 	if results.footprints, err = measureFootprints(ctx, o, p); err != nil {
 		return err
 	}

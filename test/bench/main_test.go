@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 func TestACallerOfAMeasurementCallsAtLeastOnceHoweverLateItIs(t *testing.T) {
@@ -52,7 +54,7 @@ func TestRatiosAreThoseOfEachRound(t *testing.T) {
 	of := &cell{samples: []sample{{PerSecond: 10}, {PerSecond: 200}, {PerSecond: 30}}}
 	to := &cell{samples: []sample{{PerSecond: 10}, {PerSecond: 100}, {PerSecond: 10}}}
 	got, ok := ratio(of, to, perSecond)
-	if want := (spread{1, 2, 3}); !ok || got != want {
+	if want := (measurement.Spread{Low: 1, Median: 2, High: 3}); !ok || got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

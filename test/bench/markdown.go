@@ -140,18 +140,6 @@ func plural(callers int) string {
 	return fmt.Sprintf("%d callers", callers)
 }
 
-// String implements fmt.Stringer.
-func (s spread) String() string {
-	digits := 2
-	if s.Median >= 10 {
-		digits = 1
-	}
-	if s.Median < 0.1 {
-		digits = 4
-	}
-	return fmt.Sprintf("%.*f (%.*f–%.*f)", digits, s.Median, digits, s.Low, digits, s.High)
-}
-
 func microseconds(d time.Duration) string {
 	us := float64(d.Nanoseconds()) / 1e3
 	switch {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // writeFootprints writes a column for each server, and how the broker's compares with
@@ -28,7 +30,7 @@ func (r *results) writeFootprints(d *strings.Builder) {
 	}{
 		{
 			fmt.Sprintf("from its start to the first reply: median and slowest of %d", len(broker.Starts)), footprint.startsText,
-			"median < " + milliseconds(startTarget), median(broker.Starts) < startTarget,
+			"median < " + milliseconds(startTarget), measurement.Median(broker.Starts) < startTarget,
 		},
 		{
 			fmt.Sprintf("resident when idle: least, median and most of %d starts", len(broker.Idle)),
@@ -71,7 +73,7 @@ func (f footprint) startsText() string {
 	if len(f.Starts) == 0 {
 		return "–"
 	}
-	return milliseconds(median(f.Starts)) + ", " + milliseconds(slices.Max(f.Starts))
+	return milliseconds(measurement.Median(f.Starts)) + ", " + milliseconds(slices.Max(f.Starts))
 }
 
 // String returns the memory, or, if calls failed, their number instead.
@@ -98,7 +100,7 @@ func rangeOf(values []int64) string {
 	if len(values) == 0 {
 		return "–"
 	}
-	return strings.Join([]string{mebibytes(values[0]), mebibytes(median(values)), mebibytes(values[len(values)-1])}, ", ")
+	return strings.Join([]string{mebibytes(values[0]), mebibytes(measurement.Median(values)), mebibytes(values[len(values)-1])}, ", ")
 }
 
 func met(yes bool) string {

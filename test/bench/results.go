@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // results are the results of all measurements.
@@ -72,14 +74,14 @@ func (r *results) rowOf(c *cell) row {
 	if w.Errors > 0 {
 		return w
 	}
-	w.P50 = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.P50 })))
-	w.P99 = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.P99 })))
-	w.PerSecond = thousands(median(each(c.samples, perSecond)))
+	w.P50 = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.P50 })))
+	w.P99 = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.P99 })))
+	w.PerSecond = thousands(measurement.Median(each(c.samples, perSecond)))
 	w.OfBound, w.OfFloor, w.OfInside = r.ratioTo(multiplexed, c), r.ratioTo(floor, c), r.ratioTo(inProcess, c)
-	w.CPU = microseconds(median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
+	w.CPU = microseconds(measurement.Median(each(c.samples, func(s sample) time.Duration { return s.CPU })))
 	if c.way != inProcess {
-		w.Allocs = fmt.Sprintf("%.0f", median(each(c.samples, func(s sample) float64 { return s.Allocations })))
-		w.Memory = mebibytes(median(each(c.samples, func(s sample) int64 { return s.Resident })))
+		w.Allocs = fmt.Sprintf("%.0f", measurement.Median(each(c.samples, func(s sample) float64 { return s.Allocations })))
+		w.Memory = mebibytes(measurement.Median(each(c.samples, func(s sample) int64 { return s.Resident })))
 	}
 	return w
 }

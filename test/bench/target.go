@@ -5,6 +5,8 @@ package main
 import (
 	"slices"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // target is a ratio that the broker should reach.
@@ -56,7 +58,7 @@ type verdict struct {
 	load    string
 	way     string
 	callers int
-	found   spread
+	found   measurement.Spread
 	met     bool
 }
 
@@ -86,7 +88,7 @@ func (r *results) judge() []verdict {
 }
 
 // ratio returns the ratio of the target's way to the way that it is compared with.
-func (t *target) ratio(of, to *cell) (spread, bool) {
+func (t *target) ratio(of, to *cell) (measurement.Spread, bool) {
 	if t.inverted {
 		of, to = to, of
 	}

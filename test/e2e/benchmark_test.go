@@ -5,15 +5,13 @@
 package e2e
 
 import (
-	"bufio"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
 // BenchmarkPropagation measures the time from writing a changed profile to the first reply in which each of five
@@ -36,7 +34,7 @@ func BenchmarkPropagation(b *testing.B) {
 		found := mustStats(b, &f.pods[i])
 		calls, failed, repeated = calls+found.Calls, failed+found.Failed, repeated+found.Retries
 	}
-	fmt.Printf("\n%s, %s\n", machine(b), time.Now().Format("2 January 2006"))
+	fmt.Printf("\n%s, %s\n", measurement.Machine(), time.Now().Format("2 January 2006"))
 	fmt.Printf("%d changes of one of 100 profiles, %d pods in 2 namespaces, %d calls in all\n", len(slowest), len(f.pods), calls)
 	fmt.Printf("\n%-28s %8s %8s %8s %8s\n", "from apply to", "median", "p90", "p99", "max")
 	for _, row := range []struct {
@@ -61,19 +59,4 @@ func BenchmarkPropagation(b *testing.B) {
 func quantile(sorted []time.Duration, q float64) float64 {
 	rank := int(q*float64(len(sorted))+0.9999999) - 1
 	return sorted[min(max(rank, 0), len(sorted)-1)].Seconds()
-}
-
-// machine describes what the numbers were measured on.
-func machine(b *testing.B) string {
-	file, err := os.Open("/proc/cpuinfo")
-	must(b, err)
-	defer file.Close()
-	model := runtime.GOARCH
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if key, value, found := strings.Cut(lines.Text(), ":"); found && strings.TrimSpace(key) == "model name" {
-			model = strings.TrimSpace(value)
-			break
-		}
-	}
-	return fmt.Sprintf("%d × %s", runtime.NumCPU(), model)
 }
