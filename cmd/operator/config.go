@@ -64,6 +64,7 @@ type config struct {
 	socketGroup         int64
 
 	signing signingConfig
+	serving servingConfig
 
 	logLevel  string
 	logFormat string
@@ -113,6 +114,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
 
 	c.signing.flags(f)
+	c.serving.flags(f)
 
 	f.StringVar(&c.logLevel, "log-level", "info", "log `level` of the operator: debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "json", "`format` of the operator's log: json or text")
@@ -164,6 +166,7 @@ func (c *config) check() error {
 	address("metrics-bind-address", c.metricsAddress)
 	address("health-probe-bind-address", c.healthAddress)
 	c.signing.check(problem)
+	c.serving.check(c.enableWebhooks, problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "json", "text")
 	if c.brokerStatusPort < contract.MinStatusPort || c.brokerStatusPort > 65535 {

@@ -28,6 +28,14 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		fmt.Fprintln(stdout, program.VersionLine("operator", version))
 		return program.ExitOK
 	}
+	if len(args) == 1 && args[0] == "check" {
+		namespace, _ := lookup("POD_NAMESPACE")
+		if err := checkInstallation(ctx, namespace, stdout); err != nil {
+			fmt.Fprintf(stderr, "operator: %v\n", err)
+			return program.ExitFailed
+		}
+		return program.ExitOK
+	}
 	config, err := parse(args, lookup)
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
@@ -49,6 +57,7 @@ func usage() string {
 
 Usage:
   operator [flags]    run until SIGTERM or SIGINT
+  operator check      ask the API server whether the webhooks answer, and end; helm test runs this
   operator version    print the version
 
 The cluster is that of the pod's service account, else that of the file which the environment variable

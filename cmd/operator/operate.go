@@ -18,14 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/webhook"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
 
@@ -50,18 +48,9 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 		return err
 	}
 
-	var certs *certificates.Certificates
-	if c.enableWebhooks {
-		certs, err = certificates.New(kubernetes, certificates.Options{
-			Namespace:               c.namespace,
-			SecretName:              c.caSecret,
-			ServiceName:             c.webhookService,
-			MutatingConfiguration:   c.mutatingConfiguration,
-			ValidatingConfiguration: c.validatingConfiguration,
-		})
-		if err != nil {
-			return err
-		}
+	certs, err := newCertificates(kubernetes, c)
+	if err != nil {
+		return err
 	}
 	mgr, err := newManager(kubernetes, c, certs)
 	if err != nil {
@@ -117,7 +106,7 @@ func prepare(kubernetes *rest.Config) {
 	kubernetes.UserAgent = "crypto-broker-operator/" + program.Version(version)
 }
 
-func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certificates) (manager.Manager, error) {
+func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -128,7 +117,7 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 	options := ctrl.Options{
 		Scheme:                     scheme,
 		Cache:                      controllers.CacheOptions(),
-		Metrics:                    metricsserver.Options{BindAddress: c.metricsAddress},
+		Metrics:                    c.metricsOptions(certs),
 		HealthProbeBindAddress:     c.healthAddress,
 		LeaderElection:             c.leaderElect,
 		LeaderElectionID:           v1alpha1.LeaderElectionLease,
@@ -151,7 +140,7 @@ func newManager(kubernetes *rest.Config, c *config, certs *certificates.Certific
 
 // addWebhooks adds the webhooks, which every replica serves. A replica is not ready
 // before the API server would accept its certificate, so that nobody calls it earlier.
-func addWebhooks(mgr manager.Manager, c *config, certs *certificates.Certificates, keys webhook.Keys, leaving <-chan struct{}) error {
+func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}

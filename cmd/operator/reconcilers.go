@@ -15,13 +15,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/presence"
-	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
 // are no webhooks; keys sign sets; ask asks a broker which set it serves.
-func addReconcilers(mgr manager.Manager, c *config, certs *certificates.Certificates, keys controllers.Keys, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
+func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
