@@ -55,8 +55,13 @@ func run(ctx context.Context, program string, arguments ...string) ([]byte, erro
 	return stdout.Bytes(), nil
 }
 
-// template renders the chart with more arguments of helm template.
+// template renders what an installation of the chart creates, with more arguments of helm
+// template. What only helm test creates is in templateAll.
 func template(ctx context.Context, arguments ...string) ([]byte, error) {
+	return templateAll(ctx, append([]string{"--skip-tests"}, arguments...)...)
+}
+
+func templateAll(ctx context.Context, arguments ...string) ([]byte, error) {
 	helm, err := tool(ctx, "helm")
 	if err != nil {
 		return nil, err

@@ -32,6 +32,11 @@ cut at 50 characters, so that the longest suffix still fits a DNS label.
 {{ include "crypto-broker-operator.fullname" . }}-ca
 {{- end }}
 
+{{/* The Certificate of cert-manager, and the Secret that it is in. */}}
+{{- define "crypto-broker-operator.servingCertificateName" -}}
+{{ include "crypto-broker-operator.fullname" . }}-serving
+{{- end }}
+
 {{- define "crypto-broker-operator.signingSecretName" -}}
 {{ include "crypto-broker-operator.fullname" . }}-signing
 {{- end }}
@@ -54,6 +59,7 @@ app.kubernetes.io/name: {{ include "crypto-broker-operator.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* The labels that every object of the release has. */}}
 {{- define "crypto-broker-operator.labels" -}}
 {{ include "crypto-broker-operator.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}

@@ -8,8 +8,7 @@ apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
   name: {{ .name }}
-  labels:
-    {{- include "crypto-broker-operator.labels" .root | nindent 4 }}
+  {{- include "crypto-broker-operator.metadata" (dict "root" .root) | nindent 2 }}
 spec:
   policyName: {{ .name }}
   validationActions: [Deny]

@@ -1,8 +1,8 @@
 {{/*
 SPDX-License-Identifier: Apache-2.0
 What the entries of both webhook configurations have in common. There is no
-caBundle: the operator makes its own CA and fills the bundle in, and what the
-chart does not write, an upgrade does not take away.
+caBundle: the operator makes its own CA and fills the bundle in, or cert-manager
+does, and what the chart does not write, an upgrade does not take away.
 Takes a dict of "root" (the top scope), "path" and, where it is not Fail,
 "failurePolicy".
 */}}
@@ -44,4 +44,15 @@ fails would refuse the pod.
   expression: >-
     object.spec.?os.?name.orValue('linux') != 'windows' &&
     object.spec.?nodeSelector['kubernetes.io/os'].orValue('linux') != 'windows'
+{{- end }}
+
+{{/*
+Annotations of both webhook configurations, as a dict in YAML.
+*/}}
+{{- define "crypto-broker-operator.webhook.annotations" -}}
+{{- $annotations := dict }}
+{{- if .Values.certManager.enabled }}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" .Release.Namespace (include "crypto-broker-operator.servingCertificateName" .)) }}
+{{- end }}
+{{- merge $annotations .Values.webhook.annotations | toYaml }}
 {{- end }}

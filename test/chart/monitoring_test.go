@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// monitor is what PodMonitors and ServiceMonitors have in common, as far as the chart sets
+// it.
+type monitor struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Metadata   map[string]any `json:"metadata"`
+	Spec       struct {
+		Selector struct {
+			MatchLabels map[string]string `json:"matchLabels"`
+		} `json:"selector"`
+		NamespaceSelector   map[string]any `json:"namespaceSelector"`
+		Endpoints           []endpoint     `json:"endpoints"`
+		PodMetricsEndpoints []endpoint     `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+type endpoint struct {
+	Port              string           `json:"port"`
+	Path              string           `json:"path"`
+	Interval          string           `json:"interval"`
+	Scheme            string           `json:"scheme"`
+	BearerTokenFile   string           `json:"bearerTokenFile"`
+	TLSConfig         map[string]any   `json:"tlsConfig"`
+	Relabelings       []map[string]any `json:"relabelings"`
+	MetricRelabelings []map[string]any `json:"metricRelabelings"`
+}
+
+func kinds(objects []*unstructured.Unstructured, kind string) (names []string) {
+	for _, object := range objects {
+		if object.GetKind() == kind {
+			names = append(names, object.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestWhatIsMonitoredIsWhatTheValuesSay(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		set            string
+		pods, services []string
+	}{
+		"nothing, by default":                          {"", nil, nil},
+		"operator and brokers by pods":                 {"metrics.podMonitor.enabled=true", []string{release, release + "-brokers"}, nil},
+		"the operator by its Service":                  {"metrics.serviceMonitor.enabled=true", nil, []string{release}},
+		"the operator by its Service alone, not twice": {"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", []string{release + "-brokers"}, []string{release}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects := renderChart(t, "--set", test.set)
+			if pods, services := kinds(objects, "PodMonitor"), kinds(objects, "ServiceMonitor"); !slices.Equal(pods, test.pods) || !slices.Equal(services, test.services) {
+				t.Errorf("found the PodMonitors %q and the ServiceMonitors %q, expected %q and %q", pods, services, test.pods, test.services)
+			}
+		})
+	}
+}
+
+func TestMonitorsHaveTheRelabelingsOfTheValuesAfterTheirOwn(t *testing.T) {
+	objects := renderChart(t, everySwitchOn()...)
+	brokers := find[monitor](t, objects, "PodMonitor", release+"-brokers").Spec.PodMetricsEndpoints[0]
+	if len(brokers.Relabelings) != 2 || brokers.Relabelings[0]["regex"] != "crypto-broker;true" || brokers.Relabelings[1]["targetLabel"] != "team" {
+		t.Errorf("found the relabelings %v, expected the one that finds brokers and then the user's", brokers.Relabelings)
+	}
+	operator := find[monitor](t, objects, "ServiceMonitor", release).Spec.Endpoints[0]
+	if len(operator.Relabelings) != 1 || operator.Relabelings[0]["targetLabel"] != "cluster" {
+		t.Errorf("found the relabelings %v, expected the user's", operator.Relabelings)
+	}
+	for _, each := range []endpoint{brokers, operator} {
+		if each.Interval != "15s" || each.Path != "/metrics" || len(each.MetricRelabelings) != 1 || each.MetricRelabelings[0]["action"] != "drop" {
+			t.Errorf("found %+v, expected the interval and the relabeling of metrics", each)
+		}
+	}
+}
+
+func TestTheServiceMonitorSelectsOneServiceOfTheOperatorsPods(t *testing.T) {
+	objects := renderChart(t, "--set", "metrics.serviceMonitor.enabled=true")
+	wanted := find[monitor](t, objects, "ServiceMonitor", release).Spec.Selector.MatchLabels
+	var selected []string
+	for _, name := range kinds(objects, "Service") {
+		service := find[corev1.Service](t, objects, "Service", name)
+		if !has(service.Labels, wanted) {
+			continue
+		}
+		selected = append(selected, name)
+		template := find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template
+		if !has(template.Labels, service.Spec.Selector) || service.Spec.Ports[0].TargetPort.StrVal != "metrics" {
+			t.Errorf("found the Service %+v, expected it to select the pods of the operator and their port of metrics", service.Spec)
+		}
+	}
+	if want := []string{release + "-metrics"}; !slices.Equal(selected, want) {
+		t.Errorf("found the Services %q selected, expected %q", selected, want)
+	}
+}
+
+func TestSecureMetricsBringTheirRightsAndNoOther(t *testing.T) {
+	without := strings.Split(rights(t, renderChart(t)), "\n")
+	secure := renderChart(t, "--set", "metrics.secure=true,metrics.serviceMonitor.enabled=true")
+	var more []string
+	for line := range strings.SplitSeq(rights(t, secure), "\n") {
+		if !slices.Contains(without, line) {
+			more = append(more, line)
+		}
+	}
+	role := release + "-metrics"
+	want := []string{
+		"ClusterRole " + role + " in the cluster: create tokenreviews.authentication.k8s.io",
+		"ClusterRole " + role + "-reader in the cluster: [get] [/metrics]",
+		"ServiceAccount " + releaseNamespace + "/" + release + " is bound to ClusterRole " + role + " in the cluster",
+	}
+	if !slices.Equal(more, want) {
+		t.Errorf("found %q, expected %q", more, want)
+	}
+	scrape := find[monitor](t, secure, "ServiceMonitor", release).Spec.Endpoints[0]
+	if scrape.Scheme != "https" || scrape.BearerTokenFile == "" || scrape.TLSConfig["insecureSkipVerify"] != nil ||
+		scrape.TLSConfig["serverName"] != release+"-webhook."+releaseNamespace+".svc" {
+		t.Errorf("found %+v, expected HTTPS with a token and a checked certificate", scrape)
+	}
+	template := find[appsv1.Deployment](t, secure, "Deployment", release).Spec.Template
+	if !slices.Contains(template.Spec.Containers[0].Args, "--metrics-secure") || template.Annotations["prometheus.io/scheme"] != "https" {
+		t.Errorf("found the arguments %q and the annotations %v, expected secure metrics", template.Spec.Containers[0].Args, template.Annotations)
+	}
+}
