@@ -23,7 +23,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -260,19 +259,7 @@ func update[T client.Object](t *testing.T, object T, change func(T)) {
 // patience is how long a test waits for something that should take a moment.
 const patience = time.Minute
 
-// eventually waits until the condition holds, and fails the test with what it
-// said last.
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = holds()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited %s until %s: %v", patience, what, last)
-	}
-}
+var eventually = apiserver.Eventually
 
 // file returns the profile file in a namespace's ConfigMap.
 func file(t *testing.T, namespace string) (string, error) {

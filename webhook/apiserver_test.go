@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -42,9 +40,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 	webhookserver "github.com/crypto-broker/crypto-broker-operator/webhook/server"
 )
-
-// patience bounds every wait for what the API server and the webhooks do.
-const patience = 30 * time.Second
 
 const operatorNamespace = "crypto-broker-system"
 
@@ -288,15 +283,4 @@ func bundlesOf(ctx context.Context) (bundles [][]byte, err error) {
 	return bundles, nil
 }
 
-// eventually waits until try succeeds.
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = try()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("within %s it did not happen that %s: %v", patience, what, last)
-	}
-}
+var eventually = apiserver.Eventually

@@ -6,7 +6,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,12 +19,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -64,17 +61,7 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = holds()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited until %s: %v", what, last)
-	}
-}
+var eventually = apiserver.Eventually
 
 // freeAddress returns an address of loopback that nobody listens at. Its port is below those
 // that the system gives to connections, so that no connection takes it before the operator.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -22,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,18 +135,7 @@ func start(t *testing.T, options catalogue.Options) (stop func()) {
 	return stop
 }
 
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = holds()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited until %s: %v", what, last)
-	}
-}
+var eventually = apiserver.Eventually
 
 func get(t *testing.T, name string) (*v1alpha1.ClusterCryptoProfile, error) {
 	t.Helper()

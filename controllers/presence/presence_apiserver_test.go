@@ -25,7 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -212,17 +211,7 @@ func deployment(t *testing.T, namespace, name string) (*appsv1.Deployment, *apps
 	return d, create(t, set)
 }
 
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = holds()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatalf("waited until %s: %v", what, last)
-	}
-}
+var eventually = apiserver.Eventually
 
 // expectEvent waits for exactly one event of the reason on the object.
 func expectEvent(t *testing.T, object client.Object, reason, says string) {
