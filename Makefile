@@ -52,7 +52,7 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 ##@ Test it
 
 # The packages of this module that have tests with a build tag.
-packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)' api broker cmd controllers test/chart webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)' api broker cmd controllers test/chart test/scale webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
@@ -159,6 +159,11 @@ bench-fairness: ## Measure what one caller's latency is beside another's ordinar
 .PHONY: bench-propagation
 bench-propagation: ## Measure 100 profile changes from apply to served on a real cluster.
 	go test -tags e2e -run '^$$' -bench Propagation -benchtime 100x -timeout 40m ./test/e2e
+
+.PHONY: bench-operator
+bench-operator: ## Measure the operator with 10,000 pods on a real API server; write docs/reports/operator.md (Linux, root; half an hour).
+	hack/cluster/cluster build
+	go run ./test/scale --report docs/reports/operator.md $(BENCH)
 
 ##@ Keep it tidy
 

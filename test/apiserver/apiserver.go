@@ -31,18 +31,9 @@ func Start() (*rest.Config, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		cache, err := environment.Cache(root)
-		if err != nil {
-			return nil, nil, err
-		}
-		assets = filepath.Join(cache, "cluster", "bin")
-	}
-	for _, name := range []string{"kube-apiserver", "etcd"} {
-		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
-			return nil, nil, fmt.Errorf("tests against an API server need %s in %s (set KUBEBUILDER_ASSETS, or compile them by hack/cluster/cluster build): %w", name, assets, err)
-		}
+	assets, err := Assets()
+	if err != nil {
+		return nil, nil, err
 	}
 	server := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
@@ -54,4 +45,27 @@ func Start() (*rest.Config, func() error, error) {
 		return nil, nil, errors.Join(fmt.Errorf("starting the API server: %w", err), server.Stop())
 	}
 	return config, server.Stop, nil
+}
+
+// Assets returns the folder with the binaries kube-apiserver and etcd, and an error if one
+// of them is missing.
+func Assets() (string, error) {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		root, err := environment.Repository()
+		if err != nil {
+			return "", err
+		}
+		cache, err := environment.Cache(root)
+		if err != nil {
+			return "", err
+		}
+		assets = filepath.Join(cache, "cluster", "bin")
+	}
+	for _, name := range []string{"kube-apiserver", "etcd"} {
+		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
+			return "", fmt.Errorf("tests against an API server need %s in %s (set KUBEBUILDER_ASSETS, or compile them by hack/cluster/cluster build): %w", name, assets, err)
+		}
+	}
+	return assets, nil
 }

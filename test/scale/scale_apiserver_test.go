@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build apiserver
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMain makes the test binary the program where that runs itself in its own network.
+func TestMain(m *testing.M) {
+	if os.Getenv(programsVariable) == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func TestTheOperatorOfTheChartBringsEachChangeToEachPodAndWritesNothingAfterwards(t *testing.T) {
+	report := filepath.Join(t.TempDir(), "operator.md")
+	err := run(t.Context(), []string{"--pods", "200", "--namespaces", "10", "--changes", "5", "--during", "1s", "--idle", "5s",
+		"--more-namespaces", "20", "--profiles", "20", "--report", report})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| one profile changes | 20 | 1 |",
+		"| one ClusterCryptoProfile changes | 200 | 12 |", // with default and kube-public
+		// No sets, no record, no annotations, no statuses and no events.
+		"| nothing changes for 5s | 0 | 0 | 0 | 0 | 0 | 0 |",
+		"0 lines with errors in its log",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the report has no %q:\n%s", want, text)
+		}
+	}
+}
