@@ -122,13 +122,19 @@ func TestAChangeReachesEveryBrokerAtOnce(t *testing.T) {
 	}
 }
 
-func TestOnlyTheAnnotationOfAPodIsWritten(t *testing.T) {
+func TestOnlyTheAnnotationOfAPodIsWrittenAndItsSnapshotRemoved(t *testing.T) {
 	start(t)
 	ns := namespace(t, nil)
 	p := hashing(ns, "orders", "sha3-512")
 	create(t, p)
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
-	pod := runPod(t, ns)
+	pod := runPod(t, ns, func(p *pod) {
+		p.object.Annotations = map[string]string{
+			"kept":                              "as it is",
+			contract.ProfilesSnapshotAnnotation: fileOf("orders", "sha3-512"),
+			contract.ProfilesSnapshotSignatureAnnotation: "{}",
+		}
+	})
 	expectStatus(t, p, has{propagated: "True AllUpdated", pods: 1, updated: 1})
 	var before corev1.Pod
 	if err := apiServer.Get(t.Context(), keyOf(pod), &before); err != nil {
@@ -141,6 +147,8 @@ func TestOnlyTheAnnotationOfAPodIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(after.Annotations, digestAnnotation)
+	delete(before.Annotations, contract.ProfilesSnapshotAnnotation)
+	delete(before.Annotations, contract.ProfilesSnapshotSignatureAnnotation)
 	for _, object := range []*corev1.Pod{&before, &after} {
 		object.ResourceVersion, object.ManagedFields = "", nil
 		if len(object.Annotations) == 0 {

@@ -59,7 +59,7 @@ const (
 
 	// ProfilesSnapshotAnnotation is a copy of the namespace's profile file, which the
 	// webhook makes at admission. A pod uses it if it starts before its ConfigMap can be
-	// mounted.
+	// mounted. The operator removes it when it writes ProfilesDigestAnnotation.
 	ProfilesSnapshotAnnotation = "cryptobroker.io/profiles-snapshot"
 
 	// ProfilesSnapshotSignatureAnnotation is a copy of the signature of the snapshot.

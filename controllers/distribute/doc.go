@@ -8,7 +8,7 @@
 // The set is in a ConfigMap, and the broker's volume projects the ConfigMap. A kubelet
 // refreshes such a volume when it syncs the pod: about once a minute, and at once when
 // the pod changes. So the distributor annotates each pod that is behind, and its kubelet
-// syncs it. The value is "<digest>.<try>": a write of the same value again changes
+// syncs it. The first annotation removes the pod's snapshot. The value is "<digest>.<try>": a write of the same value again changes
 // nothing, and so starts no sync. It is written through the pods/status subresource,
 // which drops changes of anything but metadata and status.
 //

@@ -64,12 +64,19 @@ func (d *Distributor) write(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{}, nil
 }
 
-// annotate writes the annotation, and only that. Because of the UID the API server
-// refuses the write if another pod has the name by now.
+// annotate writes the annotation, and removes the snapshot. Because of the UID the API
+// server refuses the write if another pod has the name by now.
+//
+// The ConfigMap counts before the snapshot, and a broker keeps the set that it serves. So
+// the snapshot has no use any more. Each write of the pod would store it again.
 func annotate(ctx context.Context, c client.Client, name types.NamespacedName, uid types.UID, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid":         uid,
-		"annotations": map[string]string{contract.ProfilesDigestAnnotation: value},
+		"uid": uid,
+		"annotations": map[string]any{
+			contract.ProfilesDigestAnnotation:            value,
+			contract.ProfilesSnapshotAnnotation:          nil,
+			contract.ProfilesSnapshotSignatureAnnotation: nil,
+		},
 	}})
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-func TestTheOperatorChangesOneAnnotationOfAPodAndNothingElse(t *testing.T) {
+func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.T) {
 	const digest = `"cryptobroker.io/profiles-digest":"sha256:0.1"`
 	status := func(c client.Client, t *testing.T, pod *corev1.Pod, document string) error {
 		return c.SubResource("status").Patch(t.Context(), pod, mergePatch(document))
@@ -30,8 +30,16 @@ func TestTheOperatorChangesOneAnnotationOfAPodAndNothingElse(t *testing.T) {
 		"the digest annotation is set":     {patch: `{"metadata":{"annotations":{` + digest + `}}}`},
 		"the digest annotation is changed": {patch: `{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":"sha256:1.2"}}}`},
 		"the digest annotation is removed": {patch: `{"metadata":{"annotations":{"cryptobroker.io/profiles-digest":null}}}`},
-		"nothing is changed":               {patch: `{}`},
-		"a change of the spec is dropped":  {patch: `{"spec":{"containers":[{"name":"app","image":"example.com/other:1"}]}}`},
+		"the snapshot is removed": {
+			patch: `{"metadata":{"annotations":{` + digest + `,"cryptobroker.io/profiles-snapshot":null,"cryptobroker.io/profiles-snapshot-signature":null}}}`,
+		},
+		// Of a pod with a broker, two policies refuse this; either may speak.
+		"the snapshot is another": {
+			patch:   `{"metadata":{"annotations":{` + digest + `,"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`,
+			refusal: "annotation",
+		},
+		"nothing is changed":              {patch: `{}`},
+		"a change of the spec is dropped": {patch: `{"spec":{"containers":[{"name":"app","image":"example.com/other:1"}]}}`},
 		"another annotation is added": {
 			patch:   `{"metadata":{"annotations":{` + digest + `,"a":"b"}}}`,
 			refusal: "found a change of another annotation",
@@ -231,6 +239,10 @@ func TestAPodKeepsTheBrokerItWasAdmittedWith(t *testing.T) {
 		},
 		"the snapshot": {
 			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":"- Name: Weak\n"}}}`),
+			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
+		},
+		"the snapshot, by removing it": {
+			call:    patch(`{"metadata":{"annotations":{"cryptobroker.io/profiles-snapshot":null}}}`),
 			refusal: "cryptobroker.io/profiles-snapshot-signature stay as they were when the pod was admitted",
 		},
 		"the snapshot, through the status": {

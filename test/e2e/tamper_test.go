@@ -89,8 +89,8 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 		{"an edited set", forged, "SignatureRejected", false},
 		{"a set without a signature", map[string]string{"Profiles.yaml": forged["Profiles.yaml"]}, "SignatureRejected", false},
 		{"yesterday's set, and kill -9", yesterday, "RevisionRejected", true},
-		// Then there is the snapshot of the pod's admission, which is yesterday's.
-		{"no set, and kill -9", nil, "RevisionRejected", true},
+		// The snapshot of the pod's admission, which is yesterday's, went with the first change.
+		{"no set, and kill -9", nil, "SignatureRejected", true},
 	} {
 		t.Run(attempt.sentence+" is not served", func(t *testing.T) {
 			// The admission policies take a moment to notice that one is gone.
