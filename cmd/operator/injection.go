@@ -35,7 +35,11 @@ func addTemplate(mgr manager.Manager, c *config, keys *signing.Keys) error {
 		common.Seal.Keys = []ed25519.PublicKey{ring.Current()}
 		return injection.Parameters(common, string(system.UID))
 	}
-	reconciler := template.New(mgr.GetClient(), c.injectionTemplate, render)
+	watching, err := client.NewWithWatch(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return err
+	}
+	reconciler := template.New(watching, c.injectionTemplate, render)
 	keys.OnChange(func(context.Context) { reconciler.Changed() })
 	return mgr.Add(reconciler)
 }

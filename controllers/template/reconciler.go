@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -20,11 +21,14 @@ import (
 
 // There are no RBAC markers for the rights that this needs: the chart grants them only
 // where it injects by policy. An apply that creates is authorized with the object's
-// name, so create and patch are limited to that one.
+// name, and a watch of one name with that name, so all verbs are limited to that one.
 
 const (
-	// Pause is the time until a change by somebody else is reverted.
+	// Pause is the time until a change by somebody else is reverted where the template
+	// can't be watched.
 	Pause = 30 * time.Second
+	// leastPause is the least time between two changes by somebody else that are reverted.
+	leastPause = time.Second
 	// failurePause is the time until what failed is tried again.
 	failurePause = time.Second
 	// fieldManager owns the fields of the template.
@@ -32,9 +36,9 @@ const (
 )
 
 // Reconciler makes the InjectionTemplate what it should be: at its start, after each call
-// of Changed, and every [Pause].
+// of Changed, and when somebody else changed it.
 type Reconciler struct {
-	client  client.Client
+	client  client.WithWatch
 	name    string
 	render  func(context.Context) (v1alpha1.InjectionTemplateSpec, error)
 	changed chan struct{}
@@ -44,7 +48,7 @@ type Reconciler struct {
 // New returns a reconciler of the InjectionTemplate with a name. It calls render each
 // time for what the template has to be. It is a runnable for a manager, and runs on the
 // leader.
-func New(c client.Client, name string, render func(context.Context) (v1alpha1.InjectionTemplateSpec, error)) *Reconciler {
+func New(c client.WithWatch, name string, render func(context.Context) (v1alpha1.InjectionTemplateSpec, error)) *Reconciler {
 	return &Reconciler{client: c, name: name, render: render, changed: make(chan struct{}, 1), pause: Pause}
 }
 
@@ -63,7 +67,7 @@ func (r *Reconciler) NeedLeaderElection() bool { return true }
 func (r *Reconciler) Start(ctx context.Context) error {
 	version := ""
 	failed := false
-	for {
+	for ctx.Err() == nil {
 		pause := r.pause
 		found, err := r.apply(ctx)
 		switch {
@@ -78,11 +82,43 @@ func (r *Reconciler) Start(ctx context.Context) error {
 		case err == nil:
 			version, failed = found, false
 		}
+		r.wait(ctx, found, pause)
+	}
+	return nil
+}
+
+// wait returns when the template may have to be another one. It watches the template, and
+// ignores the event about the version that was applied, empty for a failure: then it waits
+// for the pause. The API server ends a watch after some minutes, which counts as a change.
+func (r *Reconciler) wait(ctx context.Context, version string, pause time.Duration) {
+	var events <-chan watch.Event
+	if version != "" {
+		watching, err := r.client.Watch(ctx, &v1alpha1.InjectionTemplateList{}, client.MatchingFields{"metadata.name": r.name})
+		if err == nil {
+			defer watching.Stop()
+			events, pause = watching.ResultChan(), leastPause
+		}
+	}
+	over := time.After(pause)
+	for {
+		if events == nil {
+			select {
+			case <-ctx.Done():
+			case <-r.changed:
+			case <-over:
+			}
+			return
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-r.changed:
-		case <-time.After(pause):
+			return
+		case event := <-events:
+			object, is := event.Object.(*v1alpha1.InjectionTemplate)
+			if !is || event.Type == watch.Deleted || object.ResourceVersion != version {
+				events = nil
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
-var apiServer client.Client
+var apiServer client.WithWatch
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -46,7 +46,7 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if apiServer, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if apiServer, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil
@@ -98,7 +98,7 @@ func TestTheTemplateIsMadeFollowedAndPutBack(t *testing.T) {
 	k := New(apiServer, name, func(context.Context) (v1alpha1.InjectionTemplateSpec, error) {
 		return specOf(stamp.Load().(string)), nil
 	})
-	k.pause = 100 * time.Millisecond
+	k.pause = time.Hour // nothing is looked at without a reason
 	start(t, k)
 	first := await(t, "the template", name, func(found *v1alpha1.InjectionTemplate) bool { return found.Spec.Stamp == "1/a" })
 	if got := string(first.Spec.Container.Raw); got != `{"image":"example.com/broker:1","name":"crypto-broker"}` {
