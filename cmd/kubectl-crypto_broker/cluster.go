@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
 // cluster is the cluster that the flags of kubectl name.
@@ -34,6 +35,19 @@ func (c *cluster) flags(cmd *cobra.Command, many bool) {
 	if many {
 		flags.BoolVarP(&c.allNamespaces, "all-namespaces", "A", false, "all namespaces instead of one")
 	}
+}
+
+// operatorFlag adds the flag that names the operator's namespace.
+func (c *cluster) operatorFlag(cmd *cobra.Command) *string {
+	namespace := cmd.Flags().String("operator-namespace", "", "`namespace` of the operator (default: the one that its webhooks name, else "+installation.DefaultNamespace+")")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("operator-namespace", c.complete(namespaceNames)))
+	return namespace
+}
+
+// isNamed reports whether the flags or a kubeconfig name a cluster.
+func (c *cluster) isNamed() bool {
+	_, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides).ClientConfig()
+	return !clientcmd.IsEmptyConfig(err)
 }
 
 // connect returns a client and a namespace: the namespace of -n, else of the context;

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -38,6 +39,8 @@ import (
 var (
 	// apiServer is used by the tests, with all rights.
 	apiServer kubernetes.Interface
+	// apiServerConfig is how the tests reach it.
+	apiServerConfig *rest.Config
 	// kubeconfig is the file that the plugin reads.
 	kubeconfig string
 	// operatorImage is that of the brokers which the operator injects now.
@@ -59,6 +62,7 @@ func runTests(m *testing.M) int {
 			failed(err)
 		}
 	}()
+	apiServerConfig = config
 	if apiServer, err = kubernetes.NewForConfig(config); err != nil {
 		return failed(err)
 	}
@@ -93,12 +97,10 @@ func failed(err error) int {
 	return 1
 }
 
-// startOperator answers the API server as the operator does, for namespaces with
-// the label covered=yes.
-func startOperator() (*httptest.Server, error) {
-	operatorImage.Store("broker:1")
+// injecting answers the API server about pods as the operator does.
+func injecting() http.Handler {
 	decoder := admission.NewDecoder(scheme.Scheme)
-	server := httptest.NewTLSServer(&admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+	return &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
 		pod := &corev1.Pod{}
 		if err := decoder.Decode(request, pod); err != nil {
 			return admission.Errored(http.StatusBadRequest, err)
@@ -120,7 +122,14 @@ func startOperator() (*httptest.Server, error) {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		return admission.PatchResponseFromRaw(request.Object.Raw, after)
-	})})
+	})}
+}
+
+// startOperator answers the API server as the operator does, for namespaces with
+// the label covered=yes.
+func startOperator() (*httptest.Server, error) {
+	operatorImage.Store("broker:1")
+	server := httptest.NewTLSServer(injecting())
 	none := admissionregistrationv1.SideEffectClassNone
 	_, err := apiServer.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(context.Background(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "crypto-broker-operator"},

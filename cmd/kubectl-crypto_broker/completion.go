@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
@@ -74,6 +75,16 @@ func workloadNames(ctx context.Context, client kubernetes.Interface, namespace s
 		for i := range sets.Items {
 			names = append(names, workload.DaemonSet+"/"+sets.Items[i].Name)
 		}
+	}
+	return names
+}
+
+// profileNames returns the profiles of a namespace and of the cluster, of the kinds that the
+// user may list.
+func profileNames(ctx context.Context, client kubernetes.Interface, namespace string) []string {
+	names, err := effective.Names(ctx, client, namespace)
+	if err != nil {
+		return nil
 	}
 	return names
 }

@@ -8,14 +8,10 @@ import (
 	"regexp"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-)
 
-// uncalled matches the API server's message when it cannot call the operator.
-var uncalled = regexp.MustCompile(`failed calling webhook "[a-z]+\.inject\.cryptobroker\.io"`)
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+)
 
 // calledAt finds the operator's service in such a message.
 var calledAt = regexp.MustCompile(`https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/]`)
@@ -38,40 +34,13 @@ func explainOperator(ctx context.Context, client kubernetes.Interface, service *
 		return "The operator does not answer the API server: look whether it runs, and what its log says." + after
 	}
 	look := fmt.Sprintf("kubectl get deployments,pods -n %s", service.Namespace)
-	d := operatorBehind(ctx, client, service)
-	if d == nil {
+	d, err := installation.Behind(ctx, client, service)
+	if d == nil || err != nil {
 		return fmt.Sprintf("The operator does not answer the API server. Look at it, or ask who may: %s", look) + after
 	}
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
+	e.add("operator", "deployment/%s in namespace %s: %d of %s available", d.Name, d.Namespace, d.Status.AvailableReplicas, count(int(installation.Replicas(d)), "replica is", "replicas are"))
+	if why := installation.Hindrance(d); why != "" {
+		return why + after
 	}
-	e.add("operator", "deployment/%s in namespace %s: %d of %s available", d.Name, d.Namespace, d.Status.AvailableReplicas, count(int(want), "replica is", "replicas are"))
-	switch {
-	case want == 0:
-		return fmt.Sprintf("The operator is scaled to no replica. Scale it: kubectl scale deployment/%s -n %s --replicas=2", d.Name, d.Namespace) + after
-	case d.Status.AvailableReplicas == 0:
-		return fmt.Sprintf("The operator does not run. See why: %s, and kubectl logs deployment/%s -n %s", look, d.Name, d.Namespace) + after
-	default:
-		return fmt.Sprintf("The operator runs, and the API server does not reach the service %s in namespace %s: the network, a NetworkPolicy or a port is in the way, see the README of the chart.", service.Name, service.Namespace)
-	}
-}
-
-// operatorBehind returns the Deployment whose pods the service selects; nil if the
-// user may not read it or there is none.
-func operatorBehind(ctx context.Context, client kubernetes.Interface, reference *admissionregistrationv1.ServiceReference) *appsv1.Deployment {
-	service, err := client.CoreV1().Services(reference.Namespace).Get(ctx, reference.Name, metav1.GetOptions{})
-	if err != nil || len(service.Spec.Selector) == 0 {
-		return nil
-	}
-	deployments, err := client.AppsV1().Deployments(reference.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	for i := range deployments.Items {
-		if d := &deployments.Items[i]; labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) {
-			return d
-		}
-	}
-	return nil
+	return fmt.Sprintf("The operator runs, and the API server does not reach the service %s in namespace %s: the network, a NetworkPolicy or a port is in the way, see the README of the chart.", service.Name, service.Namespace)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
@@ -71,7 +72,7 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workloa
 // wayOut says what to do if a new pod of a workload is refused.
 func (t trial) wayOut(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
-	if uncalled.MatchString(said) {
+	if installation.Uncalled(said) {
 		return explainOperator(ctx, t.client, cmp.Or(calls.service, serviceIn(said)), e)
 	}
 	if advice, limited := t.explainLimits(ctx, w, p, said, e); limited {

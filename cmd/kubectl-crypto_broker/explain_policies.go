@@ -4,18 +4,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
 // explainPolicies reports whether the API server injects brokers by a policy. The
@@ -88,7 +86,7 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 	if ref.ParameterNotFoundAction == nil || *ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
 		fails = admissionregistrationv1.Ignore
 	}
-	image, stamp, err := readTemplate(ctx, client, ref.Name)
+	image, stamp, err := installation.ReadTemplate(ctx, client, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		e.add("template", "the InjectionTemplate %s is missing; the operator writes it", ref.Name)
@@ -98,25 +96,4 @@ func explainParameter(ctx context.Context, client kubernetes.Interface, policy *
 	default:
 		e.add("template", "image %s, stamp %s", image, stamp)
 	}
-}
-
-// readTemplate reads the image and the stamp of a broker from an InjectionTemplate.
-func readTemplate(ctx context.Context, client kubernetes.Interface, name string) (image, stamp string, err error) {
-	result := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "injectiontemplates", name).Do(ctx)
-	if err := result.Error(); err != nil {
-		return "", "", err
-	}
-	data, err := result.Raw()
-	if err != nil {
-		return "", "", err
-	}
-	var template v1alpha1.InjectionTemplate
-	if err := json.Unmarshal(data, &template); err != nil {
-		return "", "", fmt.Errorf("the InjectionTemplate %s cannot be read: %w", name, err)
-	}
-	var broker corev1.Container
-	if err := json.Unmarshal(template.Spec.Container.Raw, &broker); err != nil {
-		return "", "", fmt.Errorf("the container in the InjectionTemplate %s cannot be read: %w", name, err)
-	}
-	return broker.Image, template.Spec.Stamp, nil
 }

@@ -151,8 +151,8 @@ func profilesOf(ctx context.Context, client kubernetes.Interface, namespace stri
 
 // readProfiles lists profiles, up to a limit: they only explain why none is served.
 func readProfiles(ctx context.Context, client kubernetes.Interface, path string, into any) error {
-	raw, err := client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, path).
-		Param("limit", fmt.Sprint(listedProfiles)).Do(ctx).Raw()
+	raw, err := apierror.Body(client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, path).
+		Param("limit", fmt.Sprint(listedProfiles)).Do(ctx))
 	if err != nil {
 		return err
 	}

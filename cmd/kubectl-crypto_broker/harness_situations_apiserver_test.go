@@ -25,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
 // asks is what a template has that asks for a broker, and more.
@@ -212,7 +213,7 @@ func operatorAway(t *testing.T, namespace string) (operator string) {
 			t.Error(err)
 		}
 	})
-	admitted(t, namespace, "the operator cannot be called", func(_ *corev1.Pod, err error) bool { return err != nil && uncalled.MatchString(err.Error()) })
+	admitted(t, namespace, "the operator cannot be called", func(_ *corev1.Pod, err error) bool { return err != nil && installation.Uncalled(err.Error()) })
 	return operator
 }
 

@@ -2,8 +2,8 @@
 
 // Command kubectl-crypto_broker is the plugin `kubectl crypto-broker`. It shows which
 // pods have a broker, which pods miss theirs, and which profiles each broker serves
-// and why. It also restarts workloads, and checks manifests without a cluster. See
-// --help.
+// and why. It also restarts workloads, checks manifests without a cluster, checks the
+// installation, and allows profiles that are withheld. See --help.
 package main
 
 import (
@@ -55,23 +55,25 @@ var errFound = errors.New("something is wrong")
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-crypto_broker",
-		Short: "Shows which pods have a crypto broker and what it serves; restarts, injects, validates, explains",
+		Short: "Shows which pods have a crypto broker and what it serves; restarts, injects, validates, explains, checks",
 		Long: `Shows which pods have a crypto broker, which pods miss theirs, and which profiles each broker serves. It also
 restarts workloads one at a time, injects brokers into manifests, validates manifests without a cluster, and
-explains why a pod has a broker or has none.
+explains why a pod has a broker or has none. It checks whether the installation is sound, shows which profiles count
+in a namespace, allows profiles that are withheld, and rotates the signing key.
 
 Exit codes:
   0  done, and nothing is wrong; a list may be empty or not
-  1  something is wrong, and the output says what: a manifest is invalid or refused; explain found a problem; a
-     workload did not come up, or a restart was not confirmed; the cluster could not be asked, or the user lacks a
-     right to look
+  1  something is wrong, and the output says what: a manifest is invalid or refused; explain or check found a
+     problem; diff found a profile that is withheld; a workload did not come up; nobody confirmed; the cluster could
+     not be asked, or the user lacks a right to look
   2  the command line is wrong`,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	cluster := &cluster{}
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
-		newInject(cluster), newValidate(), newVersion(),
+		newInject(cluster), newValidate(), newCheck(cluster), newVersion(cluster),
+		newProfiles(cluster), newDiff(cluster), newAllow(cluster), newRotateKey(cluster),
 	)
 	subcommands.Configure(root)
 	subcommands.Strict(root)

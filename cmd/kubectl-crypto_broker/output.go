@@ -18,23 +18,59 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 )
 
-// output is how rows are written.
-type output struct{ format string }
+// output is how a command writes its answer.
+type output struct {
+	format  string
+	formats []string
+}
 
-var formats = []string{"table", "wide", "json", "yaml"}
-
-func outputFlag(cmd *cobra.Command) *output {
-	o := &output{}
-	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "`format`: "+strings.Join(formats, ", "))
+// outputFlag adds the flag --output with these formats. The first one is the default.
+func outputFlag(cmd *cobra.Command, formats ...string) *output {
+	o := &output{formats: formats}
+	cmd.Flags().StringVarP(&o.format, "output", "o", formats[0], "`format`: "+strings.Join(formats, ", "))
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	return o
 }
 
 func (o *output) check() error {
-	if !slices.Contains(formats, o.format) {
-		return program.Usagef("--output is %q, expected %s", o.format, strings.Join(formats, ", "))
+	if !slices.Contains(o.formats, o.format) {
+		return program.Usagef("--output is %q, expected %s", o.format, strings.Join(o.formats, ", "))
 	}
 	return nil
+}
+
+// forPrograms writes an answer as JSON or YAML, if the format is one of these.
+func (o *output) forPrograms(w io.Writer, answer any) (done bool, err error) {
+	switch o.format {
+	case "json":
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return true, encoder.Encode(answer)
+	case "yaml":
+		data, err := yaml.Marshal(answer)
+		if err != nil {
+			return true, err
+		}
+		_, err = w.Write(data)
+		return true, err
+	default:
+		return false, nil
+	}
+}
+
+// writeTable writes a table for people. An empty cell is a dash.
+func writeTable(w io.Writer, head []string, rows [][]string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, cells := range append([][]string{head}, rows...) {
+		cells = slices.Clone(cells)
+		for i, cell := range cells {
+			if cell == "" {
+				cells[i] = "-"
+			}
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t")) // a tabwriter fails in Flush
+	}
+	return table.Flush()
 }
 
 // write writes rows. If there are none, it says so on stderr, as kubectl does.
@@ -42,31 +78,12 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 	if rows == nil {
 		rows = []brokers.Row{}
 	}
-	switch o.format {
-	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(map[string]any{"pods": rows})
-	case "yaml":
-		data, err := yaml.Marshal(map[string]any{"pods": rows})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(data)
+	if done, err := o.forPrograms(w, map[string]any{"pods": rows}); done {
 		return err
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(stderr, "No pods found.")
 		return nil
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	line := func(cells ...string) {
-		for i, cell := range cells {
-			if cell == "" {
-				cells[i] = "-"
-			}
-		}
-		fmt.Fprintln(table, strings.Join(cells, "\t")) // a tabwriter fails in Flush
 	}
 	head := []string{"POD", "BROKER", "SET", "SERVES", "REVISION", "VERSION", "WORKLOAD"}
 	if withNamespace {
@@ -75,7 +92,7 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 	if o.format == "wide" {
 		head = append(head, "NODE", "IMAGE", "SINCE", "REASON", "NOTE")
 	}
-	line(head...)
+	var lines [][]string
 	for _, r := range rows {
 		cells := []string{r.Pod, r.Broker, r.Set, short(r.Digest, o.format == "wide"), revision(r.Revision), r.Version, r.Workload}
 		if withNamespace {
@@ -88,9 +105,9 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 			}
 			cells = append(cells, r.Node, r.Image, since, r.Reason, r.Note)
 		}
-		line(cells...)
+		lines = append(lines, cells)
 	}
-	return table.Flush()
+	return writeTable(w, head, lines)
 }
 
 // short returns the beginning of a digest, long enough to compare.

@@ -78,7 +78,7 @@ func listCommand(cluster *cluster, cmd *cobra.Command, only string, all bool) *c
 	if all {
 		cmd.ValidArgsFunction = cluster.complete(podNames)
 	}
-	output := outputFlag(cmd)
+	output := outputFlag(cmd, "table", "wide", "json", "yaml")
 	selector := cmd.Flags().StringP("selector", "l", "", "label `selector` of pods, such as app=orders")
 	var withNone *bool
 	if all {

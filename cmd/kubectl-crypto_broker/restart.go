@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -270,24 +269,7 @@ func (r restarter) confirm(ctx context.Context, n int) error {
 	if n > 1 {
 		what = fmt.Sprintf("these %d, one at a time", n)
 	}
-	fmt.Fprintf(r.out, "Restart %s? [y/N] ", what)
-	answer := make(chan string, 1)
-	go func() {
-		line, err := bufio.NewReader(r.in).ReadString('\n')
-		if err != nil && line == "" {
-			fmt.Fprintln(r.out)
-		}
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case <-ctx.Done():
-		return errors.New("nothing was restarted")
-	case line := <-answer:
-		if line != "y" && line != "yes" {
-			return errors.New("nothing was restarted: it was not confirmed (answer y, or give --yes)")
-		}
-		return nil
-	}
+	return confirm(ctx, r.in, r.out, fmt.Sprintf("Restart %s?", what), "nothing was restarted")
 }
 
 // restart restarts one after the other and stops at the first that does not come

@@ -94,7 +94,7 @@ func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 	}
 	var trusts [][]string
 	for i := range pods.Items {
-		if ids := trustedBy(&pods.Items[i]); len(ids) > 0 {
+		if ids := TrustedBy(&pods.Items[i]); len(ids) > 0 {
 			trusts = append(trusts, ids)
 		}
 	}

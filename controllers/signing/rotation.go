@@ -81,8 +81,8 @@ func (r Ring) reaches(ids []string) bool {
 		slices.ContainsFunc(r.retired, func(k key) bool { return slices.Contains(ids, k.id) })
 }
 
-// trustedBy returns the ids of the keys that a running pod's broker trusts.
-func trustedBy(pod *corev1.Pod) []string {
+// TrustedBy returns the ids of the keys that a running pod's broker trusts.
+func TrustedBy(pod *corev1.Pod) []string {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}

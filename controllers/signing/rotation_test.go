@@ -160,7 +160,7 @@ func TestTheKeysThatAPodTrustsAreReadFromItsBroker(t *testing.T) {
 		"a broker without trust": {pod(corev1.PodRunning, contract.BrokerContainer), 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := trustedBy(test.pod); len(got) != test.want {
+			if got := TrustedBy(test.pod); len(got) != test.want {
 				t.Errorf("got %v, want %d", got, test.want)
 			}
 		})

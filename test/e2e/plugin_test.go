@@ -123,6 +123,16 @@ func TestAPodThatMissesItsBrokerIsFoundToldAndRestarted(t *testing.T) {
 	}
 }
 
+func TestTheInstallationIsFoundSound(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t, nil)
+	output := plugin(t)("check", "-n", namespace)
+	t.Log(output)
+	if strings.Contains(output, "SKIPPED") || strings.Contains(output, "FAILED") {
+		t.Errorf("found\n%s", output)
+	}
+}
+
 func isMissing(event eventsv1.Event, app *appsv1.Deployment) bool {
 	return event.Reason == "BrokerMissing" && event.Regarding.UID == app.UID && strings.Contains(event.Note, "2 of 2 pods are without a broker")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 )
 
 // noRight matches the API server's message when a user lacks a right.
@@ -54,7 +55,18 @@ func Plain(err error) string {
 // clusterWide are resources without a namespace.
 var clusterWide = map[string]bool{
 	"namespaces": true, "mutatingwebhookconfigurations": true, "mutatingadmissionpolicies": true, "mutatingadmissionpolicybindings": true, "injectiontemplates": true,
+	"validatingwebhookconfigurations": true, "validatingadmissionpolicies": true, "validatingadmissionpolicybindings": true,
+	"customresourcedefinitions": true, "clustercryptoprofiles": true,
 }
 
 // OneLine returns a text with each run of white space as one space.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Body returns the body of an answer, or the error as the API server words it. The method
+// Raw of an answer has an error without the API server's words.
+func Body(answer rest.Result) ([]byte, error) {
+	if err := answer.Error(); err != nil {
+		return nil, err
+	}
+	return answer.Raw()
+}

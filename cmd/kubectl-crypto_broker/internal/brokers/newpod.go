@@ -43,10 +43,10 @@ func Probe(namespace string) *corev1.Pod {
 	}
 }
 
-// newPod returns a pod with the broker that a pod would get now. It creates a pod as a
+// NewPod returns a pod with the broker that a pod would get now. It creates a pod as a
 // dry run: the API server sends it through admission and stores nothing. That needs
 // the right to create pods.
-func newPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
+func NewPod(ctx context.Context, client kubernetes.Interface, namespace string) (*corev1.Pod, error) {
 	pod, err := client.CoreV1().Pods(namespace).Create(ctx, Probe(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case apierror.LacksRight(err):

@@ -196,7 +196,7 @@ func (s Survey) judgeTemplates(ctx context.Context, rows []Row, pods []*corev1.P
 			continue
 		}
 		asked = append(asked, r.Namespace)
-		if now, err = newPod(ctx, s.Client, r.Namespace); err == nil || len(asked) == tries {
+		if now, err = NewPod(ctx, s.Client, r.Namespace); err == nil || len(asked) == tries {
 			break
 		}
 	}
@@ -229,9 +229,7 @@ func describe(pod *corev1.Pod, byDefault, leftOut bool) Row {
 		r.Note = coverage.ExcludedNamespace
 	}
 	if broker := injected.Broker(pod); broker != nil {
-		r.Broker, r.Image = Present, broker.Image
-		stamp := pod.Annotations[contract.InjectedAnnotation]
-		r.Version = stamp[:max(0, strings.LastIndex(stamp, "/"))]
+		r.Broker, r.Image, r.Version = Present, broker.Image, versionOf(pod)
 		return r
 	}
 	if leftOut {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check finds out whether an installation of the operator is sound. It asks one
+// question after the other, and answers each with a state and a sentence. It changes
+// nothing: what it creates are dry runs. It reads no content of Secrets.
+package check
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+)
+
+// State is the answer to a question.
+type State string
+
+// States of a finding.
+const (
+	// OK means that what was asked is as it should be.
+	OK State = "OK"
+	// Warning means that brokers are injected and profiles are served, and that
+	// somebody should look at what was found.
+	Warning State = "WARNING"
+	// Failed means that something does not work.
+	Failed State = "FAILED"
+	// Skipped means that the question could not be answered.
+	Skipped State = "SKIPPED"
+)
+
+// Finding is the answer to one question.
+type Finding struct {
+	// Check names the question.
+	Check string `json:"check"`
+	State State  `json:"state"`
+	// Found says what was found, and what to do if it is not as it should be.
+	Found string `json:"found"`
+}
+
+// Checker asks a cluster.
+type Checker struct {
+	Client kubernetes.Interface
+	// Version is the version of the plugin.
+	Version string
+	// Namespace is where dry runs are created.
+	Namespace string
+	// OperatorNamespace is the namespace of the operator, empty for the one that
+	// webhooks name.
+	OperatorNamespace string
+
+	operator installation.Operator
+	// made is a pod with a broker from a dry run; nil if none was made.
+	made *corev1.Pod
+	// answered reports whether a webhook of the operator has answered the API server.
+	answered bool
+	// unreached is the message of the API server that could not call the operator.
+	unreached string
+}
+
+// Run asks all questions, in the order in which the answers depend on each other.
+func (c *Checker) Run(ctx context.Context) ([]Finding, error) {
+	var err error
+	if c.operator, err = installation.Find(ctx, c.Client, c.OperatorNamespace); err != nil {
+		return nil, err
+	}
+	var findings []Finding
+	for _, question := range []struct {
+		name string
+		ask  func(context.Context) (State, string)
+	}{
+		{"definitions", c.definitions},
+		{"operator", c.replicas},
+		{"leader", c.leader},
+		{"service", c.service},
+		{"webhooks", c.webhooks},
+		{"injection", c.injection},
+		{"validation", c.validation},
+		{"certificate", c.certificate},
+		{"signing key", c.signingKey},
+		{"policies", c.policies},
+		{"template", c.template},
+		{"namespaces", c.namespaces},
+		{"versions", c.versions},
+	} {
+		state, found := question.ask(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		findings = append(findings, Finding{question.name, state, found})
+	}
+	return findings, nil
+}
+
+// cannotTell is the answer if an error leaves a question open.
+func cannotTell(what string, err error) (State, string) {
+	return Skipped, fmt.Sprintf("cannot tell %s: %s", what, apierror.OneLine(apierror.Plain(err)))
+}
+
+// worse returns the worse of two answers.
+func worse(a, b State) State {
+	rank := map[State]int{OK: 0, Warning: 1, Skipped: 2, Failed: 3}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// answer collects sentences and the worst of their states.
+type answer struct {
+	state State
+	found []string
+}
+
+func (a *answer) add(state State, format string, args ...any) {
+	if a.state == "" {
+		a.state = OK
+	}
+	a.state, a.found = worse(a.state, state), append(a.found, fmt.Sprintf(format, args...))
+}
