@@ -59,7 +59,7 @@ func newRoot() *cobra.Command {
 		Long: `Shows which pods have a crypto broker, which pods miss theirs, and which profiles each broker serves. It also
 restarts workloads one at a time, injects brokers into manifests, validates manifests without a cluster, and
 explains why a pod has a broker or has none. It checks whether the installation is sound, shows which profiles count
-in a namespace, allows profiles that are withheld, and rotates the signing key.
+in a namespace, allows profiles that are withheld, rotates the signing key, and writes an archive for support.
 
 Exit codes:
   0  done, and nothing is wrong; a list may be empty or not
@@ -73,7 +73,7 @@ Exit codes:
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
 		newInject(cluster), newValidate(), newCheck(cluster), newVersion(cluster),
-		newProfiles(cluster), newDiff(cluster), newAllow(cluster), newRotateKey(cluster),
+		newProfiles(cluster), newDiff(cluster), newAllow(cluster), newRotateKey(cluster), newBundle(cluster),
 	)
 	subcommands.Configure(root)
 	subcommands.Strict(root)
