@@ -41,6 +41,10 @@ build: ## Build the broker, the operator and the command line as static binaries
 	mkdir -p $(BIN)
 	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace -o $(BIN)/ ./cmd/...
 
+.PHONY: krew
+krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).
+	go run ./hack/krew --version "$(VERSION)" --url "$(URL)"
+
 .PHONY: images
 images: ## Build the container images as tar files into .cache/images, without a registry or a base image.
 	hack/image/build
