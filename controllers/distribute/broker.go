@@ -36,6 +36,10 @@ const (
 	slowUntil       = 2 * time.Minute
 	slowestInterval = 15 * time.Second
 
+	// resyncedAfter is the time after a write of a set in which a kubelet has brought it to
+	// a pod without an annotation.
+	resyncedAfter = 90 * time.Second
+
 	// firstTimeout bounds the first question. After a change of leader nothing is known
 	// of any broker, and those that can't be reached must not delay the others.
 	firstTimeout = 250 * time.Millisecond
@@ -180,6 +184,8 @@ func (b *broker) next(now time.Time) (action, time.Duration) {
 	}
 	// It is behind, or would be after a restart.
 	switch {
+	case annotate && b.tries == 0 && b.mayHaveResynced(now):
+		return actionAsk, 0
 	case annotate && b.tries == 0:
 		return actionAnnotate, 0
 	case annotate && b.answered.Sub(b.tried) >= b.retryAfter():
@@ -207,6 +213,13 @@ func (b *broker) nextWhileWaiting(now time.Time, annotate bool) (action, time.Du
 		return actionAnnotate, 0
 	}
 	return at(actionAnnotate, latest(b.pod.running, b.tried).Add(b.retryAfter()), now)
+}
+
+// mayHaveResynced reports whether the kubelet may have brought the set while the annotation
+// waited for a slow API server, and the broker was not asked since.
+func (b *broker) mayHaveResynced(now time.Time) bool {
+	resynced := b.target.Written.Add(resyncedAfter)
+	return b.failures == 0 && now.After(resynced) && b.answered.Before(resynced)
 }
 
 // serves reports whether the broker said that it serves the target. One that takes

@@ -162,6 +162,9 @@ func (b *bench) confirmed(ctx context.Context) (int, error) {
 	return int(sum), nil
 }
 
+// errOperatorEnded ends each wait for the operator.
+var errOperatorEnded = errors.New("the operator ended by itself")
+
 // eventually calls until there is no error, and returns the last one after the limit.
 func eventually(ctx context.Context, limit time.Duration, what string, holds func(context.Context) error) error {
 	begin, said := time.Now(), time.Now()
@@ -170,8 +173,8 @@ func eventually(ctx context.Context, limit time.Duration, what string, holds fun
 		switch {
 		case err == nil:
 			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
+		case errors.Is(err, errOperatorEnded), ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
 		case time.Since(begin) > limit:
 			return fmt.Errorf("waited %s until %s: %w", limit, what, err)
 		case time.Since(said) > 5*time.Second:

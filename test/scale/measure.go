@@ -135,6 +135,11 @@ func (b *bench) do(ctx context.Context, s step) error {
 // await waits until all brokers serve the set of their namespace, and the operator knows.
 func (b *bench) await(ctx context.Context, s step) error {
 	return eventually(ctx, stepLimit, "the step is done", func(ctx context.Context) error {
+		select {
+		case <-b.operator.exited:
+			return errOperatorEnded
+		default:
+		}
 		if _, err := b.nodes.served(); err != nil {
 			return err
 		}
