@@ -19,7 +19,7 @@ func TestEachPolicyCanBeLeftOutAlone(t *testing.T) {
 	for value, without := range map[string][]string{
 		"brokerExec": {"broker-exec"}, "brokerPods": {"broker-pods"}, "namedContainers": {"named-containers"},
 		"hints":    {"hints-cronjobs", "hints-jobs", "hints-pods", "hints-workloads"},
-		"injected": {"injected-annotated", "injected-labelled"}, "operatorObjects": {"operator-objects"},
+		"injected": {"has-broker-annotated", "has-broker-labelled", "injected-annotated", "injected-labelled"}, "operatorObjects": {"operator-objects"},
 		"podBindings": {"pod-bindings"}, "podStatus": {"pod-status"}, "profilesConfigMap": {"profiles-configmap"},
 	} {
 		t.Run(value, func(t *testing.T) {
