@@ -8,6 +8,8 @@ SHELL := /usr/bin/env bash
 export CRYPTO_BROKER_CACHE ?= $(CURDIR)/.cache
 TOOLS := $(CRYPTO_BROKER_CACHE)/tools/bin
 BIN := $(CRYPTO_BROKER_CACHE)/bin
+# The flags of images and of the demo are the same, so the build cache has the packages that both use once.
+BUILD := CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace
 
 # The demo's cluster. A KUBECONFIG of yours makes `make demo` use that cluster instead.
 CLUSTER ?= crypto-broker
@@ -16,15 +18,18 @@ CLUSTER ?= crypto-broker
 
 .PHONY: demo
 demo: ## See the main job done: cluster, operator, two profiles, an app, a change that reaches it while it calls.
-	go run ./hack/demo --cluster $(CLUSTER)
+	$(BUILD) -o $(BIN)/demo ./hack/demo
+	$(BIN)/demo --cluster $(CLUSTER)
 
 .PHONY: demo-down
 demo-down: ## Remove everything the demo made, its cluster included.
-	go run ./hack/demo --cluster $(CLUSTER) down
+	$(BUILD) -o $(BIN)/demo ./hack/demo
+	$(BIN)/demo --cluster $(CLUSTER) down
 
 .PHONY: demo-prometheus
 demo-prometheus: ## Run Prometheus against the demo until Ctrl-C.
-	go run ./hack/demo --cluster $(CLUSTER) prometheus
+	$(BUILD) -o $(BIN)/demo ./hack/demo
+	$(BIN)/demo --cluster $(CLUSTER) prometheus
 
 .PHONY: cluster-up
 cluster-up: ## Start a real Kubernetes on this machine (Linux, root; the first time builds it from source).
@@ -39,7 +44,7 @@ cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, 
 .PHONY: build
 build: ## Build the broker, the operator and the command line as static binaries into .cache/bin.
 	mkdir -p $(BIN)
-	CGO_ENABLED=0 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace -o $(BIN)/ ./cmd/...
+	$(BUILD) -o $(BIN)/ ./cmd/...
 
 .PHONY: krew
 krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).

@@ -184,7 +184,8 @@ it "wrong use is refused with a sentence"
 must_fail_with "small letters" on "No_Name" up
 must_fail_with "there is no command fly" on "$first" fly
 must_fail_with "there is no option --fly" "$here/cluster" --fly
-must_fail_with "takes no arguments" on "$first" up high
+must_fail_with "the command up takes" on "$first" up high
+must_fail_with "takes no arguments" on "$first" down low
 must_fail_with "there is no cluster \"$first\"" on "$first" status
 must_fail_with "no running cluster" on "$first" kubeconfig
 must_fail_with "at least one image" on "$first" load
@@ -202,7 +203,8 @@ on "$first" status >/dev/null
 
 it "a pod with a native sidecar runs from an image that was loaded"
 make_probe_image
-on "$first" load "$cache/probe.tar"
+loaded="$(on "$first" load "$cache/probe.tar" 2>&1)"
+[[ $loaded != *level=* ]] || broken "load printed what containerd logs: $loaded"
 apply_pods
 kubectl wait --for=condition=Ready pod/app --timeout=60s
 
@@ -247,11 +249,16 @@ on "$first" up
 [[ $(cat "$states/$first/init") == "$record" ]] || broken "the node was started anew"
 
 it "a second cluster stands beside the first, in another network"
-on "$second" up
+on "$second" up --without-dns
 remember "$second"
 [[ ${networks[$first]} != "${networks[$second]}" ]] || broken "both use ${networks[$first]}.0.0/16"
 on "$first" status >/dev/null
 [[ $(on "$second" exec -- kubectl get nodes -o name) == "node/$second" ]] || broken "exec does not see its own cluster"
+
+it "a cluster that was started without DNS gets it from the next up"
+must_fail_with "NotFound" on "$second" exec -- kubectl --namespace kube-system get deployment coredns
+on "$second" up
+on "$second" exec -- kubectl --namespace kube-system wait --for=condition=Available deployment/coredns --timeout=10s
 
 it "status names a part that ended, and up makes the cluster anew"
 # shellcheck disable=SC2016 # the shell in the node expands it

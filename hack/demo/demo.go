@@ -63,7 +63,7 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) bringUp(ctx context.Context) error {
 	if d.cluster.Local() {
 		d.step("Starting the cluster %q, unless it runs", d.cluster.Name)
-		if err := d.cluster.Up(ctx, d); err != nil {
+		if err := d.cluster.UpWithoutDNS(ctx, d); err != nil {
 			return err
 		}
 	} else {
@@ -89,7 +89,9 @@ func (d *demo) bringUp(ctx context.Context) error {
 	if d.cluster.Local() {
 		push = ""
 	}
-	d.images, err = environment.BuildImages(ctx, d, environment.ImageOptions{Out: filepath.Join(cache, "images"), Push: push})
+	d.images, err = environment.BuildImages(ctx, d, environment.ImageOptions{
+		Out: filepath.Join(cache, "images"), Only: []string{"broker", "operator", "demo-app"}, Push: push,
+	})
 	if err != nil {
 		return err
 	}

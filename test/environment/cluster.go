@@ -72,6 +72,13 @@ func (c *Cluster) Up(ctx context.Context, progress io.Writer) error {
 	return err
 }
 
+// UpWithoutDNS starts the cluster without CoreDNS, unless it runs. Then pods can't look up names, and CoreDNS need not be
+// compiled.
+func (c *Cluster) UpWithoutDNS(ctx context.Context, progress io.Writer) error {
+	_, err := c.run(ctx, progress, "up", "--without-dns")
+	return err
+}
+
 // UpSharing starts the cluster with a folder of this machine that every container has at SharedFolder.
 func (c *Cluster) UpSharing(ctx context.Context, progress io.Writer, folder string) error {
 	_, err := c.run(ctx, progress, "up", "--share", folder)

@@ -22,6 +22,8 @@ type Images struct {
 type ImageOptions struct {
 	// Out is the folder for the archives.
 	Out string
+	// Only are the names of the images to build; empty: all images.
+	Only []string
 	// Source is the checkout to build from; empty: the checkout of the current folder.
 	Source string
 	// Push is the registry and path to upload to; empty: nowhere.
@@ -30,13 +32,16 @@ type ImageOptions struct {
 	Cover string
 }
 
-// BuildImages builds all images.
+// BuildImages builds images.
 func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Images, error) {
 	repository, err := Repository()
 	if err != nil {
 		return nil, err
 	}
 	arguments := []string{"--out", o.Out}
+	if len(o.Only) > 0 {
+		arguments = append(arguments, "--only", strings.Join(o.Only, ","))
+	}
 	if o.Source != "" {
 		arguments = append(arguments, "--source", o.Source)
 	}

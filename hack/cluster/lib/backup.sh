@@ -18,14 +18,13 @@ require_backup_file() {
 	(($# == 2)) || fail "$1 needs one file behind it, where the snapshot is kept: $1 FILE"
 	file="$(realpath -m "$2")"
 	require_node
-	[[ -x $bin/etcdctl && -x $bin/etcdutl ]] ||
-		fail "there are no etcdctl and etcdutl in $bin; compile them with: hack/cluster/cluster build"
 }
 
 cluster_snapshot() {
 	local file
 	require_backup_file snapshot "$@"
 	[[ -d ${file%/*} ]] || fail "there is no folder ${file%/*} for the snapshot"
+	build_programs "${backup_programs[@]}"
 	# The node's network, and the host's files.
 	run_with_heartbeat "taking the snapshot" "$state/log/snapshot.log" nsenter --target "$node" --net -- \
 		"$bin/etcdctl" --endpoints=http://127.0.0.1:2379 snapshot save "$file"
@@ -41,6 +40,7 @@ cluster_restore() {
 	local file fresh="$state/etcd.restored" each
 	require_backup_file restore "$@"
 	[[ -r $file ]] || fail "there is no snapshot $file that can be read"
+	build_programs "${backup_programs[@]}"
 	take_cluster_lock
 	say "restoring $file; the cluster runs on until that is done"
 	rm -rf "$fresh"

@@ -3,7 +3,29 @@
 #
 # CoreDNS, so that pods find services by name. It knows the cluster's names only: nothing leaves the machine.
 
+# add_dns starts CoreDNS in a cluster that runs without it.
+add_dns() {
+	! as_admin --namespace kube-system get deployment coredns >>"$state/log/up.log" 2>&1 || return 0
+	say "starting DNS, which the cluster was started without"
+	dns_service_address="$(sed -n 's/^clusterDNS: \[\(.*\)\]$/\1/p' "$state/etc/kubelet.yaml")"
+	start_dns
+	await_dns
+}
+
 start_dns() {
+	await_in_cluster "the image of CoreDNS is imported" import_dns
+	await_in_cluster "the API server takes the objects of DNS" apply_dns
+}
+
+await_dns() {
+	await_in_cluster "DNS answers" as_admin --namespace kube-system wait --for=condition=Available deployment/coredns --timeout=5s
+}
+
+import_dns() {
+	in_node ctr -n k8s.io images import - <"$images/coredns.tar"
+}
+
+apply_dns() {
 	as_admin apply --server-side -f - <<EOT
 apiVersion: v1
 kind: ServiceAccount

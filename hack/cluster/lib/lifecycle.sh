@@ -29,15 +29,25 @@ trouble() {
 }
 
 cluster_up() {
-	local wrong iptables share=
-	if [[ ${1:-} == --share ]]; then
-		(($# >= 2)) || fail "--share needs a folder of this machine behind it"
-		share="$(require_shared_folder "$2")" || exit
-		shift 2
-	fi
-	no_more_arguments up "$@"
+	local wrong iptables share= dns=yes
+	while (($#)); do
+		case "$1" in
+		--share)
+			(($# >= 2)) || fail "--share needs a folder of this machine behind it"
+			share="$(require_shared_folder "$2")" || exit
+			shift 2
+			;;
+		--without-dns)
+			dns=
+			shift
+			;;
+		*) fail "the command up takes --share DIR and --without-dns, but was given: $*" ;;
+		esac
+	done
 	require_machine
-	build_all
+	build_cluster
+	[[ -z $dns ]] || build_dns
+	say "all programs are in $bin"
 	take_cluster_lock
 	if [[ -n $(node_process) ]]; then
 		wrong="$(trouble)"
@@ -45,6 +55,8 @@ cluster_up() {
 			wrong="containers are to share ${share:-no folder}"
 		fi
 		if [[ -z $wrong ]]; then
+			require_node
+			[[ -z $dns ]] || add_dns
 			say "the cluster \"$cluster\" is running and healthy"
 			tell_kubeconfig
 			return
@@ -64,19 +76,19 @@ cluster_up() {
 	make_certificates
 	write_configuration "$iptables" "$share"
 	mkdir "$state/images"
-	cp "$images"/{pause,coredns}.tar "$state/images"
+	cp "$images/pause.tar" "$state/images"
 	make_cgroups
 	launch_node
 	release_lock
 	say "waiting for the API server (about 5 s)"
 	await_in_cluster "the API server is ready" as_admin --request-timeout=2s get --raw /readyz
 	say "the API server is ready; waiting for the node (about 7 s)"
-	await_in_cluster "the API server takes the objects of DNS" start_dns
+	[[ -z $dns ]] || start_dns
 	await_in_cluster "the node exists" as_admin get node "$cluster"
 	await_in_cluster "the node is Ready" as_admin wait --for=condition=Ready "node/$cluster" --timeout=5s
 	await_in_cluster "the node takes pods" node_takes_pods
 	await_in_cluster "the default service account exists" as_admin --namespace default get serviceaccount default
-	await_in_cluster "DNS answers" as_admin --namespace kube-system wait --for=condition=Available deployment/coredns --timeout=5s
+	[[ -z $dns ]] || await_dns
 	say "the cluster \"$cluster\" is ready: Kubernetes $(kubernetes_version), iptables-$iptables"
 	tell_kubeconfig
 }
@@ -160,8 +172,12 @@ cluster_load() {
 		[[ -r $archive ]] || fail "there is no image archive $archive that can be read"
 	done
 	for archive in "$@"; do
-		in_node ctr -n k8s.io images import - <"$archive" >&2 ||
-			fail "containerd did not take $archive; is it a Docker or OCI image archive (tar)?"
+		say "loading $archive"
+		# containerd warns at length of what image archives may leave out.
+		in_node ctr -n k8s.io images import - <"$archive" >>"$state/log/load.log" 2>&1 || {
+			tail -n 5 "$state/log/load.log" >&2
+			fail "containerd did not take $archive; is it a Docker or OCI image archive (tar)? Its output is in $state/log/load.log"
+		}
 	done
 }
 
