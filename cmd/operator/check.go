@@ -51,8 +51,11 @@ func checkInstallation(ctx context.Context, namespace string, stdout io.Writer) 
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, checkPause, checkTimeout, true, func(ctx context.Context) (bool, error) {
-		last = tryProfiles(ctx, c, namespace)
-		return last == nil, nil
+		err := tryProfiles(ctx, c, namespace)
+		if last == nil || ctx.Err() == nil { // the end of the time says nothing new
+			last = err
+		}
+		return err == nil, nil
 	})
 	if err != nil {
 		return errors.Join(last, ctx.Err())

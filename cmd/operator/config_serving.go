@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
@@ -66,7 +65,7 @@ func (c *config) metricsOptions(certs certificateSource) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: c.metricsAddress}
 	if c.serving.metricsSecure {
 		options.SecureServing = true
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = onlyToReaders
 		options.TLSOpts = []func(*tls.Config){certs.TLSOption, withoutHTTP2}
 	}
 	return options
