@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"runtime"
 	"sync"
 	"time"
 
@@ -175,7 +174,7 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var watch sync.WaitGroup
 	listeners := sockets.Listeners()
 	s.callers = make([]*flow.Caller, len(listeners))
-	share := flow.ShareOf(s.memory, s.maxConnections, runtime.GOMAXPROCS(0), len(listeners))
+	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
 	for i, listener := range listeners {
 		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)
 	}

@@ -28,10 +28,6 @@ const (
 	// minMemory is how much the messages of a caller may always take together: it is enough
 	// for a request of the largest size and its reply.
 	minMemory = 4 << 20
-	// memoryPerProcessor is how much they may take together for each processor: two calls
-	// with 1 MiB each keep it at work. More of them at one time are not done sooner, but
-	// their reading and writing delays the calls of others.
-	memoryPerProcessor = 4 << 20
 )
 
 // callsPerStream is the number of calls of a share for each stream of it. A stream takes
@@ -46,17 +42,17 @@ type Share struct {
 	memory int64
 }
 
-// ShareOf returns the share of one caller, if this many callers share the memory in bytes,
-// the connections and the processors. Shares are equal and fixed, so no caller waits because
-// of another caller.
-func ShareOf(memory int64, connections, processors, callers int) Share {
+// ShareOf returns the share of one caller, if this many callers share the memory in bytes
+// and the connections. Shares are equal and fixed, so no caller waits because of another
+// caller.
+func ShareOf(memory int64, connections, callers int) Share {
 	each := func(n int64) int64 { return max(1, n/int64(callers)) }
 	calls := each(memory / memoryPerCall)
 	return Share{
 		connections: min(calls, each(int64(connections))),
 		calls:       calls,
 		streams:     max(1, calls/callsPerStream),
-		memory:      max(min(each(memory), int64(processors)*memoryPerProcessor), min(memory, minMemory)),
+		memory:      max(each(memory), min(memory, minMemory)),
 	}
 }
 

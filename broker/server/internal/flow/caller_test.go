@@ -100,19 +100,17 @@ func TestSharesOfCallersAreEqualAndTogetherNoMoreThanThereIs(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		memory         int64
 		maxConnections int
-		processors     int
 		callers        int
 		want           Share
 	}{
-		"one caller":                             {32 << 20, many, 16, 1, Share{1024, 1024, 256, 32 << 20}},
-		"two callers":                            {32 << 20, many, 16, 2, Share{512, 512, 128, 16 << 20}},
-		"fewer descriptors than connections":     {32 << 20, 100, 16, 2, Share{50, 512, 128, 16 << 20}},
-		"no more messages than processors serve": {32 << 20, many, 2, 2, Share{512, 512, 128, 8 << 20}},
-		"messages of one call at least":          {32 << 20, many, 1, 16, Share{64, 64, 16, minMemory}},
-		"something for each":                     {1, 1, 1, 3, Share{1, 1, 1, 1}},
+		"one caller":                         {32 << 20, many, 1, Share{1024, 1024, 256, 32 << 20}},
+		"two callers":                        {32 << 20, many, 2, Share{512, 512, 128, 16 << 20}},
+		"fewer descriptors than connections": {32 << 20, 100, 2, Share{50, 512, 128, 16 << 20}},
+		"messages of one call at least":      {32 << 20, many, 16, Share{64, 64, 16, minMemory}},
+		"something for each":                 {1, 1, 3, Share{1, 1, 1, 1}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := ShareOf(test.memory, test.maxConnections, test.processors, test.callers); got != test.want {
+			if got := ShareOf(test.memory, test.maxConnections, test.callers); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -45,7 +45,7 @@ func connected(t *testing.T) (*Conn, net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewListener(&unixsocket.Listener{UnixListener: unix.(*net.UnixListener)}, NewCaller("", ShareOf(128<<20, 1, 2, 1), &work.Processors{}))
+	l := NewListener(&unixsocket.Listener{UnixListener: unix.(*net.UnixListener)}, NewCaller("", ShareOf(128<<20, 1, 1), &work.Processors{}))
 	var dialer net.Dialer
 	client, err := dialer.DialContext(t.Context(), "unix", path)
 	if err != nil {

@@ -101,7 +101,7 @@ func connectionInfo(t *testing.T) credentials.AuthInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := flow.NewCaller("", flow.ShareOf(128<<20, 1, 2, 1), &work.NewPool().Processors)
+	from := flow.NewCaller("", flow.ShareOf(128<<20, 1, 1), &work.NewPool().Processors)
 	conn, err := flow.NewListener(sockets.Listeners()[0], from).Accept()
 	if err != nil {
 		t.Fatal(err)
