@@ -52,8 +52,9 @@ type Server struct {
 
 // Sizes and times of connections.
 const (
-	// handshakeTime is how long a connection may take to begin.
-	handshakeTime = 5 * time.Second
+	// handshakeTime is how long a connection may take to begin. It is long because a new
+	// connection waits for its turn to be read behind others with large messages.
+	handshakeTime = time.Minute
 	// minPingInterval is the shortest time between two keepalive pings of a client.
 	// gRPC closes the connection of a client that pings more often. Its default of five
 	// minutes is too long for clients that are configured to ping more often.
