@@ -146,7 +146,7 @@ func (r rotation) finish(ctx context.Context, before signing.Age) error {
 		return len(pending) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s not signed with the new key yet, first that of namespace %s", count(len(pending), "set is", "sets are"), pending[0])
+		return fmt.Errorf("%s not signed with the new key yet, the first in namespace %s", count(len(pending), "set is", "sets are"), pending[0])
 	}
 	return r.report(ctx, now)
 }

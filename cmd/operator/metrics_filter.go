@@ -70,8 +70,9 @@ func onlyToReaders(config *rest.Config, httpClient *http.Client) (metricsserver.
 // judge returns StatusOK for a request that may pass, and otherwise the code to refuse it
 // with. It returns an error if the API server gave no answer.
 func (r *reviewer) judge(request *http.Request) (int, error) {
-	token, isBearer := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if !isBearer || token == "" {
+	// The name of the scheme has no case (RFC 9110, section 11.1).
+	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return http.StatusUnauthorized, nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTimeout)

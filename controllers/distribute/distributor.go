@@ -26,10 +26,10 @@ import (
 )
 
 // How many annotations are written and how many brokers are asked at a time.
-// Writing loads the API server, asking the network. An API server that is slow serves 8
-// writers as fast as 32, and answers others the sooner, the lease of the operator among them. A broker that doesn't answer
-// occupies a worker for a second. While brokers wait that did answer, no worker takes
-// one that didn't: see priority.
+// Writing loads the API server, asking the network. A slow API server serves 8 writers as
+// fast as 32, and answers other requests sooner, such as the operator's for its lease. A
+// broker that doesn't answer occupies a worker for a second. While brokers wait that did
+// answer, no worker takes one that didn't: see priority.
 const (
 	writeWorkers = 8
 	askWorkers   = 128

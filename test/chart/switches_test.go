@@ -108,7 +108,7 @@ func TestWithCertManagerTheOperatorMakesNoCertificates(t *testing.T) {
 func TestAnIssuerOfTheUsersIsTheOnlyOne(t *testing.T) {
 	objects := renderChart(t, "--set", "certManager.enabled=true,certManager.issuerRef.kind=ClusterIssuer,certManager.issuerRef.name=company")
 	if found := find[certificate](t, objects, "Certificate", release+"-serving").Spec.IssuerRef; found["kind"] != "ClusterIssuer" || found["name"] != "company" {
-		t.Errorf("found the issuer %v, expected that of the values", found)
+		t.Errorf("found the issuer %v, expected the issuer in the values", found)
 	}
 	if issuers, all := kinds(objects, "Issuer"), kinds(objects, "Certificate"); len(issuers) > 0 || len(all) != 1 {
 		t.Errorf("found the Issuers %q and the Certificates %q, expected none and one", issuers, all)

@@ -84,7 +84,7 @@ func forEach(ctx context.Context, what string, count int, call func(ctx context.
 	return all.Wait()
 }
 
-// fillProfiles creates a ClusterCryptoProfile for every namespace beside those of the
+// fillProfiles creates a ClusterCryptoProfile for every namespace beside the profiles of the
 // catalogue, and namespaces with a CryptoProfile each.
 func (b *bench) fillProfiles(ctx context.Context) error {
 	everywhere := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: clusterProfile}}

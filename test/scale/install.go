@@ -142,7 +142,7 @@ func relay(client net.Conn, to string) {
 	var dialer net.Dialer
 	server, err := dialer.Dial("tcp", to)
 	if err != nil {
-		return // the operator does not run, and the API server is told so
+		return // the operator does not run, and a closed connection says so
 	}
 	go func() {
 		_, _ = io.Copy(server, client)

@@ -73,7 +73,7 @@ func injectARandomPod(t *testing.T, seed int64) {
 	if _, _, err := Inject(pod, "shop", profiles, beside(template)); err == nil { // it may be that the other port is taken
 		renewed := admitted(t, admitted(t, pod, profiles, beside(template)), profiles, template)
 		if diff := cmp.Diff(fixture.InNewPod(received), fixture.InNewPod(renewed), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the broker of another version has not become that of this one (-want +found):\n%s", diff)
+			t.Errorf("the broker of another version was not replaced by the broker of this version (-want +found):\n%s", diff)
 		}
 	}
 	for _, change := range []string{"the token of the service account", "a cloud identity for every container", "a proxy as a sidecar in front"} {

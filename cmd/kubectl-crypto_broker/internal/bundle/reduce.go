@@ -39,7 +39,7 @@ var labels = []string{
 	"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by",
 }
 
-// flags are those of the operator whose values the archive has.
+// flags are the flags of the operator whose values the archive has.
 var flags = []string{
 	"leader-elect", "log-level", "log-format", "metrics-bind-address", "health-probe-bind-address", "webhook-port", "webhook-service-name",
 	"ca-secret-name", "signing-secret-name", "signing-key-lifetime", "injection-template", "mutating-webhook-configuration",

@@ -24,8 +24,8 @@ var resources = []string{"cryptoprofiles", "clustercryptoprofiles", "injectionte
 
 const installDefinitions = "set crds.install=true of the chart, or apply config/crd"
 
-// definitions asks whether the resource definitions are there, established, and those of
-// this version.
+// definitions asks whether the resource definitions exist, are established, and
+// belong to this version.
 func (c *Checker) definitions(ctx context.Context) (State, string) {
 	var differ []string
 	for _, resource := range resources {

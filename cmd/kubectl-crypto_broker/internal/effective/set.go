@@ -187,8 +187,8 @@ func (s *Set) Digest() (digest string, revision int64) {
 	return profile.Digest([]byte(file)), revision
 }
 
-// Names returns the objects that describe profiles, as kubectl names them: those of a
-// namespace and those of the cluster.
+// Names returns the objects that describe profiles, as kubectl names them: the profiles of a
+// namespace and of the cluster.
 func Names(ctx context.Context, client kubernetes.Interface, namespace string) (names []string, err error) {
 	namespaced, err := list[metav1.PartialObjectMetadata](ctx, client, "namespaces", namespace, "cryptoprofiles")
 	for i := range namespaced {
