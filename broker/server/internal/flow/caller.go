@@ -63,7 +63,10 @@ type Caller struct {
 	Share
 	processors *work.Processors
 	messages   *semaphore.Weighted
-	gate       *gate
+	// transfers is what messages may transfer at one time, in bytes, maxTransfers at most.
+	transfers    *semaphore.Weighted
+	maxTransfers int64
+	gate         *gate
 	// Turns has the calls that wait for a worker.
 	Turns work.Caller
 
@@ -97,6 +100,7 @@ func NewCaller(name string, share Share, used *work.Processors) *Caller {
 		gate:       newGate(max(1, runtime.GOMAXPROCS(0)-1)),
 		conns:      map[*Conn]struct{}{},
 	}
+	c.transfers, c.maxTransfers = newTransfers(runtime.GOMAXPROCS(0))
 	c.allowance.Store(c.maxAllowance())
 	return c
 }

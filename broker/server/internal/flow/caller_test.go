@@ -87,6 +87,11 @@ func checkNothingTaken(t *testing.T, c *Caller) {
 		return
 	}
 	c.messages.Release(c.memory)
+	if !c.transfers.TryAcquire(c.maxTransfers) {
+		t.Error("a message is transferred, want none")
+		return
+	}
+	c.transfers.Release(c.maxTransfers)
 }
 
 func closed(conn *Conn) bool {

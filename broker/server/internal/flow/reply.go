@@ -41,6 +41,7 @@ func (p *Slot) keepMemory(size int) {
 	kept := int64(size)
 	if size <= SmallMessage {
 		kept = 0
+		p.endTransfer()
 	}
 	if p.memory > kept {
 		p.conn.Caller.messages.Release(p.memory - kept)

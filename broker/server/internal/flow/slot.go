@@ -20,6 +20,8 @@ type Slot struct {
 	conn *Conn
 	// memory is how many bytes the slot holds.
 	memory int64
+	// transfer is the transfer of the message that has the memory, nil for none.
+	transfer *transfer
 	// reply is the buffer of the reply, nil before there is a reply.
 	reply *[]byte
 
@@ -75,9 +77,10 @@ func (p *Slot) clientDone() {
 }
 
 // TakeMemory waits at most for patience until there is memory for a message of size bytes
-// and for its result. It takes all the memory at once, so no call that holds memory waits
-// for more. It returns RESOURCE_EXHAUSTED after patience, and DEADLINE_EXCEEDED after the
-// deadline of the call. what names the call in errors.
+// and for its result, and then until the message may be transferred. It takes all the memory
+// at once, so no call that holds memory waits for more. It returns RESOURCE_EXHAUSTED after
+// patience, and DEADLINE_EXCEEDED after the deadline of the call. what names the call in
+// errors.
 func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, patience time.Duration) error {
 	if size <= SmallMessage {
 		return nil
@@ -99,6 +102,13 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 		}
 	}
 	p.memory += bytes
+	var err error
+	if p.transfer, err = share.beginTransfer(ctx, int64(size)); err != nil {
+		if IsPast(ctx) {
+			return status.Errorf(codes.DeadlineExceeded, "%s: the message was not read before the deadline of the call: %s transferred other messages", what, share.label())
+		}
+		return status.FromContextError(err).Err()
+	}
 	return nil
 }
 
@@ -129,6 +139,7 @@ func (p *Slot) takeMore(size int) bool {
 func (p *Slot) HandOverMemory() int64 {
 	bytes := p.memory
 	p.memory = 0
+	p.endTransfer()
 	return bytes
 }
 
@@ -140,7 +151,14 @@ func (p *Slot) ReleaseMemory() {
 	if p.memory > 0 {
 		p.conn.Caller.messages.Release(p.memory)
 		p.memory = 0
+		p.endTransfer()
 	}
+}
+
+// endTransfer ends the transfer of the message of the slot.
+func (p *Slot) endTransfer() {
+	p.transfer.done()
+	p.transfer = nil
 }
 
 // leave gives back what the slot holds. It reports false if the end of the connection has
