@@ -5,12 +5,18 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
 )
 
@@ -19,6 +25,47 @@ import (
 //
 //	go test -tags e2e -run '^$' -bench Propagation -benchtime 100x -timeout 40m ./test/e2e
 func BenchmarkPropagation(b *testing.B) {
+	benchmarkPropagation(b, "", func() {})
+}
+
+// BenchmarkPropagationBesideNewProfiles measures the same while another namespace with a pod gets 1,000 profiles, loses
+// them, and gets them again.
+func BenchmarkPropagationBesideNewProfiles(b *testing.B) {
+	const profiles = 1000
+	namespace := newNamespace(b, nil)
+	createProfile(b, namespace, "sha-256")
+	createPod(b, appPod(namespace, inject("true"), load))
+	var created int
+	ctx, stop := context.WithCancel(context.Background())
+	var group errgroup.Group
+	group.Go(func() error {
+		for ; ctx.Err() == nil; created++ {
+			profile := &v1alpha1.CryptoProfile{}
+			profile.Name, profile.Namespace = fmt.Sprintf("other-%d", created%profiles), namespace
+			profile.Spec = hashing(fmt.Sprintf("Other-%d", created%profiles), "sha-256")
+			if created > 0 && created%profiles == 0 {
+				if err := shared.client.DeleteAllOf(ctx, profile, client.InNamespace(namespace), client.HasLabels{"other"}); err != nil {
+					return err
+				}
+			}
+			profile.Labels = map[string]string{"other": ""}
+			if err := shared.client.Create(ctx, profile); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	benchmarkPropagation(b, " beside a namespace that gets 1,000 profiles", func() {
+		stop()
+		if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			b.Errorf("creating other profiles: %v", err)
+		}
+		fmt.Printf("profiles created in the other namespace: %d\n", created)
+	})
+}
+
+// benchmarkPropagation measures changes. It calls done after the last one.
+func benchmarkPropagation(b *testing.B, beside string, done func()) {
 	f := newFleet(b)
 	var pods, slowest []time.Duration
 	for b.Loop() {
@@ -29,13 +76,14 @@ func BenchmarkPropagation(b *testing.B) {
 		pods = append(pods, took...)
 		slowest = append(slowest, slices.Max(took))
 	}
+	done()
 	var calls, failed, repeated int64
 	for i := range f.pods {
 		found := mustStats(b, &f.pods[i])
 		calls, failed, repeated = calls+found.Calls, failed+found.Failed, repeated+found.Retries
 	}
 	fmt.Printf("\n%s, %s\n", measurement.Machine(), time.Now().Format("2 January 2006"))
-	fmt.Printf("%d changes of one of 100 profiles, %d pods in 2 namespaces, %d calls in all\n", len(slowest), len(f.pods), calls)
+	fmt.Printf("%d changes of one of 100 profiles, %d pods in 2 namespaces%s, %d calls in all\n", len(slowest), len(f.pods), beside, calls)
 	fmt.Printf("\n%-28s %8s %8s %8s %8s\n", "from apply to", "median", "p90", "p99", "max")
 	for _, row := range []struct {
 		name  string
