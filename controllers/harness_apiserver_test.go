@@ -5,16 +5,12 @@
 package controllers_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +19,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -41,7 +35,6 @@ import (
 
 const (
 	operatorNamespace = "crypto-broker-system"
-	operatorUser      = "system:serviceaccount:crypto-broker-system:crypto-broker-operator"
 	signingSecret     = "crypto-broker-operator-signing"
 	digestAnnotation  = contract.ProfilesDigestAnnotation
 )
@@ -55,80 +48,19 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	log.SetLogger(logr.Discard())
-	for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fail(err)
-		}
-	}
-	admin, stop, err := apiserver.Start()
-	if err != nil {
-		return fail(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			fail(err)
-		}
-	}()
-	admin.QPS = -1
-	if apiServer, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
-		return fail(err)
-	}
-	if err := grantRights(); err != nil {
-		return fail(err)
-	}
-	operatorConfig = rest.CopyConfig(admin)
-	operatorConfig.Impersonate.UserName = operatorUser
-	return m.Run()
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-// grantRights gives the operator what config/rbac/role.yaml gives it, and
-// nothing else.
-func grantRights() error {
-	ctx := context.Background()
-	if err := apiServer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}}); err != nil {
-		return err
-	}
-	data, err := os.ReadFile("../config/rbac/role.yaml")
-	if err != nil {
-		return err
-	}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		var role rbacv1.ClusterRole // has all that is in a Role
-		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.Kind, Name: role.Name}
-		meta := metav1.ObjectMeta{Name: role.Name, Namespace: role.Namespace}
-		objects := []client.Object{
-			&rbacv1.ClusterRole{ObjectMeta: meta, Rules: role.Rules},
-			&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
-		}
-		if role.Kind == "Role" {
-			objects = []client.Object{
-				&rbacv1.Role{ObjectMeta: meta, Rules: role.Rules},
-				&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects},
-			}
-		}
-		for _, object := range objects {
-			if err := apiServer.Create(ctx, object); err != nil {
+	os.Exit(apiserver.Run(m, func(admin *rest.Config) (err error) {
+		for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+			if err := add(scheme); err != nil {
 				return err
 			}
 		}
-	}
+		admin.QPS = -1
+		if apiServer, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
+			return err
+		}
+		operatorConfig, err = apiserver.OperatorAccess(context.Background(), admin)
+		return err
+	}))
 }
 
 // operator is one that runs.

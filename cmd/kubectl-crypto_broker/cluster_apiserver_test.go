@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/injected"
@@ -48,53 +46,35 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
-}
-
-func runTests(m *testing.M) int {
-	log.SetLogger(logr.Discard())
-	config, stop, err := apiserver.Start()
-	if err != nil {
-		return failed(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			failed(err)
-		}
-	}()
-	apiServerConfig = config
-	if apiServer, err = kubernetes.NewForConfig(config); err != nil {
-		return failed(err)
-	}
 	directory, err := os.MkdirTemp("", "plugin")
 	if err != nil {
-		return failed(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	defer func() {
-		if err := os.RemoveAll(directory); err != nil {
-			failed(err)
-		}
-	}()
 	kubeconfig = filepath.Join(directory, "config")
+	code := apiserver.Run(m, prepare)
+	if err := os.RemoveAll(directory); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// prepare writes the kubeconfig and starts what answers the API server as the operator does.
+func prepare(admin *rest.Config) (err error) {
+	apiServerConfig = admin
+	if apiServer, err = kubernetes.NewForConfig(admin); err != nil {
+		return err
+	}
 	file := clientcmdapi.NewConfig()
-	file.Clusters["test"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}
+	file.Clusters["test"] = &clientcmdapi.Cluster{Server: admin.Host, CertificateAuthorityData: admin.CAData}
+	file.AuthInfos["test"] = &clientcmdapi.AuthInfo{ClientCertificateData: admin.CertData, ClientKeyData: admin.KeyData}
 	file.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test", Namespace: "of-the-context"}
 	file.CurrentContext = "test"
 	if err := clientcmd.WriteToFile(*file, kubeconfig); err != nil {
-		return failed(err)
+		return err
 	}
-	operator, err := startOperator()
-	if err != nil {
-		return failed(err)
-	}
-	defer operator.Close()
-	return m.Run()
-}
-
-func failed(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+	return startOperator()
 }
 
 // injecting answers the API server about pods as the operator does.
@@ -127,7 +107,7 @@ func injecting() http.Handler {
 
 // startOperator answers the API server as the operator does, for namespaces with
 // the label covered=yes.
-func startOperator() (*httptest.Server, error) {
+func startOperator() error {
 	operatorImage.Store("broker:1")
 	server := httptest.NewTLSServer(injecting())
 	none := admissionregistrationv1.SideEffectClassNone
@@ -145,7 +125,7 @@ func startOperator() (*httptest.Server, error) {
 			}},
 		}},
 	}, metav1.CreateOptions{})
-	return server, err
+	return err
 }
 
 // plugin runs the plugin against the API server.

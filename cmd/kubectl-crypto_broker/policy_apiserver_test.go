@@ -25,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
 // injectByPolicy installs a policy that injects as the chart's policy does, less
@@ -103,6 +104,13 @@ func admitted(t *testing.T, namespace, what string, so func(*corev1.Pod, error) 
 func TestAPolicyIsExplainedAsTheAPIServerActs(t *testing.T) {
 	ns := uncovered(t)
 	makePod(t, ns, "orders", "true", nil)
+	if !apiserver.ServesMutatingPolicies(t, apiServerConfig) {
+		code, stdout, stderr := plugin(t, "explain", "orders", "-n", ns)
+		if code != program.ExitFailed || !strings.Contains(stdout, "webhook") || strings.Contains(stdout+stderr, "policy") {
+			t.Errorf("found the exit code %d and\n%s%s\nexpected the webhook alone to be explained", code, stdout, stderr)
+		}
+		return
+	}
 	policy, binding := injectByPolicy(t, ns)
 	template := "template-" + ns
 	explained(t, ns, "orders", program.ExitFailed, policy+" covers the namespace since", "the policy "+policy+" has no binding, so it does nothing")

@@ -96,15 +96,7 @@ func answer(url string) (int, string, error) {
 // definitions. The operator finds it by the environment.
 func withoutDefinitions(t *testing.T) (*rest.Config, envtest.CRDInstallOptions) {
 	t.Helper()
-	admin, stop, err := apiserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	admin := apiserver.StartFor(t)
 	definitions := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}}
 	if err := envtest.UninstallCRDs(admin, definitions); err != nil {
 		t.Fatal(err)

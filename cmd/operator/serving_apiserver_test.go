@@ -77,15 +77,7 @@ func writeCertificate(t *testing.T, directory string, serial int64) []byte {
 // withDefinitions starts an API server, which programs find by the environment.
 func withDefinitions(t *testing.T) client.Client {
 	t.Helper()
-	admin, stop, err := apiserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	admin := apiserver.StartFor(t)
 	useCluster(t, admin)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -25,7 +24,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -45,41 +43,24 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	log.SetLogger(logr.Discard())
-	for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fail(err)
+	os.Exit(apiserver.Run(m, func(admin *rest.Config) (err error) {
+		for _, add := range []func(*runtime.Scheme) error{admissionregistrationv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+			if err := add(scheme); err != nil {
+				return err
+			}
 		}
-	}
-	admin, stop, err := apiserver.Start()
-	if err != nil {
-		return fail(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			fail(err)
+		if apiServer, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
+			return err
 		}
-	}()
-	if apiServer, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
-		return fail(err)
-	}
-	for _, object := range rights() {
-		if err := apiServer.Create(context.Background(), object); err != nil {
-			return fail(err)
+		for _, object := range rights() {
+			if err := apiServer.Create(context.Background(), object); err != nil {
+				return err
+			}
 		}
-	}
-	operatorConfig = rest.CopyConfig(admin)
-	operatorConfig.Impersonate.UserName = operatorUser
-	return m.Run()
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+		operatorConfig = rest.CopyConfig(admin)
+		operatorConfig.Impersonate.UserName = operatorUser
+		return nil
+	}))
 }
 
 // rights returns what the chart grants with the catalogue, and reading.

@@ -5,17 +5,13 @@
 package presence
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,14 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -40,8 +34,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
-
-const operatorUser = "operator"
 
 var (
 	// apiServer is used by the tests, with all rights.
@@ -52,71 +44,18 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	log.SetLogger(logr.Discard())
-	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fail(err)
-		}
-	}
-	admin, stop, err := apiserver.Start()
-	if err != nil {
-		return fail(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			fail(err)
-		}
-	}()
-	if apiServer, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
-		return fail(err)
-	}
-	if err := grantRights(); err != nil {
-		return fail(err)
-	}
-	operatorConfig = rest.CopyConfig(admin)
-	operatorConfig.Impersonate.UserName = operatorUser
-	return m.Run()
-}
-
-func fail(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-// grantRights gives the operator the ClusterRole of config/rbac/role.yaml.
-func grantRights() error {
-	data, err := os.ReadFile("../../config/rbac/role.yaml")
-	if err != nil {
-		return err
-	}
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		var role rbacv1.ClusterRole
-		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if role.Kind != "ClusterRole" {
-			continue
-		}
-		for _, object := range []client.Object{
-			&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: role.Name}, Rules: role.Rules},
-			&rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: operatorUser}},
-			},
-		} {
-			if err := apiServer.Create(context.Background(), object); err != nil {
+	os.Exit(apiserver.Run(m, func(admin *rest.Config) (err error) {
+		for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme} {
+			if err := add(scheme); err != nil {
 				return err
 			}
 		}
-	}
+		if apiServer, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
+			return err
+		}
+		operatorConfig, err = apiserver.OperatorAccess(context.Background(), admin)
+		return err
+	}))
 }
 
 // start runs the search until the test ends.

@@ -7,18 +7,16 @@ package template
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
@@ -27,29 +25,14 @@ import (
 var apiServer client.WithWatch
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	log.SetLogger(logr.Discard())
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return 0, err
-	}
-	config, stop, err := apiserver.Start()
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	if apiServer, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	os.Exit(apiserver.Run(m, func(admin *rest.Config) (err error) {
+		scheme := runtime.NewScheme()
+		if err := v1alpha1.AddToScheme(scheme); err != nil {
+			return err
+		}
+		apiServer, err = client.NewWithWatch(admin, client.Options{Scheme: scheme})
+		return err
+	}))
 }
 
 // specOf returns a template with a stamp.

@@ -14,16 +14,7 @@ import (
 
 // On a server with the definitions alone: there are no webhooks to answer.
 func TestTheAPIServerTakesTheSamples(t *testing.T) {
-	config, stop, err := apiserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(apiserver.StartFor(t), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,9 @@ const (
 	Namespace = "crypto-broker-system"
 )
 
+// OperatorUser is the user that the installed operator is to the API server.
+const OperatorUser = "system:serviceaccount:" + Namespace + ":" + Release
+
 // Helm installs the chart into a cluster.
 type Helm struct {
 	path       string

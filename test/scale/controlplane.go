@@ -20,9 +20,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
-// The user that the operator is to the API server.
-const operatorUser = "system:serviceaccount:" + environment.Namespace + ":" + environment.Release
-
 // auditPolicy records each request of the operator, at its end, and each of its watches at
 // its beginning.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -30,7 +27,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
   - level: Metadata
-    users: ["` + operatorUser + `"]
+    users: ["` + environment.OperatorUser + `"]
   - level: None
 `
 
