@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
 
 var scheme = runtime.NewScheme()
@@ -82,19 +82,9 @@ func runTests(ctx context.Context, m *testing.M) (code int, err error) {
 
 // startServer starts an API server on free ports of loopback.
 func startServer(ctx context.Context) (*apiServer, error) {
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		cache := os.Getenv("CRYPTO_BROKER_CACHE")
-		if cache == "" {
-			cache = filepath.Join(repository, ".cache")
-		}
-		assets = filepath.Join(cache, "cluster", "bin")
-	}
-	for _, name := range []string{"kube-apiserver", "etcd"} {
-		if _, err := os.Stat(filepath.Join(assets, name)); err != nil {
-			return nil, fmt.Errorf("tests with the tag apiserver need the programs kube-apiserver and etcd in the folder "+
-				"that KUBEBUILDER_ASSETS names, else in %s, where hack/cluster/cluster build puts them: %w", assets, err)
-		}
+	assets, err := apiserver.Assets()
+	if err != nil {
+		return nil, err
 	}
 	helm, err := tool(ctx, "helm")
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
@@ -54,7 +55,51 @@ func policyTemplate() injection.Template {
 	}
 }
 
-// startPolicyServer is an API server with the chart installed so that it injects
+// The tests share an API server, on which the chart is installed so that it injects by policy.
+// Those that change the InjectionTemplate come last.
+func TestInjectionByPolicy(t *testing.T) {
+	if !apiserver.ServesMutatingPolicies(t, server.config) {
+		expectPoliciesRefused(t)
+		return
+	}
+	admin := startPolicyServer(t)
+	for _, test := range []struct {
+		sentence string
+		run      func(*testing.T, client.Client)
+	}{
+		{"makes the golden pods", policyMakesGoldenPods},
+		{"refuses with a sentence", policyRefusesWithASentence},
+		{"refuses a copy with another broker", policyRefusesACopyWithAnotherBroker},
+		{"gives a later container its socket if it is named", policyGivesALaterContainerItsSocketIfItIsNamed},
+		{"refuses a named container that comes in front of the broker", policyRefusesANamedContainerInFrontOfTheBroker},
+		{"makes the golden pod whose broker exports spans", policyMakesTheGoldenPodWhoseBrokerExportsSpans},
+		{"refuses a copy that exports its spans elsewhere", policyRefusesACopyThatExportsItsSpansElsewhere},
+		{"tells brokers whom to trust and where", policyTellsBrokersWhomToTrustAndWhere},
+	} {
+		t.Run(test.sentence, func(t *testing.T) { test.run(t, admin) })
+	}
+}
+
+// expectPoliciesRefused fails the test unless Helm refuses to install and to upgrade the chart
+// with policies that the API server does not have, and leaves the release as it is.
+func expectPoliciesRefused(t *testing.T) {
+	t.Helper()
+	want := `injection.mode is "policy" and the cluster is Kubernetes ` + apiserver.Version(t, server.config) +
+		`, expected one that serves MutatingAdmissionPolicy (admissionregistration.k8s.io/v1), as 1.36 and newer do; use injection.mode=webhook`
+	for _, command := range []string{"install another", "upgrade " + release} {
+		t.Run("is refused by helm "+command, func(t *testing.T) {
+			_, err := server.runHelm(t.Context(), append(strings.Fields(command), chartPath, "--set", "injection.mode=policy")...)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("found %v, expected a refusal with %s", err, want)
+			}
+		})
+	}
+	if _, err := server.runHelm(t.Context(), "upgrade", release, chartPath, "--dry-run=server"); err != nil {
+		t.Errorf("found %v, expected that the release can be upgraded in the mode webhook", err)
+	}
+}
+
+// startPolicyServer starts an API server with the chart installed so that it injects
 // by policy, and with the InjectionTemplate that the operator would write.
 func startPolicyServer(t *testing.T) client.Client {
 	t.Helper()
@@ -176,8 +221,7 @@ func injectionOf(pod *corev1.Pod) injectedParts {
 	return found
 }
 
-func TestThePolicyMakesTheGoldenPods(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyMakesGoldenPods(t *testing.T, admin client.Client) {
 	files, err := filepath.Glob(goldenPods + "/*.golden.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -230,8 +274,7 @@ func expectGoldenPod(t *testing.T, admin client.Client, sentence string) {
 	}
 }
 
-func TestThePolicyTellsBrokersWhomToTrustAndWhere(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyTellsBrokersWhomToTrustAndWhere(t *testing.T, admin client.Client) {
 	template := policyTemplate()
 	template.Seal.Keys = []ed25519.PublicKey{ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)}
 	setTemplate(t, admin, template, "cluster-uid")

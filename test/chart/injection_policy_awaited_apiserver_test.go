@@ -79,8 +79,7 @@ func naming(namespace string, annotations ...string) *corev1.Pod {
 	return pod
 }
 
-func TestThePolicyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T, admin client.Client) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	addAgentsLater(t, admin, namespace.Name, "/spec/containers/0")
@@ -132,8 +131,7 @@ func TestThePolicyGivesALaterContainerItsSocketIfItIsNamed(t *testing.T) {
 	}
 }
 
-func TestThePolicyRefusesANamedContainerThatComesInFrontOfTheBroker(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyRefusesANamedContainerInFrontOfTheBroker(t *testing.T, admin client.Client) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	addAgentsLater(t, admin, namespace.Name, "/spec/initContainers/0")

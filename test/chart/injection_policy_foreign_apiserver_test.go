@@ -19,8 +19,7 @@ import (
 
 // A copy of an injected pod is fine as it is, and refused with anything in its
 // broker that the policy does not put there.
-func TestThePolicyRefusesACopyWithAnotherBroker(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyRefusesACopyWithAnotherBroker(t *testing.T, admin client.Client) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	injected := plainPod(namespace.Name, "pod")

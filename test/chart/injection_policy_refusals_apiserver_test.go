@@ -45,8 +45,7 @@ func podThatAsks(namespace string, annotations ...string) *corev1.Pod {
 	return pod
 }
 
-func TestThePolicyRefusesWithASentence(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyRefusesWithASentence(t *testing.T, admin client.Client) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)
 	asks := func(annotations ...string) *corev1.Pod { return podThatAsks(namespace.Name, annotations...) }

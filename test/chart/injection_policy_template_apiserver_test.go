@@ -30,11 +30,12 @@ func setTemplate(t *testing.T, admin client.Client, template injection.Template,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Patch(t.Context(), &v1alpha1.InjectionTemplate{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "InjectionTemplate"},
-		ObjectMeta: metav1.ObjectMeta{Name: release},
-		Spec:       parameters,
-	}, client.Merge); err != nil {
+	current := &v1alpha1.InjectionTemplate{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Name: release}, current); err != nil {
+		t.Fatal(err)
+	}
+	current.Spec = parameters
+	if err := admin.Update(t.Context(), current); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -61,14 +62,12 @@ func exportSpans(t *testing.T, admin client.Client) {
 	})
 }
 
-func TestThePolicyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T, admin client.Client) {
 	exportSpans(t, admin)
 	expectGoldenPod(t, admin, exportingSpans)
 }
 
-func TestThePolicyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T) {
-	admin := startPolicyServer(t)
+func policyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T, admin client.Client) {
 	exportSpans(t, admin)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, admin, namespace)

@@ -53,7 +53,7 @@ func TestABrokenFileDoesNotReplaceAGoodSet(t *testing.T) {
 
 	// Nobody but the operator can write the file, so the test writes it in its name while it is away.
 	stopOperator(t)
-	operator := as(t, "system:serviceaccount:"+environment.Namespace+":"+environment.Release,
+	operator := as(t, environment.OperatorUser,
 		"system:serviceaccounts", "system:serviceaccounts:"+environment.Namespace)
 	broken := profilesConfigMap(t, namespace)
 	broken.Data["Profiles.yaml"] = "- Name: Default\n  API: {HashData: {HashAlg: "
