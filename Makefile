@@ -71,6 +71,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-conformance
 	$(MAKE) test-attack
 	$(MAKE) test-clients
+	$(MAKE) test-keymanagers
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
 	$(MAKE) test-apiserver
@@ -108,6 +109,10 @@ test-process: ## Run the tests that start programs, put load on them, or count m
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
 	go test -tags clients -count=1 ./test/clients/...
+
+.PHONY: test-keymanagers
+test-keymanagers: ## Run the tests of key managers against PyKMIP (Linux, Python; PyKMIP comes from its package registry by pip).
+	go test -tags keymanagers -count=1 -timeout 10m $(call packages_with_tag,keymanagers)
 
 .PHONY: test-traces
 test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).

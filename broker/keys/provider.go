@@ -25,8 +25,12 @@ var (
 	// the broker says why.
 	ErrUnusable = errors.New("keys: the key cannot be used")
 
-	// ErrUnavailable means that the provider cannot be reached or read.
+	// ErrUnavailable means that the provider cannot be reached or read. Another try may
+	// succeed.
 	ErrUnavailable = errors.New("keys: the provider is not available")
+
+	// ErrDenied means that the provider does not let the broker use the key.
+	ErrDenied = errors.New("keys: the provider denies the use of the key")
 )
 
 // MaxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ovh/kmip-go"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+)
+
+// Port is the TCP port of KMIP that IANA has registered.
+const Port = "5696"
+
+// Config says how to reach a key manager.
+type Config struct {
+	// Servers are addresses as host or host:port. All serve the same keys. New keys are made
+	// by the first one that answers.
+	Servers []string
+	// TLS has the client's certificate and the authorities that servers are checked with. The
+	// name of the server is its host, unless ServerName is set.
+	TLS *tls.Config
+	// Pool are the settings of the connections to each server. Endpoints and Dial are not used.
+	Pool pool.Config[*Session]
+}
+
+// Manager is a key manager. It is safe for concurrent use.
+type Manager struct {
+	config *tls.Config
+	conns  *pool.Pool[*Session]
+
+	mu sync.Mutex
+	// versions are the protocol versions of servers, by address.
+	versions map[string]kmip.ProtocolVersion
+}
+
+// New returns a key manager. It does not wait until a server answers.
+func New(config Config) (*Manager, error) {
+	if config.TLS == nil || len(config.TLS.Certificates) == 0 && config.TLS.GetClientCertificate == nil {
+		return nil, errors.New("kmip: found no certificate of the client, expected one: key managers demand it")
+	}
+	m := &Manager{config: config.TLS.Clone(), versions: map[string]kmip.ProtocolVersion{}}
+	m.config.MinVersion = max(m.config.MinVersion, tls.VersionTLS12)
+	if m.config.ClientSessionCache == nil {
+		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(len(config.Servers))
+	}
+	settings := config.Pool
+	settings.Endpoints = make([]string, len(config.Servers))
+	for i, server := range config.Servers {
+		address, err := Address(server)
+		if err != nil {
+			return nil, err
+		}
+		settings.Endpoints[i] = address
+	}
+	settings.Dial = m.dial
+	var err error
+	if m.conns, err = pool.New(settings); err != nil {
+		return nil, fmt.Errorf("kmip: %w", err)
+	}
+	return m, nil
+}
+
+// Address returns the address of a server as host:port. The port of KMIP is the default.
+func Address(server string) (string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		host, port, err = net.SplitHostPort(net.JoinHostPort(trimBrackets(server), Port))
+	}
+	if err != nil || host == "" || port == "" {
+		return "", fmt.Errorf("kmip: found the server %q, expected a host, or a host and a port", server)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// trimBrackets removes the brackets of an IPv6 address.
+func trimBrackets(host string) string {
+	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
+		return host[1 : len(host)-1]
+	}
+	return host
+}
+
+// Close closes all connections.
+func (m *Manager) Close() { m.conns.Close() }
+
+// Status returns the state of each server.
+func (m *Manager) Status() []pool.Status { return m.conns.Status() }
+
+// Do runs requests on one connection; see [pool.Pool.Do].
+func (m *Manager) Do(ctx context.Context, kind pool.Kind, request func(context.Context, *Session) error) error {
+	return m.conns.Do(ctx, kind, request)
+}
+
+// dial connects to a server.
+func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
+	m.mu.Lock()
+	version, known := m.versions[address]
+	m.mu.Unlock()
+	var remembered *kmip.ProtocolVersion
+	if known {
+		remembered = &version
+	}
+	s, err := Dial(ctx, address, m.config, remembered)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.versions[address] = s.Version()
+	m.mu.Unlock()
+	return s, nil
+}
+
+// CreateTimeout bounds how long a server may take to make a key. RSA keys take long.
+const CreateTimeout = time.Minute

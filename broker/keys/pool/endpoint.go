@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/puddle/v2"
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+)
+
+const (
+	// tripAfter failures in a row stop requests to an endpoint for tripTime.
+	tripAfter = 3
+	tripTime  = 10 * time.Second
+	// checkAfter is how long a connection may be idle before it is pinged for a request that
+	// must not be made twice. The server may have closed it meanwhile.
+	checkAfter = time.Second
+	// latencyWeight is the part of the last request in the moving average of latency.
+	latencyWeight = 0.2
+)
+
+// errNotUsed says that an endpoint gets no requests for now.
+var errNotUsed = fmt.Errorf("%w: the endpoint did not answer lately", keys.ErrUnavailable)
+
+// endpoint is one server with its connections.
+type endpoint[C Conn] struct {
+	address string
+	config  *Config[C]
+	conns   *puddle.Pool[*pooled[C]]
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	// inFlight is how many requests the endpoint has. latency is a moving average of the time
+	// of requests in nanoseconds.
+	inFlight, latency atomic.Int64
+}
+
+// pooled is a connection in a pool.
+type pooled[C Conn] struct {
+	conn C
+	// until is when the connection is too old.
+	until time.Time
+	// used is whether a request was made on the connection.
+	used bool
+}
+
+func newEndpoint[C Conn](address string, config *Config[C]) *endpoint[C] {
+	e := &endpoint[C]{address: address, config: config}
+	e.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name: address, Timeout: tripTime,
+		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= tripAfter },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			if usable := to == gobreaker.StateClosed; usable || from == gobreaker.StateClosed {
+				config.Changed(address, usable)
+			}
+		},
+		IsSuccessful: func(err error) bool { return !mayRetry(err) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
+	conns, err := puddle.NewPool(&puddle.Config[*pooled[C]]{
+		Constructor: e.dial,
+		Destructor:  func(c *pooled[C]) { c.conn.Close() },
+		MaxSize:     int32(min(config.Max, 1<<16)), //nolint:gosec // bounded
+	})
+	if err != nil {
+		panic("pool: " + err.Error()) // MaxSize is at least 1
+	}
+	e.conns = conns
+	return e
+}
+
+func (e *endpoint[C]) dial(ctx context.Context) (*pooled[C], error) {
+	ctx, cancel := context.WithTimeout(ctx, e.config.DialTimeout)
+	defer cancel()
+	conn, err := e.config.Dial(ctx, e.address)
+	if err != nil {
+		return nil, err
+	}
+	tenth := e.config.Lifetime / 10
+	return &pooled[C]{conn: conn, until: time.Now().Add(e.config.Lifetime - tenth + rand.N(2*tenth+1))}, nil
+}
+
+// load is what decides between endpoints: the time that a request will probably take.
+func (e *endpoint[C]) load() int64 { return e.latency.Load() * (e.inFlight.Load() + 1) }
+
+// try makes a request. It reports whether the request may have reached the server.
+func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.Context, C) error) (sent bool, err error) {
+	done, err := e.breaker.Allow()
+	if err != nil {
+		return false, errNotUsed
+	}
+	e.inFlight.Add(1)
+	defer func() {
+		e.inFlight.Add(-1)
+		if ctx.Err() != nil && err != nil {
+			done(context.Canceled) // the caller did not wait, which says nothing of the endpoint
+			return
+		}
+		done(err)
+	}()
+	for {
+		held, err := e.acquire(ctx, kind)
+		if err != nil {
+			return false, err
+		}
+		used := held.Value().used
+		err = e.run(ctx, held, request)
+		if kind == Once || !used || !errors.Is(err, keys.ErrUnavailable) || ctx.Err() != nil {
+			return true, err
+		}
+		// The server may have closed the connection while nobody used it, and others with it.
+		e.conns.Reset()
+	}
+}
+
+// acquire returns a connection that is not too old, and for a request that must not be made
+// twice one that answers.
+func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[*pooled[C]], error) {
+	for {
+		held, err := e.conns.Acquire(ctx)
+		switch {
+		case errors.Is(err, puddle.ErrClosedPool):
+			return nil, fmt.Errorf("%w: the pool of connections to %s is closed", keys.ErrUnavailable, e.address)
+		case err != nil:
+			return nil, err
+		case time.Now().After(held.Value().until):
+			held.Destroy()
+		case kind == Once && held.Value().used && held.IdleDuration() > checkAfter && !e.answers(ctx, held.Value().conn):
+			held.Destroy()
+		default:
+			return held, nil
+		}
+	}
+}
+
+// answers reports whether the server answers on a connection.
+func (e *endpoint[C]) answers(ctx context.Context, conn C) bool {
+	ctx, cancel := context.WithTimeout(ctx, e.config.DialTimeout)
+	defer cancel()
+	return conn.Ping(ctx) == nil
+}
+
+// run makes a request on a connection that it gives back, or closes where it can't be used
+// any more.
+func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]], request func(context.Context, C) error) error {
+	limited, cancel := context.WithTimeout(ctx, e.config.RequestTimeout)
+	defer cancel()
+	broken := true
+	defer func() {
+		if broken { // also if request panics
+			held.Destroy()
+		} else {
+			held.Release()
+		}
+	}()
+	held.Value().used = true
+	began := time.Now()
+	err := request(limited, held.Value().conn)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return err // the reply may still come
+	case err != nil && limited.Err() != nil:
+		return fmt.Errorf("%w: %s did not answer within %s", keys.ErrUnavailable, e.address, e.config.RequestTimeout)
+	}
+	broken = errors.Is(err, keys.ErrUnavailable)
+	if err == nil {
+		e.note(time.Since(began))
+	}
+	return err
+}
+
+// note adds the time of a request to the average.
+func (e *endpoint[C]) note(took time.Duration) {
+	for {
+		old := e.latency.Load()
+		average := int64(took)
+		if old != 0 {
+			average = old + int64(latencyWeight*float64(int64(took)-old))
+		}
+		if e.latency.CompareAndSwap(old, average) {
+			return
+		}
+	}
+}
+
+// keep closes connections that are too old or not needed any more, pings those that stay, and
+// connects where there are too few, until ctx ends.
+func (e *endpoint[C]) keep(ctx context.Context) {
+	tick := time.NewTicker(max(time.Millisecond, e.config.IdleTime/4))
+	defer tick.Stop()
+	for {
+		e.tidy(ctx)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *endpoint[C]) tidy(ctx context.Context) {
+	now := time.Now()
+	left := int(e.conns.Stat().TotalResources())
+	var quiet []*puddle.Resource[*pooled[C]]
+	for _, held := range e.conns.AcquireAllIdle() {
+		idle := held.IdleDuration() > e.config.IdleTime
+		switch {
+		case now.After(held.Value().until), idle && left > e.config.Min:
+			left--
+			held.Destroy()
+		case idle:
+			quiet = append(quiet, held) // it may take a while to answer, so the others come first
+		default:
+			held.ReleaseUnused()
+		}
+	}
+	for _, held := range quiet {
+		if e.answers(ctx, held.Value().conn) {
+			held.Release()
+			continue
+		}
+		left--
+		held.Destroy()
+	}
+	if e.breaker.State() != gobreaker.StateClosed {
+		return // the next request tries to connect
+	}
+	for ; left < e.config.Min; left++ {
+		if e.conns.CreateResource(ctx) != nil {
+			return // a request will get the error
+		}
+	}
+}
+
+func (e *endpoint[C]) status() Status {
+	stat := e.conns.Stat()
+	return Status{
+		Endpoint:    e.address,
+		Usable:      e.breaker.State() == gobreaker.StateClosed,
+		Connections: int(stat.TotalResources() - stat.ConstructingResources()),
+		Busy:        int(stat.AcquiredResources()),
+		Latency:     time.Duration(e.latency.Load()),
+	}
+}
