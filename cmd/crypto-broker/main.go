@@ -31,7 +31,7 @@ func main() {
 // run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
-	root.SetArgs(args)
+	root.SetArgs(withTwoDashes(args))
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -91,7 +91,7 @@ Exit codes:
 	}
 	root.AddCommand(
 		newHashData(), newSignCertificate(), newEncryptData(), newDecryptData(), newSignData(), newVerifyData(),
-		newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newVersion(),
+		newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newKMIPSpeed(), newVersion(),
 	)
 	subcommands.Configure(root)
 	return root
