@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A backup of etcd, and the way back to it, as Kubernetes' documentation has an administrator do it.
+# Takes a snapshot of etcd and restores it, by the steps that the documentation of Kubernetes gives to administrators.
 
-# What keeps the cluster's state, or remembers it: these begin anew with the restored one, in the order of their start.
-# Kubelet, kube-proxy and containerd run on, and so do all pods.
+# The parts that store or cache the state of the cluster. A restore starts them again, in this order. The kubelet,
+# kube-proxy, containerd and all pods keep running.
 readonly restarted=(etcd kube-apiserver kube-controller-manager kube-scheduler)
 
-# How far the revision of a restored etcd is above that of its snapshot: further than any cluster gets between a backup
-# and its end. Without that, resource versions that clients have seen would come again, for other objects, and who
-# watches from one of them would go on without noticing that the past has changed. Together with --mark-compacted every
-# old one is answered with "too old", and whoever watches lists anew.
+# By how much a restore raises etcd's revision above the revision of the snapshot. No cluster writes so often after a
+# backup. Without it, etcd would give resource versions that clients know to other objects, and a watch from such a
+# version would continue and miss the change. With it and --mark-compacted, etcd answers an old resource version with
+# "too old", so clients list again.
 readonly revision_bump=1000000000
 
-# require_backup_file COMMAND ARGUMENT... sets file to the path of the one file that the command is about.
+# require_backup_file COMMAND ARGUMENT... sets file to the absolute path of the only argument.
 require_backup_file() {
 	(($# == 2)) || fail "$1 needs one file behind it, where the snapshot is kept: $1 FILE"
 	file="$(realpath -m "$2")"
@@ -25,13 +25,13 @@ cluster_snapshot() {
 	require_backup_file snapshot "$@"
 	[[ -d ${file%/*} ]] || fail "there is no folder ${file%/*} for the snapshot"
 	build_programs "${backup_programs[@]}"
-	# The node's network, and the host's files.
+	# etcd listens in the network of the node; the file is on the host.
 	run_with_heartbeat "taking the snapshot" "$state/log/snapshot.log" nsenter --target "$node" --net -- \
 		"$bin/etcdctl" --endpoints=http://127.0.0.1:2379 snapshot save "$file"
 	say "the snapshot is in $file: $(snapshot_summary "$file")"
 }
 
-# snapshot_summary FILE prints in a few words what a snapshot holds.
+# snapshot_summary FILE prints the revision, the number of keys and the size of a snapshot.
 snapshot_summary() {
 	"$bin/etcdutl" snapshot status "$1" --write-out=json | jq -r '"revision \(.revision), \(.totalKey) keys, \(.totalSize) bytes"'
 }
@@ -65,7 +65,7 @@ is_well() {
 	[[ -z $(trouble) ]]
 }
 
-# request_of_node stop|start PART... has node/init stop or start parts, and waits until it has.
+# request_of_node stop|start PART... asks node/init to stop or start parts, and waits until that is done.
 request_of_node() {
 	local verb="$1" request="$state/parts/request" deadline=$((SECONDS + 30))
 	shift

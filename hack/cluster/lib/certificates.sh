@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The cluster's certificates, made new at every start: ECDSA P-256 keys, valid for a year.
+# Makes the certificates of the cluster at each start: ECDSA P-256 keys, valid for a year.
 
 make_certificates() {
 	pki="$state/pki"
@@ -35,14 +35,15 @@ quiet_openssl() {
 		fail "openssl $1 failed; what it said is in $state/log/openssl.log"
 }
 
-# make_authority NAME makes NAME.key and NAME.crt.
+# make_authority NAME makes a certificate authority: NAME.key and NAME.crt.
 make_authority() {
 	quiet_openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 -subj "/CN=$cluster-$1" \
 		-addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,digitalSignature,keyCertSign,cRLSign \
 		-keyout "$pki/$1.key" -out "$pki/$1.crt"
 }
 
-# sign AUTHORITY NAME SUBJECT USAGE [ALTERNATIVE-NAMES] makes NAME.key and NAME.crt.
+# sign AUTHORITY NAME SUBJECT USAGE [ALTERNATIVE-NAMES] makes a key, and a certificate that the authority signs:
+# NAME.key and NAME.crt.
 sign() {
 	local authority="$1" name="$2" subject="$3" usage="$4" alternatives="${5:-}"
 	{
@@ -58,7 +59,7 @@ sign() {
 	rm "$pki/$name.extensions" "$pki/$name.request"
 }
 
-# write_kubeconfig NAME FILE writes a kubeconfig that holds the key itself, so that it works from anywhere.
+# write_kubeconfig NAME FILE writes a kubeconfig that contains the key, so that it works from each folder.
 write_kubeconfig() {
 	cat >"$2" <<EOT
 apiVersion: v1

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# A cgroup of the cluster's own in every hierarchy of the machine, for cgroup v1, v2 and both side by side:
-#   /cbo-NAME-…           the kubelet's root, pods are below it
-#   /cbo-NAME-…/node      the node's own processes
+# Makes a cgroup for the cluster in each hierarchy of the machine, which has cgroup v1, v2 or both:
+#   /cbo-NAME-…           the root of the kubelet, with the pods below it
+#   /cbo-NAME-…/node      the processes of the node
 
-# cgroup_mounts prints type and mount point of every hierarchy.
+# cgroup_mounts prints the type and the mount point of each hierarchy.
 cgroup_mounts() {
 	awk '$3 == "cgroup" || $3 == "cgroup2" { print $3, $2 }' /proc/self/mounts
 }
@@ -42,7 +42,7 @@ delegate_controllers() {
 	done
 }
 
-# enter_cgroups moves the calling process, and so what it starts, into the node's cgroups.
+# enter_cgroups moves the calling process into the cgroups of the node. Its children start there.
 enter_cgroups() {
 	local type mount
 	while read -r type mount; do
@@ -50,7 +50,7 @@ enter_cgroups() {
 	done < <(cgroup_mounts)
 }
 
-# cgroup_processes prints the ids of all processes below the cluster's cgroups.
+# cgroup_processes prints the ids of all processes in the cgroups of the cluster.
 cgroup_processes() {
 	local type mount
 	while read -r type mount; do
@@ -60,7 +60,7 @@ cgroup_processes() {
 	done < <(cgroup_mounts) | sort -nu
 }
 
-# remove_cgroups removes them once their processes are gone; the kernel lets go of them a moment later than of these.
+# remove_cgroups removes the cgroups of the cluster. The kernel allows that a moment after their last process ended.
 remove_cgroups() {
 	local type mount deadline=$((SECONDS + 20))
 	while read -r type mount; do

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The configuration files of the node's parts. Paths in them are those the node sees: the state folder is
-# /run/cluster/state there.
+# Writes the configuration files of the parts of the node. Their paths are paths in the node, where the state folder is
+# /run/cluster/state.
 
-# write_configuration IPTABLES SHARE; SHARE is the folder that containers get at /shared, or empty.
+# write_configuration IPTABLES SHARE writes all of them. SHARE is the folder that containers have at /shared, empty for
+# none.
 write_configuration() {
 	local etc="$state/etc"
 	mkdir -p "$etc/cni"
-	# What node/init needs to know.
+	# The settings of node/init.
 	cat >"$etc/environment" <<EOT
 cluster='$cluster'
 node_address='$node_address'
@@ -26,17 +27,17 @@ EOT
 	write_proxy_configuration >"$etc/kube-proxy.yaml"
 }
 
-# require_shared_folder DIR prints the folder's absolute path, as the node sees it too.
+# require_shared_folder DIR prints the absolute path of the folder, which is the same on the host and in the node.
 require_shared_folder() {
 	local folder
 	folder="$(realpath -e "$1")" && [[ -d $folder ]] || fail "--share names \"$1\", which is no folder"
-	# The node has a /run and a /var of its own, and the path goes into a JSON string.
+	# The node has another /run and another /var than the host. The path becomes part of a JSON string.
 	[[ $folder != /run/* && $folder != /var/* && $folder =~ ^[a-zA-Z0-9/._+-]+$ ]] ||
 		fail "--share names \"$folder\", expected a path outside of /run and /var, of letters, digits and /._+-"
 	printf '%s' "$folder"
 }
 
-# shared_folder prints the folder that the containers of the running cluster share, or nothing.
+# shared_folder prints the folder that the containers of the running cluster have at /shared, or nothing.
 shared_folder() {
 	if [[ -e $state/etc/shared ]]; then
 		cat "$state/etc/shared"
@@ -48,8 +49,8 @@ write_containerd_configuration() {
 	if [[ -n $1 ]]; then
 		specification='base_runtime_spec = "/run/cluster/state/etc/container.json"'
 	fi
-	# The "opt" plugin would make a folder on the host, AppArmor profiles would stay in the kernel. The lower bound of
-	# oom_score_adj matters where root lacks CAP_SYS_RESOURCE. NRI would run plugins that are on the host.
+	# The plugin "opt" would make a folder on the host. AppArmor profiles would stay in the kernel. NRI would run
+	# plugins of the host. The lower bound of oom_score_adj is for machines on which root lacks CAP_SYS_RESOURCE.
 	cat <<EOT
 version = 4
 root = "/var/lib/containerd"
@@ -86,8 +87,8 @@ SystemdCgroup = false
 EOT
 }
 
-# Every pod gets a wire of its own to the node (ptp) in place of a bridge, so that all traffic between pods passes the
-# node's iptables: services work without the bridge netfilter module, and a test can drop packets in FORWARD.
+# Each pod has its own link to the node (ptp) instead of a bridge, so that iptables of the node sees all traffic between
+# pods. Services then need no bridge netfilter module, and a test can drop packets in FORWARD.
 write_cni_configuration() {
 	cat <<EOT
 {
@@ -110,7 +111,7 @@ write_cni_configuration() {
 EOT
 }
 
-# Eviction and image collection are off: a full disk of the machine must not end pods of a test.
+# Eviction and image collection are off, because a full disk of the machine must not end the pods of a test.
 write_kubelet_configuration() {
 	cat <<EOT
 apiVersion: kubelet.config.k8s.io/v1beta1

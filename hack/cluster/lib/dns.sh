@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# CoreDNS, so that pods find services by name. It knows the cluster's names only: nothing leaves the machine.
+# Runs CoreDNS, so that pods find services by name. It answers only for names of the cluster and forwards no query.
 
-# add_dns starts CoreDNS in a cluster that runs without it.
+# add_dns starts CoreDNS in a running cluster, unless CoreDNS runs there.
 add_dns() {
 	! as_admin --namespace kube-system get deployment coredns >>"$state/log/up.log" 2>&1 || return 0
 	say "starting DNS, which the cluster was started without"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Container images of one static program, without a base image, a registry or a container engine.
+# Makes container images that contain one static program. That needs no base image, registry or container engine.
 
 # shellcheck disable=SC2034 # the names are for the other files
 readonly pause_image=localhost/cluster/pause:1 dns_image=localhost/cluster/coredns:1
 
-# make_image NAME PROGRAM ARCHIVE [USER] writes a Docker archive whose only layer holds the program as its entry point.
-# The same program gives the same archive.
+# make_image NAME PROGRAM ARCHIVE [USER] writes a Docker archive. Its only layer has the program, which is the entry
+# point. The same program makes the same archive.
 make_image() {
 	local name="$1" program="$2" archive="$3" user="${4:-0:0}" work entry layer config
 	work="$(mktemp -d "$cache/image.XXXXXX")"
@@ -28,7 +28,7 @@ make_image() {
 	rm -rf "$work"
 }
 
-# reproducible_tar FOLDER ARCHIVE
+# reproducible_tar FOLDER ARCHIVE writes an archive that depends on nothing but names and content of the files.
 reproducible_tar() {
 	tar --create --file "$2" --directory "$1" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner \
 		--transform='s,^\./,,' --exclude-vcs .

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# The commands.
+# The commands that start, stop and use a cluster.
 
 readonly parts=(etcd kube-apiserver containerd kubelet kube-controller-manager kube-scheduler kube-proxy)
 
-# as_admin runs kubectl as the cluster's administrator, from the host.
+# as_admin ARGUMENT... runs kubectl on the host, as the administrator of the cluster.
 as_admin() {
 	"$bin/kubectl" --kubeconfig "$kubeconfig" "$@"
 }
 
-# trouble prints what is wrong with a cluster whose node runs, one sentence per line, or nothing.
+# trouble prints what is wrong with a cluster whose node runs, a sentence for each problem, or nothing.
 trouble() {
 	local part reply
 	for part in "${parts[@]}"; do
@@ -68,7 +68,7 @@ cluster_up() {
 	remove_everything
 	mkdir -p "$state/log"
 	require_overlay
-	# From the choice of the network until its routes exist, no other cluster may choose.
+	# No other cluster may choose a network until the routes of this one exist.
 	take_lock "$states"
 	choose_network
 	say "starting the cluster \"$cluster\": node $node_address, services $service_range, pods $pod_range"
@@ -101,8 +101,8 @@ node_takes_pods() {
 	[[ -z $(as_admin get node "$cluster" -o 'jsonpath={.spec.taints}') ]]
 }
 
-# await_in_cluster WHAT CMD... repeats a command until it succeeds, for at most 120 seconds, and gives up when the node
-# or one of its parts ends.
+# await_in_cluster WHAT CMD... repeats a command until it succeeds. It fails after 120 seconds, and if the node or a part
+# of it ends.
 await_in_cluster() {
 	local what="$1" deadline=$((SECONDS + 120)) next=$((SECONDS + 15)) each
 	shift
@@ -130,7 +130,7 @@ cluster_down() {
 	say "the cluster \"$cluster\" is gone"
 }
 
-# remove_everything brings the machine to where nothing of the cluster is left, from wherever it is.
+# remove_everything removes all of the cluster from the machine, however much of it there is.
 remove_everything() {
 	end_node
 	disconnect_node
@@ -173,7 +173,7 @@ cluster_load() {
 	done
 	for archive in "$@"; do
 		say "loading $archive"
-		# containerd warns at length of what image archives may leave out.
+		# containerd prints long warnings about parts of an archive that are optional.
 		in_node ctr -n k8s.io images import - <"$archive" >>"$state/log/load.log" 2>&1 || {
 			tail -n 5 "$state/log/load.log" >&2
 			fail "containerd did not take $archive; is it a Docker or OCI image archive (tar)? Its output is in $state/log/load.log"

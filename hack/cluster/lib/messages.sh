@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the user reads: progress with the time since the start, and errors of one sentence.
+# Prints what the user reads: progress, with the time since the start, and errors of one sentence.
 
 readonly started_at="${EPOCHREALTIME/./}"
 
-# seconds_since MICROSECONDS prints the seconds since that point of time, with one decimal.
+# seconds_since MICROSECONDS prints the seconds since a time, with one decimal.
 seconds_since() {
 	local tenths=$(((${EPOCHREALTIME/./} - $1) / 100000))
 	printf '%d.%d' $((tenths / 10)) $((tenths % 10))
 }
 
-# say prints a line of progress. Progress goes to standard error: standard output is for what a command was asked for.
+# say TEXT prints a line of progress to standard error. Standard output has only the result of a command.
 say() {
 	printf '[%6ss] %s\n' "$(seconds_since "$started_at")" "$*" >&2
 }
 
-# fail says what is wrong and ends.
+# fail TEXT prints an error and ends the process with status 1.
 fail() {
 	printf 'cluster: %s\n' "$*" >&2
 	exit 1
 }
 
-# run_with_heartbeat WHAT LOG CMD... runs a long command with its output in the file LOG, and says every 15 seconds that
-# it is still at work. When the command fails, it shows the end of the log and ends.
+# run_with_heartbeat WHAT LOG CMD... runs a command that may take minutes, with its output in the file LOG. It prints a
+# line of progress every 15 seconds. If the command fails, it prints the end of the log and ends the process.
 run_with_heartbeat() {
 	local what="$1" log="$2" began="${EPOCHREALTIME/./}" pid ticks=0 status=0
 	shift 2
 	"$@" >"$log" 2>&1 &
 	pid=$!
-	# An interrupted build must not go on in the background.
+	# If this process ends, the command must not continue in the background.
 	# shellcheck disable=SC2064 # the process id of now is the one that is meant
 	trap "kill $pid 2>/dev/null || true" EXIT
 	while kill -0 "$pid" 2>/dev/null; do

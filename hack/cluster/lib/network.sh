@@ -2,13 +2,13 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # the addresses are for the other files
 #
-# The wire between host and node, and the networks behind it. A cluster takes one free private /16:
+# Makes the link between host and node, and the networks of the node. A cluster uses one free private /16:
 #   X.Y.0.0/30   host (.1) and node (.2)
 #   X.Y.16.0/20  services
 #   X.Y.32.0/19  pods
 
-# network_is_free A.B is true when no route or address of the host lies in A.B.0.0/16 and none but a default route (or
-# the halves of one) leads there.
+# network_is_free A.B succeeds if no address and no route of the host is in A.B.0.0/16, and no route but a default route
+# (or the halves of one) covers it.
 network_is_free() {
 	local inside around
 	inside="$(ip -4 route show table all root "$1.0.0/16")"
@@ -43,8 +43,8 @@ set_network() {
 	pod_range="$1.32.0/19"
 }
 
-# connect_node PID wires the host to the network namespace of that process. The node gets no default route, so that
-# nothing leaves the machine. Its route to the services only lets their packets get as far as kube-proxy's rules.
+# connect_node PID links the host to the network namespace of a process. The node has no default route, so no packet
+# leaves the machine. Packets to services need a route to reach the rules of kube-proxy.
 connect_node() {
 	local node="$1"
 	ip link add "$host_link" type veth peer name eth0 netns "$node"
@@ -59,7 +59,7 @@ connect_node() {
 	ip route add "$pod_range" via "$node_address" dev "$host_link"
 }
 
-# disconnect_node takes the wire away; the routes over it go with it.
+# disconnect_node removes the link. The kernel removes its routes.
 disconnect_node() {
 	if [[ -e /sys/class/net/$host_link ]]; then
 		ip link delete "$host_link" 2>/dev/null || [[ ! -e /sys/class/net/$host_link ]] ||

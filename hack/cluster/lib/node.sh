@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Starts, finds and ends the node's first process, seen from the host.
+# Starts, finds and ends the first process of the node, from the host.
 
-# node_process prints the host's process id of the running node, or nothing. The start time tells it from a later
-# process with the same id; a zombie has no processes left.
+# node_process prints the process id, on the host, of the first process of the running node, or nothing. A later process
+# with the same id has another start time. If the process is a zombie, the node has ended.
 node_process() {
 	local pid started
 	local -a now
@@ -15,15 +15,15 @@ node_process() {
 	fi
 }
 
-# require_node sets node to the process id of the running node.
+# require_node sets node to the process id of the running node, and fails without one.
 require_node() {
 	require_linux_and_root
 	node="$(node_process)"
 	[[ -n $node ]] || fail "there is no running cluster \"$cluster\"; start it with: hack/cluster/cluster --name $cluster up"
 }
 
-# launch_node starts node/init in its namespaces, wires it, and lets it go on. As long as the node has not been told to
-# go on, it ends when this process does.
+# launch_node starts node/init in new namespaces and connects it to the host. node/init waits for that. If this process
+# ends before, node/init ends, too.
 launch_node() {
 	local gate="$state/gate" deadline=$((SECONDS + 30))
 	mkfifo "$gate"
@@ -48,8 +48,8 @@ launch_node() {
 	rm "$gate"
 }
 
-# end_node kills the node's first process, with which the kernel ends everything in the node, and waits until all of it
-# is gone. What is still in the cluster's cgroups then belongs to a node whose record was lost.
+# end_node kills the first process of the node, and waits until no process of the cluster is left. The kernel then ends
+# all processes of the node. Other processes in the cgroups of the cluster belong to a node whose record was lost.
 end_node() {
 	local pid deadline=$((SECONDS + 30))
 	pid="$(node_process)"
@@ -68,7 +68,7 @@ end_node() {
 	done
 }
 
-# in_node CMD... runs a command inside the node.
+# in_node CMD... runs a command in the namespaces of the node.
 in_node() {
 	nsenter --target "$node" --mount --uts --ipc --net --pid -- env KUBECONFIG=/run/cluster/state/kubeconfig \
 		PATH="/run/cluster/state/programs:/run/cluster/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"

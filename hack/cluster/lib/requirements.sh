@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# What the machine must offer, and the Debian packages.
+# Checks what the machine has to have, and installs Debian packages.
 
-# A file or program that is looked for, and the Debian package to install when it is not there. The first four are to
-# compile runc, which is in part of C.
+# Each item is a file or a program, and the Debian package that has it. The first four are needed to compile runc, which
+# has parts in C.
 readonly needed=(
 	"cc gcc"
 	"/usr/include/stdlib.h libc6-dev"
@@ -25,7 +25,7 @@ require_linux_and_root() {
 	((EUID == 0)) || fail "the cluster needs root for its namespaces, mounts and interfaces, and this is user $(id -un); run it as root"
 }
 
-# require_machine checks what can't be installed, then installs the rest.
+# require_machine checks what a script cannot install, and installs the rest.
 require_machine() {
 	require_linux_and_root
 	command -v go >/dev/null || fail "go is not in PATH; install Go 1.26 or newer, the cluster's programs are compiled with it"
@@ -33,7 +33,7 @@ require_machine() {
 	install_packages
 }
 
-# missing COLUMN prints what is not there (column 1) or the packages for it (column 2), in one line.
+# missing COLUMN prints in one line what is not there (column 1), or the packages that have it (column 2).
 missing() {
 	local each
 	for each in "${needed[@]}"; do
@@ -50,7 +50,7 @@ install_packages() {
 	command -v apt-get >/dev/null ||
 		fail "missing on this machine: $(missing 1); this is no Debian, so install yourself what Debian calls: $packages"
 	take_lock "$bin"
-	packages="$(missing 2)" # another run may have installed them
+	packages="$(missing 2)" # another process may have installed them
 	if [[ -z $packages ]]; then
 		release_lock
 		return
@@ -58,7 +58,7 @@ install_packages() {
 	say "installing the Debian packages $packages (about 30 s)"
 	export DEBIAN_FRONTEND=noninteractive
 	run_with_heartbeat "reading the package lists" "$build_logs/apt-get-update.log" apt-get update
-	# The list is one of words.
+	# The list has to be split into words.
 	# shellcheck disable=SC2086
 	run_with_heartbeat "installing Debian packages" "$build_logs/apt-get-install.log" \
 		apt-get install -y --no-install-recommends $packages
@@ -66,7 +66,7 @@ install_packages() {
 	release_lock
 }
 
-# require_overlay checks that the state folder can hold the layers of containers.
+# require_overlay checks that the file system of the state folder supports overlay mounts, which containers need.
 require_overlay() {
 	local try="$state/overlay-test"
 	mkdir -p "$try"/{lower,upper,work,merged}
@@ -76,7 +76,7 @@ require_overlay() {
 	rm -rf --one-file-system "$try"
 }
 
-# choose_iptables prints nft or legacy: the first whose rules of the kinds kube-proxy writes are taken by this kernel.
+# choose_iptables prints nft or legacy: the first kind of iptables by which this kernel accepts the rules of kube-proxy.
 choose_iptables() {
 	local kind
 	for kind in nft legacy; do
