@@ -22,6 +22,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
@@ -36,7 +37,7 @@ shown. If the profile, or what is served, changes meanwhile, the digest allows n
 That needs the verb "` + downgrade.Verb + `" on the object, and the right to patch it. A ClusterCryptoProfile may be withheld in several namespaces: the
 command allows it in the one of -n, or in all that it has shown with -A.
 
-Then it waits until the namespaces are to serve the profile.`,
+Then it waits until the namespaces should serve the profile.`,
 		Example: `  ` + name + ` allow cprof/payments -n shop
   ` + name + ` allow ccprof/baseline -A --yes`,
 		Args: oneProfile,
@@ -137,7 +138,7 @@ func annotate(ctx context.Context, client kubernetes.Interface, changes []effect
 // servedPause is the time between two looks at what a namespace serves.
 const servedPause = 500 * time.Millisecond
 
-// awaitServed waits until the namespaces are to serve what was allowed. A namespace without a
+// awaitServed waits until the namespaces should serve what was allowed. A namespace without a
 // baseline does so only once all of its profiles are allowed, so it is not waited for.
 func awaitServed(ctx context.Context, client kubernetes.Interface, changes []effective.Change, timeout time.Duration, out io.Writer) error {
 	pending := map[string][]effective.Change{}
@@ -159,11 +160,11 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, changes []eff
 				continue
 			case set.Served.IsUnknown() && len(set.Judgement.Withheld) > 0:
 				fmt.Fprintf(out, "Namespace %s gets its set once %s of it %s allowed, too: %s diff -n %s\n", namespace,
-					count(len(set.Judgement.Withheld), "more profile"), choose(len(set.Judgement.Withheld), "is", "are"), name, namespace)
+					text.Count(len(set.Judgement.Withheld), "more profile"), choose(len(set.Judgement.Withheld), "is", "are"), name, namespace)
 			case slices.ContainsFunc(wanted, func(c effective.Change) bool { return !set.IsServed(c) }):
 				continue
 			default:
-				fmt.Fprintf(out, "The brokers of namespace %s are to serve it: %s profiles -n %s says how many do.\n", namespace, name, namespace)
+				fmt.Fprintf(out, "The brokers of namespace %s should serve it: %s profiles -n %s says how many do.\n", namespace, name, namespace)
 			}
 			delete(pending, namespace)
 		}

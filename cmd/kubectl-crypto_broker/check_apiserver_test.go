@@ -148,7 +148,7 @@ func TestWhatIsWrongWithAnInstallationIsFound(t *testing.T) {
 		}, "template", check.Warning, "and a new pod gets the stamp"},
 		"the template has another image": {func(t *testing.T, in *fixtureInstallation) {
 			patch(t, types.MergePatchType, `{"spec":{"container":{"image":"broker:0"}}}`, "/apis/cryptobroker.io/v1alpha1/injectiontemplates", in.name)
-		}, "template", check.Warning, "and the operator is to inject broker:1"},
+		}, "template", check.Warning, "and the operator should inject broker:1"},
 		"a label has no effect": {func(t *testing.T, in *fixtureInstallation) {
 			patch(t, types.MergePatchType, `{"metadata":{"labels":{"cryptobroker.io/injection":"true"}}}`, "/api/v1/namespaces", in.namespace)
 		}, "namespaces", check.Warning, `("true"): expected the value "enabled", or no such label`},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
@@ -98,7 +100,7 @@ The exit code is 1 if a profile is withheld, else 0.`,
 
 func oneProfile(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return program.Usagef("found %s, expected one profile such as cprof/NAME", count(len(args), "argument"))
+		return program.Usagef("found %s, expected one profile such as cprof/NAME", text.Count(len(args), "argument"))
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func withheldChanges(ctx context.Context, client kubernetes.Interface, namespace
 		return changes, nil
 	}
 	if !effective.Has(sets, object.kind, object.name) {
-		return nil, fmt.Errorf("there is no %s %q in %s", object.kind, object.name, orNone(namespacePhrase(namespace), "any namespace"))
+		return nil, fmt.Errorf("there is no %s %q in %s", object.kind, object.name, cmp.Or(namespacePhrase(namespace), "any namespace"))
 	}
 	return slices.DeleteFunc(changes, func(c effective.Change) bool {
 		return c.Source.Kind != object.kind || c.Source.Name != object.name
@@ -142,7 +144,7 @@ type withheldChange struct {
 	Name       string   `json:"name"`
 	Namespaces []string `json:"namespaces"`
 	Profile    string   `json:"profile"`
-	// Serves reports whether an older profile goes on being served under the name.
+	// Serves reports whether an older profile is still served under the name.
 	Serves bool `json:"serves"`
 	// Digest is what the annotation cryptobroker.io/allow-weaker has to contain.
 	Digest string          `json:"digest"`

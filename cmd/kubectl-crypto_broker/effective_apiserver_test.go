@@ -150,7 +150,7 @@ func TestAWithheldProfileIsShownAndAllowed(t *testing.T) {
 	const weaker = `spec.api.hashData.hashAlg: "sha-256" has a strength of 128 bits, "sha-512" had 256 bits`
 	code, stdout, stderr := plugin(t, "diff", "cryptoprofile/payments", "-n", ns)
 	if code != program.ExitFailed || stderr != "" || !strings.Contains(stdout, weaker) ||
-		!strings.Contains(stdout, "which goes on being served") || !strings.Contains(stdout, "kubectl crypto-broker allow cprof/payments -n "+ns+"\n") {
+		!strings.Contains(stdout, "which is still served") || !strings.Contains(stdout, "kubectl crypto-broker allow cprof/payments -n "+ns+"\n") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	_, stdout, _ = plugin(t, "diff", "-n", ns, "-o", "json")
@@ -180,7 +180,7 @@ func TestAWithheldProfileIsShownAndAllowed(t *testing.T) {
 	}
 
 	code, stdout, stderr = plugin(t, "allow", "cprof/payments", "-n", ns, "--yes")
-	if code != program.ExitOK || !strings.Contains(stdout, "The brokers of namespace "+ns+" are to serve it") {
+	if code != program.ExitOK || !strings.Contains(stdout, "The brokers of namespace "+ns+" should serve it") {
 		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
 	}
 	awaitState(t, ns, "cprof/payments", effective.StateServed)

@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
@@ -126,13 +127,13 @@ Warnings and reasons go to standard error.`,
 					return program.Usagef("--%s is for a preview without a cluster, and --from-cluster asks one: give one of them", flag)
 				}
 			}
-			warnings := &collected{}
+			warnings := &dryrun.Warnings{}
 			client, namespace, err := cluster.connectWith(warnings)
 			if err != nil {
 				return err
 			}
-			try := trial{client: client, warnings: warnings}
-			return inject(cmd, documents, namespace, commentAdmitted, func(p *manifest.PodTemplate) ([]string, bool, error) { return try.inject(cmd.Context(), p) })
+			try := dryrun.Trial{Client: client, Warnings: warnings}
+			return inject(cmd, documents, namespace, commentAdmitted, func(p *manifest.PodTemplate) ([]string, bool, error) { return try.Inject(cmd.Context(), p) })
 		}
 		if o.namespace = cluster.overrides.Context.Namespace; o.namespace == "" {
 			o.namespace = metav1.NamespaceDefault

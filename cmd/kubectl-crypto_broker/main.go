@@ -9,7 +9,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -18,10 +17,11 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 // name is how people call the plugin.
-const name = "kubectl crypto-broker"
+const name = text.Plugin
 
 func main() {
 	os.Exit(run(program.Context(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -29,24 +29,12 @@ func main() {
 
 // run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	command, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
-		return program.ExitOK
-	case errors.Is(err, errFound):
-		return program.ExitFailed // the output has said what
-	case program.IsUsage(err):
-		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
-		return program.ExitUsage
-	default:
-		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), apierror.Plain(err))
-		return program.ExitFailed
-	}
+	return subcommands.Run(ctx, newRoot(), args, stdin, stdout, stderr, func(err error) (exit int, sentence string) {
+		if errors.Is(err, errFound) {
+			return program.ExitFailed, "" // the output has said what
+		}
+		return program.ExitFailed, apierror.Plain(err)
+	})
 }
 
 // errFound means that a command worked and found something wrong.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 // output is how a command writes its answer.
@@ -94,7 +95,11 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 	}
 	var lines [][]string
 	for _, r := range rows {
-		cells := []string{r.Pod, r.Broker, r.Set, short(r.Digest, o.format == "wide"), revision(r.Revision), r.Version, r.Workload}
+		digest := r.Digest
+		if o.format != "wide" {
+			digest = text.ShortDigest(digest)
+		}
+		cells := []string{r.Pod, r.Broker, r.Set, digest, revision(r.Revision), r.Version, r.Workload}
 		if withNamespace {
 			cells = append([]string{r.Namespace}, cells...)
 		}
@@ -108,15 +113,6 @@ func (o *output) write(w, stderr io.Writer, rows []brokers.Row, withNamespace bo
 		lines = append(lines, cells)
 	}
 	return writeTable(w, head, lines)
-}
-
-// short returns the beginning of a digest, long enough to compare.
-func short(digest string, whole bool) string {
-	if whole {
-		return digest
-	}
-	digest = strings.TrimPrefix(digest, "sha256:")
-	return digest[:min(len(digest), 12)]
 }
 
 func revision(n int64) string {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 func newProfiles(cluster *cluster) *cobra.Command {
@@ -21,7 +23,7 @@ func newProfiles(cluster *cluster) *cobra.Command {
 from. If several objects have the same profile name, the one that counts comes first. For an object that is not served,
 the command says why.
 
-  STATE     served          brokers are to serve it as the object describes it
+  STATE     served          brokers should serve it as the object describes it
             withheld        it is weaker than what was served: diff says how, and allow allows it
             conflict        the profile name belongs to another object
             invalid         the broker's compiler refuses it
@@ -71,7 +73,7 @@ func (o *output) writeProfiles(w, stderr io.Writer, set *effective.Set) error {
 	case digest == "":
 		fmt.Fprintf(w, "Namespace %s has no set of profiles.\n\n", set.Namespace.Name)
 	default:
-		fmt.Fprintf(w, "The brokers of namespace %s are to serve the set %s, revision %s.\n\n", set.Namespace.Name, short(digest, false), orNone(revision(number), "unknown"))
+		fmt.Fprintf(w, "The brokers of namespace %s should serve the set %s, revision %s.\n\n", set.Namespace.Name, text.ShortDigest(digest), cmp.Or(revision(number), "unknown"))
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(stderr, "No profiles found.")

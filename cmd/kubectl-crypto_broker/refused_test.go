@@ -26,6 +26,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/explain"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
@@ -99,10 +101,11 @@ func TestABrokerThatDoesNotServeWhatItShouldIsExplainedWithTheWayOut(t *testing.
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			client := answering(map[string]said{"orders": test.said})
+			trial := dryrun.Trial{Client: client, Warnings: &dryrun.Warnings{}}
 			var pod, workload bytes.Buffer
 			for _, err := range []error{
-				explain(t.Context(), trialOf(client), ofDeployment("orders"), &pod),
-				explainWorkload(t.Context(), trialOf(client), parsed(t, "deployment/orders"), &workload),
+				foundUnless(explain.Pod(t.Context(), trial, ofDeployment("orders"), &pod)),
+				foundUnless(explain.Workload(t.Context(), trial, parsed(t, "deployment/orders"), &workload)),
 			} {
 				if want := map[bool]error{true: nil, false: errFound}[test.fine]; !errors.Is(err, want) {
 					t.Errorf("found the error %v, expected %v", err, want)

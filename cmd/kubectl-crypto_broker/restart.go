@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
@@ -240,14 +241,14 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	if err != nil {
 		return err
 	}
-	t, template := trial{client: r.client}, found.Pod()
-	admitted, err := t.create(ctx, template, template.Pod.Annotations)
+	t, template := dryrun.Trial{Client: r.client}, found.Pod()
+	admitted, err := t.Create(ctx, template, template.Pod.Annotations)
 	var refusal *injection.Refusal
 	switch {
 	case apierror.LacksRight(err):
 		fmt.Fprintf(r.errs, noteMark+"whether new pods of %s in namespace %s are admitted could not be tried: %s\n", w, w.Namespace, apierror.OneLine(apierror.Plain(err)))
 		return nil
-	case errors.As(err, &refusal) && strings.Contains(refusal.Error(), exceededQuota):
+	case errors.As(err, &refusal) && strings.Contains(refusal.Error(), dryrun.QuotaExceeded):
 		fmt.Fprintf(r.errs, noteMark+"as long as no pod of %s in namespace %s has ended, a new one %v\n", w, w.Namespace, refusal)
 		return nil
 	case errors.As(err, &refusal):
@@ -255,13 +256,10 @@ func (r restarter) try(ctx context.Context, w workload.Workload) error {
 	case err != nil:
 		return fmt.Errorf("a new pod of it could not be tried: %w", err)
 	case r.forBroker && injected.Broker(admitted) == nil:
-		return fmt.Errorf("a new pod of it gets no broker: %s", t.whyNot(ctx, template))
+		return fmt.Errorf("a new pod of it gets no broker: %s", t.WhyNot(ctx, template))
 	}
 	return nil
 }
-
-// exceededQuota is a part of the API server's message when a ResourceQuota is used up.
-const exceededQuota = " exceeded quota: "
 
 // confirm asks whether to go on.
 func (r restarter) confirm(ctx context.Context, n int) error {
@@ -339,7 +337,7 @@ func (r restarter) one(ctx context.Context, w workload.Workload) error {
 	})
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted while it was being restarted (%s), which goes on by itself", said)
+		return fmt.Errorf("interrupted while it was being restarted (%s), which continues", said)
 	case wait.Interrupted(err):
 		return fmt.Errorf("it did not come up within %s (%s)%s", r.timeout, said, w.Reason(ctx, r.client))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 )
 
 // makeMissed creates a Deployment with a pod from before the operator was called,
@@ -90,7 +91,9 @@ func TestAQuotaThatIsUsedUpIsToldAndNoObstacleToARestart(t *testing.T) {
 	if _, err := apiServer.CoreV1().ResourceQuotas(ns).UpdateStatus(t.Context(), quota, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	admitted(t, ns, "it exceeds the quota", func(_ *corev1.Pod, err error) bool { return err != nil && strings.Contains(err.Error(), exceededQuota) })
+	admitted(t, ns, "it exceeds the quota", func(_ *corev1.Pod, err error) bool {
+		return err != nil && strings.Contains(err.Error(), dryrun.QuotaExceeded)
+	})
 	code, stdout, stderr := plugin(t, "restart", "deploy/orders", "-n", ns, "--dry-run")
 	if want := "note: as long as no pod of deployment/orders in namespace " + ns + " has ended, a new one is refused: "; code != program.ExitOK || stdout == "" || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d, found %q\n%s", code, stderr, stdout)

@@ -154,7 +154,7 @@ func TestAnInterruptLeavesTheRestAlone(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	controllers(client, func(*appsv1.Deployment) { interrupt() })
 	_, _, err := restartOf(ctx, client, time.Minute, "deploy/a", "deploy/b", "deploy/c")
-	const want = "which goes on by itself; the other 2 were not restarted"
+	const want = "which continues; the other 2 were not restarted"
 	if err == nil || !strings.Contains(err.Error(), "deployment/a in namespace shop: interrupted while it was being restarted") || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("found %v", err)
 	}

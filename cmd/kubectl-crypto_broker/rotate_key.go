@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
@@ -65,8 +66,8 @@ The command reads the metadata of the Secret, and never what it contains.`,
 		if err != nil {
 			return fmt.Errorf("nothing was rotated: %w", err)
 		}
-		fmt.Fprintf(r.out, "The current key of the Secret %s in namespace %s is of %s; %s signing besides.\n",
-			r.secret, r.namespace, before.Since.UTC().Format(timeFormat), count(len(before.Retired), "retired key goes on", "retired keys go on"))
+		fmt.Fprintf(r.out, "The current key of the Secret %s in namespace %s has been current since %s; %s.\n",
+			r.secret, r.namespace, before.Since.UTC().Format(text.TimeFormat), text.Count(len(before.Retired), "retired key still signs", "retired keys still sign"))
 		if !*yes {
 			if err := confirm(cmd.Context(), cmd.InOrStdin(), r.out, "Replace it?", "nothing was rotated"); err != nil {
 				return err
@@ -80,7 +81,7 @@ The command reads the metadata of the Secret, and never what it contains.`,
 		err = r.finish(ctx, before)
 		switch {
 		case cmd.Context().Err() != nil:
-			return errors.New("interrupted; the rotation goes on by itself")
+			return errors.New("interrupted; the operator completes the rotation")
 		case err != nil && ctx.Err() != nil:
 			return fmt.Errorf("the rotation was asked for, and has not ended within %s: %w", *timeout, err)
 		}
@@ -141,12 +142,12 @@ func (r rotation) finish(ctx context.Context, before signing.Age) error {
 		pending = left
 		if done := len(all) - len(pending); done != said {
 			said = done
-			fmt.Fprintf(r.out, "  %d of %s signed with it\n", done, count(len(all), "set is", "sets are"))
+			fmt.Fprintf(r.out, "  %d of %s signed with it\n", done, text.Count(len(all), "set is", "sets are"))
 		}
 		return len(pending) == 0, nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s not signed with the new key yet, the first in namespace %s", count(len(pending), "set is", "sets are"), pending[0])
+		return fmt.Errorf("%s not signed with the new key yet, the first in namespace %s", text.Count(len(pending), "set is", "sets are"), pending[0])
 	}
 	return r.report(ctx, now)
 }
@@ -213,6 +214,6 @@ func (r rotation) report(ctx context.Context, now signing.Age) error {
 			break
 		}
 	}
-	fmt.Fprintf(r.out, "Done. %s only retired keys, which sign for them until they are replaced.\n", count(depend, "running pod trusts", "running pods trust"))
+	fmt.Fprintf(r.out, "Done. %s only retired keys, which sign for them until they are replaced.\n", text.Count(depend, "running pod trusts", "running pods trust"))
 	return nil
 }

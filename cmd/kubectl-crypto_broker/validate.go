@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
@@ -236,17 +237,17 @@ func checkProfile(ctx context.Context, d manifest.Document, schemas manifest.Sch
 func (c *checker) summary() string {
 	var checked []string
 	if c.sets > 0 {
-		checked = append(checked, count(c.sets, "file of profiles", "files of profiles"))
+		checked = append(checked, text.Count(c.sets, "file of profiles", "files of profiles"))
 	}
 	if c.templates > 0 {
-		checked = append(checked, count(c.templates, "InjectionTemplate"))
+		checked = append(checked, text.Count(c.templates, "InjectionTemplate"))
 	}
 	if len(checked) == 0 || c.profiles+c.pods > 0 {
-		checked = append(checked, count(c.profiles, "profile")+" and "+count(c.pods, "pod with a broker", "pods with a broker"))
+		checked = append(checked, text.Count(c.profiles, "profile")+" and "+text.Count(c.pods, "pod with a broker", "pods with a broker"))
 	}
-	said := fmt.Sprintf("%s checked, %s", strings.Join(checked, ", "), count(c.problems, "problem"))
+	said := fmt.Sprintf("%s checked, %s", strings.Join(checked, ", "), text.Count(c.problems, "problem"))
 	if c.without > 0 {
-		said += fmt.Sprintf("; %s no broker", count(c.without, "pod gets", "pods get"))
+		said += fmt.Sprintf("; %s no broker", text.Count(c.without, "pod gets", "pods get"))
 	}
 	if len(c.other) > 0 {
 		var kinds []string
@@ -257,16 +258,4 @@ func (c *checker) summary() string {
 		said += "; not looked at: " + strings.Join(kinds, ", ")
 	}
 	return said
-}
-
-// count returns a number with its noun: "1 profile", "2 profiles".
-func count(n int, one string, more ...string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case len(more) > 0:
-		return fmt.Sprintf("%d %s", n, more[0])
-	default:
-		return fmt.Sprintf("%d %ss", n, one)
-	}
 }

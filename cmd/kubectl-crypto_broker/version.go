@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 // version is set when a release is built: -ldflags "-X main.version=v1.2.3".
@@ -139,12 +141,12 @@ func (v *versions) write(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	if o := v.Operator; o != nil && o.Deployment != "" {
 		fmt.Fprintf(table, "operator\t%s\tdeployment/%s in namespace %s, image %s, %d of %d replicas available\n",
-			orNone(o.Version, "unknown"), o.Deployment, o.Namespace, o.Image, o.Available, o.Replicas)
+			cmp.Or(o.Version, "unknown"), o.Deployment, o.Namespace, o.Image, o.Available, o.Replicas)
 	} else if o != nil && o.Version != "" {
 		fmt.Fprintf(table, "operator\t%s\t\n", o.Version)
 	}
 	for _, b := range v.Brokers {
-		fmt.Fprintf(table, "brokers\t%s\t%s\n", orNone(b.Version, "unknown"), count(b.Pods, "pod"))
+		fmt.Fprintf(table, "brokers\t%s\t%s\n", cmp.Or(b.Version, "unknown"), text.Count(b.Pods, "pod"))
 	}
 	return table.Flush()
 }

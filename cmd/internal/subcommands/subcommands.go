@@ -6,12 +6,39 @@
 package subcommands
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
+
+// Run runs a program without its process, and returns the exit code. It prints one
+// sentence about an error to stderr. outcome returns the exit code and the sentence for
+// an error that is not about the command line; the sentence is empty if the output has
+// said what is wrong.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer, outcome func(error) (exit int, sentence string)) int {
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return program.ExitOK
+	case program.IsUsage(err):
+		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
+		return program.ExitUsage
+	}
+	exit, sentence := outcome(err)
+	if sentence != "" {
+		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), sentence)
+	}
+	return exit
+}
 
 // Configure makes a root command return errors instead of printing them. Errors of flags
 // become errors of the command line.

@@ -150,7 +150,7 @@ func Withheld(change downgrade.Change) string {
 	case change.Unknown:
 		return "it may be weaker than a profile that was served before, and nothing is served under its name"
 	case change.Served:
-		return "it is weaker than the profile that was served before, which goes on being served"
+		return "it is weaker than the profile that was served before, which is still served"
 	default:
 		return "it is weaker than the profile that was served before it was removed, and nothing is served under its name"
 	}

@@ -33,7 +33,7 @@ type Set struct {
 	// Namespaced are the profiles of the namespace, and Cluster all of the cluster.
 	Namespaced []v1alpha1.CryptoProfile
 	Cluster    []v1alpha1.ClusterCryptoProfile
-	// ConfigMap has what brokers are to serve; nil if there is none.
+	// ConfigMap has what brokers should serve; nil if there is none.
 	ConfigMap *corev1.ConfigMap
 	// Served is what the ConfigMap says that the namespace serves and has served.
 	Served downgrade.State
@@ -171,7 +171,7 @@ func ReadAll(ctx context.Context, client kubernetes.Interface) (all []*Set, err 
 const pageOfSets = 20
 
 // Digest returns the digest and the revision of the set that the brokers of the namespace
-// are to serve. The digest is empty if there is none, the revision 0 if it is not known.
+// should serve. The digest is empty if there is none, the revision 0 if it is not known.
 // No signature is verified.
 func (s *Set) Digest() (digest string, revision int64) {
 	if s.ConfigMap == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 // explainPolicies reports whether the API server injects brokers by a policy. The
@@ -38,7 +39,7 @@ func explainPolicies(ctx context.Context, client kubernetes.Interface, namespace
 			continue
 		}
 		c.covers, c.since = true, policy.CreationTimestamp
-		e.add("policy", "%s covers the namespace since %s (failurePolicy %s)", policy.Name, policy.CreationTimestamp.UTC().Format(timeFormat), failure(policy.Spec.FailurePolicy))
+		e.add("policy", "%s covers the namespace since %s (failurePolicy %s)", policy.Name, policy.CreationTimestamp.UTC().Format(text.TimeFormat), failure(policy.Spec.FailurePolicy))
 		explainBinding(ctx, client, policy, namespaceLabels, &c, e)
 		return c
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const printedCommands = 10
 // allowing begins the command at the end of the condition DowngradeWithheld.
 const allowing = "kubectl annotate "
 
-// explainBaseline tells why the operator serves nothing new in a namespace whose
+// explainBaseline says why the operator serves nothing new in a namespace whose
 // baseline is missing, and returns the commands that change that.
 func explainBaseline(ctx context.Context, client kubernetes.Interface, namespace string, namespaceLabels map[string]string, e *explanation) (advice string) {
 	e.add("profiles", "the operator does not know what namespace %s served before (BaselineMissing): the ConfigMap %s was changed, deleted or put back while no operator ran",

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package dryrun creates pods in a cluster as dry runs, to find out what admission makes
+// of them. Nothing is stored.
+package dryrun
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -24,56 +27,55 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// trial tries pods in a cluster as dry runs.
-type trial struct {
-	client   kubernetes.Interface
-	warnings *collected
+// QuotaExceeded is a part of the API server's message when a ResourceQuota is used up.
+const QuotaExceeded = " exceeded quota: "
+
+// Trial tries pods in a cluster.
+type Trial struct {
+	Client kubernetes.Interface
+	// Warnings collects what the API server warns of, if it is the handler of Client.
+	// It may be nil for Create and WhyNot.
+	Warnings *Warnings
 }
 
-// collected keeps warnings of the API server.
-type collected struct {
+// Warnings collects warnings of the API server.
+type Warnings struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 // HandleWarningHeader implements rest.WarningHandler.
-func (c *collected) HandleWarningHeader(_ int, _ string, text string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !slices.Contains(c.lines, text) {
-		c.lines = append(c.lines, text)
+func (w *Warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.lines, text) {
+		w.lines = append(w.lines, text)
 	}
 }
 
-// take returns the warnings since its last call.
-func (c *collected) take() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lines := c.lines
-	c.lines = nil
+// Take returns the warnings since its last call.
+func (w *Warnings) Take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := w.lines
+	w.lines = nil
 	return lines
 }
 
-// inject puts into the pod of a manifest what admission adds for its broker. That is
+// Inject puts into the pod of a manifest what admission adds for its broker. That is
 // the difference between two dry runs: of the pod, and of the same pod with injection
 // declined. Both have the defaults of the API server and the changes of others, so
 // these do not get into the manifest.
-func (t trial) inject(ctx context.Context, p *manifest.PodTemplate) (said []string, added bool, err error) {
-	admitted, err := t.create(ctx, p, p.Pod.Annotations)
-	said = t.warnings.take()
+func (t Trial) Inject(ctx context.Context, p *manifest.PodTemplate) (said []string, added bool, err error) {
+	admitted, err := t.Create(ctx, p, p.Pod.Annotations)
+	said = t.Warnings.Take()
 	if err != nil {
 		return said, false, err
 	}
 	if injected.Broker(admitted) == nil {
-		return append(said, "gets no broker: "+t.whyNot(ctx, p)), false, nil
+		return append(said, "gets no broker: "+t.WhyNot(ctx, p)), false, nil
 	}
-	declines := map[string]string{}
-	for key, value := range p.Pod.Annotations {
-		declines[key] = value
-	}
-	declines[contract.InjectAnnotation] = "false"
-	without, err := t.create(ctx, p, declines)
-	t.warnings.take() // about a pod that nobody asked for
+	without, err := t.CreateWithout(ctx, p)
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -84,10 +86,10 @@ func (t trial) inject(ctx context.Context, p *manifest.PodTemplate) (said []stri
 	return said, true, p.Patch(without, admitted)
 }
 
-// create creates the pod of a template as a dry run. If the API server refuses it, the
-// error is a refusal of the pod. create adds the volumes of claims as the controller
+// Create creates the pod of a template as a dry run. If the API server refuses it, the
+// error is a refusal of the pod. Create adds the volumes of claims as the controller
 // does, because mounts without a volume are refused; the claims need not exist.
-func (t trial) create(ctx context.Context, p *manifest.PodTemplate, annotations map[string]string) (*corev1.Pod, error) {
+func (t Trial) Create(ctx context.Context, p *manifest.PodTemplate, annotations map[string]string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "crypto-broker-dry-run-", Namespace: p.Namespace, Labels: p.Pod.Labels, Annotations: annotations},
 		Spec:       *p.Pod.Spec.DeepCopy(),
@@ -98,7 +100,7 @@ func (t trial) create(ctx context.Context, p *manifest.PodTemplate, annotations 
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim + "-crypto-broker-dry-run"},
 		}})
 	}
-	created, err := t.client.CoreV1().Pods(p.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	created, err := t.Client.CoreV1().Pods(p.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
 		return created, nil
@@ -111,10 +113,21 @@ func (t trial) create(ctx context.Context, p *manifest.PodTemplate, annotations 
 	}
 }
 
-// whyNot says why the cluster gives a pod no broker.
-func (t trial) whyNot(ctx context.Context, p *manifest.PodTemplate) string {
+// CreateWithout is Create of the same pod with injection declined. It drops the
+// warnings, because they are about a pod that nobody asked for.
+func (t Trial) CreateWithout(ctx context.Context, p *manifest.PodTemplate) (*corev1.Pod, error) {
+	declines := map[string]string{}
+	maps.Copy(declines, p.Pod.Annotations)
+	declines[contract.InjectAnnotation] = "false"
+	created, err := t.Create(ctx, p, declines)
+	t.Warnings.Take()
+	return created, err
+}
+
+// WhyNot says why the cluster gives a pod no broker.
+func (t Trial) WhyNot(ctx context.Context, p *manifest.PodTemplate) string {
 	labelled := false
-	if namespace, err := t.client.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{}); err == nil {
+	if namespace, err := t.Client.CoreV1().Namespaces().Get(ctx, p.Namespace, metav1.GetOptions{}); err == nil {
 		labelled = brokers.IsLabelled(namespace)
 	}
 	decision, err := injection.Decide(p.Pod, labelled)

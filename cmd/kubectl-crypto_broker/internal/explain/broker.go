@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 )
 
@@ -21,7 +23,7 @@ import (
 // are empty if it does, or if that is not known. restart is the sentence that says how
 // to replace the pod.
 func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, namespaceLabels map[string]string, restart string, e *explanation) (so, advice string) {
-	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, orNone(pod.Annotations[contract.InjectedAnnotation], "an unknown operator, because the pod has no stamp"))
+	e.add("broker", "image %s, injected by %s", injected.Broker(pod).Image, cmp.Or(pod.Annotations[contract.InjectedAnnotation], "an unknown operator, because the pod has no stamp"))
 	switch {
 	case workload.Ended(pod):
 		return "", ""
@@ -41,7 +43,7 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 		e.add("profiles", "it refuses the set of the namespace, because no key that the broker trusts has signed it (%s), and serves the previous one", r.Reason)
 		return "which refuses the profiles of its namespace", fmt.Sprintf(
 			"The operator signs with another key than when the pod was created, as after its Secret was deleted. New pods trust that key. %s\n"+
-				"To restart all such workloads, one at a time: %s restart --refused -n %s", restart, name, pod.Namespace)
+				"To restart all such workloads, one at a time: %s restart --refused -n %s", restart, text.Plugin, pod.Namespace)
 	case r.Set == brokers.SetRefused:
 		e.add("profiles", "it refuses the set of the namespace (%s), and serves the previous one", r.Reason)
 		return "which refuses the profiles of its namespace", log
@@ -49,10 +51,10 @@ func explainBroker(ctx context.Context, client kubernetes.Interface, pod *corev1
 		e.add("profiles", "it serves the set of the namespace without some profiles that it can't read (%s)", r.Reason)
 		return "which does not serve all profiles of its namespace", log
 	case r.Set == brokers.SetBehind:
-		e.add("profiles", "it serves an older set than the namespace has (%s)", orNone(r.Reason, "no reason given"))
+		e.add("profiles", "it serves an older set than the namespace has (%s)", cmp.Or(r.Reason, "no reason given"))
 		return "which serves an older set of profiles", fmt.Sprintf("It should serve the newer set within a minute or two; if it does not, the condition Propagated says more: kubectl describe cprof,ccprof -n %s", pod.Namespace)
 	default:
-		e.add("profiles", "it serves the set of the namespace, %s", short(r.Digest, false))
+		e.add("profiles", "it serves the set of the namespace, %s", text.ShortDigest(r.Digest))
 	}
 	return "", ""
 }

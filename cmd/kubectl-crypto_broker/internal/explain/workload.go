@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
@@ -26,34 +29,34 @@ import (
 // namedPods is how many pods without a broker a message names.
 const namedPods = 3
 
-// isWorkload reports whether an argument names a workload and not a pod.
-func isWorkload(argument string) bool {
+// IsWorkload reports whether an argument names a workload and not a pod.
+func IsWorkload(argument string) bool {
 	kind, _, both := strings.Cut(argument, "/")
 	return both && !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(kind))
 }
 
-// explainWorkload explains whether new pods of a workload get a broker, by creating a
-// pod of its template as a dry run. So it also explains a workload whose pods are
-// refused. The error is errFound if something is wrong.
-func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.Writer) error {
-	found, err := w.Made(ctx, t.client)
+// Workload explains whether new pods of a workload get a broker, by creating a pod of
+// its template as a dry run. So it also explains a workload whose pods are refused. It
+// reports whether nothing is wrong.
+func Workload(ctx context.Context, t dryrun.Trial, w workload.Workload, out io.Writer) (fine bool, err error) {
+	found, err := w.Made(ctx, t.Client)
 	if err != nil {
-		return err
+		return false, err
 	}
 	template := found.Pod()
 	pod := template.Pod
 	var e explanation
-	labels, labelsKnown := explainNamespace(ctx, t.client, w.Namespace, &e)
+	labels, labelsKnown := explainNamespace(ctx, t.Client, w.Namespace, &e)
 	move := explainMisplaced(found, w, &e)
 	asked := explainAnnotation(pod, &e)
 	decision, _ := decide(pod, labels[contract.InjectionLabel] == contract.InjectionEnabled) // that it is refused is what the trial tells
-	calls := explainInjection(ctx, t.client, w.Namespace, labels, &e)
-	admitted, tried := t.create(ctx, template, pod.Annotations)
-	for _, warning := range t.warnings.take() {
+	calls := explainInjection(ctx, t.Client, w.Namespace, labels, &e)
+	admitted, tried := t.Create(ctx, template, pod.Annotations)
+	for _, warning := range t.Warnings.Take() {
 		e.add("warning", "%s", apierror.OneLine(warning))
 	}
-	pods := explainPods(ctx, found, t.client, w.Namespace, &e)
-	result := t.concludeWorkload(ctx, w, template, admitted, tried, decision, calls, pods.lacking, &e)
+	pods := explainPods(ctx, found, t.Client, w.Namespace, &e)
+	result := concludeWorkload(ctx, t, w, template, admitted, tried, decision, calls, pods.lacking, &e)
 	guessed := !asked && !labelsKnown && !decision.Inject
 	switch {
 	case guessed && admitted == nil && !errors.As(tried, new(*injection.Refusal)):
@@ -66,7 +69,7 @@ func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.W
 	}
 	if pods.first != nil {
 		e.add("broker", "of pod %s:", pods.first.Name)
-		so, advice := explainBroker(ctx, t.client, pods.first, labels, renewalOf(w), &e)
+		so, advice := explainBroker(ctx, t.Client, pods.first, labels, renewalOf(w), &e)
 		if so != "" {
 			result.verdict, result.fine = strings.TrimSuffix(result.verdict, ".")+fmt.Sprintf("; pod %s of it has one, %s.", pods.first.Name, so), false
 			if advice != "" && !brokers.Started(pods.first) { // a restart would wait for the same
@@ -74,12 +77,12 @@ func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.W
 			}
 			result.advice = strings.TrimSpace(result.advice + "\n" + advice)
 		}
-	} else if sets := brokers.NewSets(t.client); admitted != nil && injected.Broker(admitted) != nil && sets.None(ctx, w.Namespace) {
+	} else if sets := brokers.NewSets(t.Client); admitted != nil && injected.Broker(admitted) != nil && sets.None(ctx, w.Namespace) {
 		why := explainNoProfile
 		if sets.BaselineMissing(ctx, w.Namespace) {
 			why = explainBaseline
 		}
-		result.advice = strings.TrimSpace(result.advice + "\n" + why(ctx, t.client, w.Namespace, labels, &e))
+		result.advice = strings.TrimSpace(result.advice + "\n" + why(ctx, t.Client, w.Namespace, labels, &e))
 		result.verdict, result.fine = "a new pod of it gets a broker, and the namespace has no profile that the broker could serve.", false
 	}
 	return e.write(out, fmt.Sprintf("%s in namespace %s: ", w, w.Namespace), result)
@@ -88,7 +91,7 @@ func explainWorkload(ctx context.Context, t trial, w workload.Workload, out io.W
 // renewalOf says how to replace the pods of a workload by new ones.
 func renewalOf(w workload.Workload) string {
 	if _, can := workload.Kinds[w.Kind]; can {
-		return fmt.Sprintf("Restart it: %s restart %s -n %s", name, w, w.Namespace)
+		return fmt.Sprintf("Restart it: %s restart %s -n %s", text.Plugin, w, w.Namespace)
 	}
 	return "Create it again."
 }
@@ -96,11 +99,11 @@ func renewalOf(w workload.Workload) string {
 // concludeWorkload returns the verdict about a workload, and what to do. admitted is
 // the pod that was tried; if there is none, the error tried says why. lacking is how
 // many pods have no broker.
-func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
+func concludeWorkload(ctx context.Context, t dryrun.Trial, w workload.Workload, template *manifest.PodTemplate, admitted *corev1.Pod, tried error, decision injection.Decision, calls calling, lacking int, e *explanation) outcome {
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(tried, &refusal):
-		return outcome{"a new pod of it " + refusal.Error(), t.wayOut(ctx, w, template, refusal, calls, e), false}
+		return outcome{"a new pod of it " + refusal.Error(), wayOut(ctx, t, w, template, refusal, calls, e), false}
 	case tried != nil && decision.Inject:
 		return outcome{"its template asks for a broker; whether a new pod gets one could not be tried: " + apierror.OneLine(apierror.Plain(tried)), "", false}
 	case tried == nil && injected.Broker(admitted) != nil && lacking > 0:
@@ -110,9 +113,9 @@ func (t trial) concludeWorkload(ctx context.Context, w workload.Workload, templa
 	case decision.Inject && calls.known && !calls.covers:
 		return outcome{"a new pod of it gets no broker, though it asks for one.", calls.hindrance(), false}
 	case decision.Inject && calls.hindrance() == "" && calls.ignores:
-		return outcome{"a new pod of it gets no broker, though it should.", "Its webhook lets pods in without one (failurePolicy Ignore) while the operator does not answer.\n" + explainOperator(ctx, t.client, calls.service, e), false}
+		return outcome{"a new pod of it gets no broker, though it should.", "Its webhook lets pods in without one (failurePolicy Ignore) while the operator does not answer.\n" + explainOperator(ctx, t.Client, calls.service, e), false}
 	case decision.Inject:
-		return outcome{"a new pod of it gets no broker, though it should.", orNone(calls.hindrance(), "The operator does not inject it: its log says more."), false}
+		return outcome{"a new pod of it gets no broker, though it should.", cmp.Or(calls.hindrance(), "The operator does not inject it: its log says more."), false}
 	default:
 		return outcome{fmt.Sprintf("a new pod of it gets no broker, as it should: %s.", decision.Reason), wish(decision.Reason), true}
 	}
@@ -166,14 +169,14 @@ func explainPods(ctx context.Context, m workload.Made, client kubernetes.Interfa
 	case all == 0:
 		e.add("pods", "there are none")
 	case of.lacking == 0:
-		e.add("pods", "%s, with a broker", count(all, "pod"))
+		e.add("pods", "%s, with a broker", text.Count(all, "pod"))
 	default:
 		more := ""
 		if of.lacking > namedPods {
 			more = fmt.Sprintf(" and %d more", of.lacking-namedPods)
 			without = without[:namedPods]
 		}
-		e.add("pods", "%s, of which %d without a broker: %s%s", count(all, "pod"), of.lacking, strings.Join(without, ", "), more)
+		e.add("pods", "%s, of which %d without a broker: %s%s", text.Count(all, "pod"), of.lacking, strings.Join(without, ", "), more)
 	}
 	return of
 }

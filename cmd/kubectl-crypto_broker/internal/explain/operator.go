@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
 
 // calledAt finds the operator's service in such a message.
@@ -38,7 +39,7 @@ func explainOperator(ctx context.Context, client kubernetes.Interface, service *
 	if d == nil || err != nil {
 		return fmt.Sprintf("The operator does not answer the API server. Look at it, or ask who may: %s", look) + after
 	}
-	e.add("operator", "deployment/%s in namespace %s: %d of %s available", d.Name, d.Namespace, d.Status.AvailableReplicas, count(int(installation.Replicas(d)), "replica is", "replicas are"))
+	e.add("operator", "deployment/%s in namespace %s: %d of %s available", d.Name, d.Namespace, d.Status.AvailableReplicas, text.Count(int(installation.Replicas(d)), "replica is", "replicas are"))
 	if why := installation.Hindrance(d); why != "" {
 		return why + after
 	}

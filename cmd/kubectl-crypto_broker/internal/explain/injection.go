@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"context"
@@ -11,10 +11,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/coverage"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
 )
-
-// timeFormat is the format of times in explanations.
-const timeFormat = "2006-01-02 15:04:05 MST"
 
 // calling describes what injects brokers into the pods of a namespace, as far as it
 // is known.
@@ -76,9 +74,9 @@ func explainInjection(ctx context.Context, client kubernetes.Interface, namespac
 	known := webhook.known && policies.known
 	if known && !webhook.installed {
 		if refuses, err := coverage.RefusesUninjected(ctx, client, namespaceLabels); err == nil && refuses {
-			e.add("operator", "what injects was deleted, its MutatingWebhookConfiguration or its MutatingAdmissionPolicies; its other policies refuse pods that ask for a broker")
-			return calling{known: true, installed: true, covers: true, broken: "what injects was deleted, the operator's MutatingWebhookConfiguration or its MutatingAdmissionPolicies. " +
-				"Restore it: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused."}
+			e.add("operator", "its MutatingWebhookConfiguration or its MutatingAdmissionPolicies were deleted; its other policies refuse pods that ask for a broker")
+			return calling{known: true, installed: true, covers: true, broken: "the MutatingWebhookConfiguration or the MutatingAdmissionPolicies of the operator were deleted. " +
+				"Restore them: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused."}
 		}
 		e.add("operator", "it is not installed: there is neither a webhook nor a policy of it")
 	}
@@ -100,7 +98,7 @@ func explainWebhook(ctx context.Context, client kubernetes.Interface, namespace 
 		c.covers, c.since, c.service = true, w.In.CreationTimestamp, w.ClientConfig.Service
 		c.ignores = failure(w.FailurePolicy) == admissionregistrationv1.Ignore
 		e.add("webhook", "%s of %s covers the namespace since %s (failurePolicy %s)",
-			w.Name, w.In.Name, w.In.CreationTimestamp.UTC().Format(timeFormat), failure(w.FailurePolicy))
+			w.Name, w.In.Name, w.In.CreationTimestamp.UTC().Format(text.TimeFormat), failure(w.FailurePolicy))
 		if len(w.ClientConfig.CABundle) == 0 {
 			e.add("webhook", "its caBundle is empty: the operator has not started yet, and calls fail")
 			c.broken = "the operator has not started yet, and " + until(failure(w.FailurePolicy))

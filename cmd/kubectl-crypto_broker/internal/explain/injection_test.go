@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 )
 
 // answers is an API server of a few answers: objects by their path. What is not
@@ -58,7 +58,9 @@ func answers(t *testing.T, objects map[string]any) kubernetes.Interface {
 }
 
 // trialOf asks a cluster without listening to its warnings.
-func trialOf(client kubernetes.Interface) trial { return trial{client, &collected{}} }
+func trialOf(client kubernetes.Interface) dryrun.Trial {
+	return dryrun.Trial{Client: client, Warnings: &dryrun.Warnings{}}
+}
 
 // Paths of what explain reads.
 const (
@@ -173,8 +175,8 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 			}}}
 			p.Spec.ParamKind = nil
 		}), later, []string{
-			"what injects was deleted, its MutatingWebhookConfiguration or its MutatingAdmissionPolicies; its other policies refuse pods that ask for a broker\n",
-			"A restart would not bring a broker now: what injects was deleted, the operator's MutatingWebhookConfiguration or its MutatingAdmissionPolicies. Restore it: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused.",
+			"its MutatingWebhookConfiguration or its MutatingAdmissionPolicies were deleted; its other policies refuse pods that ask for a broker\n",
+			"A restart would not bring a broker now: the MutatingWebhookConfiguration or the MutatingAdmissionPolicies of the operator were deleted. Restore them: helm upgrade with the values of the release; until then, new pods that ask for a broker are refused.",
 		}, "not installed"},
 		"policies that may not be read": {byPolicy(func(all map[string]any, _ policy, _ binding) { all[pathPolicies] = nil }), later, []string{
 			"whether the API server injects by a policy is not known: the right to list mutatingadmissionpolicies is missing (user jane)\n",
@@ -198,8 +200,8 @@ func TestExplainTellsHowBrokersAreInjected(t *testing.T) {
 				Namespace: "shop", Name: "orders", CreationTimestamp: metav1.NewTime(test.created), Annotations: map[string]string{contract.InjectAnnotation: "true"},
 			}}
 			var out strings.Builder
-			if err := explain(t.Context(), trialOf(answers(t, test.objects)), pod, &out); !errors.Is(err, errFound) {
-				t.Fatal(err)
+			if fine, err := Pod(t.Context(), trialOf(answers(t, test.objects)), pod, &out); fine || err != nil {
+				t.Fatal(fine, err)
 			}
 			for _, says := range test.says {
 				if !strings.Contains(out.String(), says) {
@@ -227,8 +229,8 @@ func TestWhatANamespaceThatMayNotBeReadSaysIsNotGuessed(t *testing.T) {
 		pod.Spec, pod.Status = corev1.PodSpec{}, corev1.PodStatus{}
 		change()
 		var out strings.Builder
-		if err := explain(t.Context(), trialOf(answers(t, objects)), pod, &out); !errors.Is(err, errFound) {
-			t.Fatal(err)
+		if fine, err := Pod(t.Context(), trialOf(answers(t, objects)), pod, &out); fine || err != nil {
+			t.Fatal(fine, err)
 		}
 		if !strings.Contains(out.String(), says) {
 			t.Errorf("%q is not in\n%s", says, &out)

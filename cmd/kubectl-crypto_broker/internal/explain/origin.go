@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
@@ -27,12 +28,12 @@ import (
 // from: whether the template asks for a broker now, and whether a new pod would get
 // one, which it tries. byDefault is what the namespace's label says for pods without
 // an annotation.
-func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workload.Owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
+func explainOrigin(ctx context.Context, t dryrun.Trial, pod *corev1.Pod, owner workload.Owner, byDefault bool, decision injection.Decision, calls calling, result *outcome, e *explanation) {
 	w, known := owner.AnyWorkload()
 	template := &manifest.PodTemplate{Pod: brokers.Probe(pod.Namespace), Namespace: pod.Namespace}
 	made := "a new pod"
 	if known {
-		found, err := w.Made(ctx, t.client)
+		found, err := w.Made(ctx, t.Client)
 		if err != nil {
 			e.add("workload", "what the template of %s says is not known: %s", w, apierror.OneLine(apierror.Plain(err)))
 			return
@@ -52,30 +53,30 @@ func (t trial) explainOrigin(ctx context.Context, pod *corev1.Pod, owner workloa
 	if !decision.Inject || calls.hindrance() != "" {
 		return
 	}
-	admitted, err := t.create(ctx, template, template.Pod.Annotations)
-	t.warnings.take()
+	admitted, err := t.Create(ctx, template, template.Pod.Annotations)
+	t.Warnings.Take()
 	var refusal *injection.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		result.advice = fmt.Sprintf("A restart would not bring a broker now: %s %v\n%s", made, refusal, t.wayOut(ctx, w, template, refusal, calls, e))
+		result.advice = fmt.Sprintf("A restart would not bring a broker now: %s %v\n%s", made, refusal, wayOut(ctx, t, w, template, refusal, calls, e))
 	case err != nil:
 		e.add("new pod", "whether one gets a broker could not be tried: %s", apierror.OneLine(apierror.Plain(err)))
 	case injected.Broker(admitted) == nil:
-		reason := t.whyNot(ctx, template)
+		reason := t.WhyNot(ctx, template)
 		result.advice = strings.TrimSpace(fmt.Sprintf("A restart would not bring a broker now: %s gets no broker: %s. %s", made, reason, wish(reason)))
 		if calls.ignores {
-			result.advice += "\n" + explainOperator(ctx, t.client, calls.service, e)
+			result.advice += "\n" + explainOperator(ctx, t.Client, calls.service, e)
 		}
 	}
 }
 
 // wayOut says what to do if a new pod of a workload is refused.
-func (t trial) wayOut(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
+func wayOut(ctx context.Context, t dryrun.Trial, w workload.Workload, p *manifest.PodTemplate, refusal *injection.Refusal, calls calling, e *explanation) string {
 	said := refusal.Error()
 	if installation.Uncalled(said) {
-		return explainOperator(ctx, t.client, cmp.Or(calls.service, serviceIn(said)), e)
+		return explainOperator(ctx, t.Client, cmp.Or(calls.service, serviceIn(said)), e)
 	}
-	if advice, limited := t.explainLimits(ctx, w, p, said, e); limited {
+	if advice, limited := explainLimits(ctx, t, w, p, said, e); limited {
 		return advice
 	}
 	switch {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package explain
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/apierror"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/dryrun"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/workload"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
@@ -24,8 +24,8 @@ import (
 // Messages of the API server when a LimitRange or a ResourceQuota refuses a pod.
 var (
 	ofContainer = regexp.MustCompile(`(maximum|minimum) (cpu|memory) usage per Container is ([^ ,]+), but (request|limit) is ([^ ,\]]+?)[.\]]?(?:[ ,]|$)`)
-	otherLimit  = regexp.MustCompile(`usage per (?:Container|Pod) is |max limit to request ratio per |` + exceededQuota + `| failed quota: `)
-	ofQuota     = regexp.MustCompile(exceededQuota + `[^ ,]+, requested: ([^ ]+), used: `)
+	otherLimit  = regexp.MustCompile(`usage per (?:Container|Pod) is |max limit to request ratio per |` + dryrun.QuotaExceeded + `| failed quota: `)
+	ofQuota     = regexp.MustCompile(dryrun.QuotaExceeded + `[^ ,]+, requested: ([^ ]+), used: `)
 	unspecified = regexp.MustCompile(`must specify (\S+) for: (\S+)`)
 )
 
@@ -40,18 +40,12 @@ var resourceAnnotations = map[string]string{
 // its broker does not fit, which resources the broker takes, and how to change them.
 // It tries the same pod without a broker to find that out. It returns false if
 // something else refuses the pod.
-func (t trial) explainLimits(ctx context.Context, w workload.Workload, p *manifest.PodTemplate, refusal string, e *explanation) (advice string, limited bool) {
+func explainLimits(ctx context.Context, t dryrun.Trial, w workload.Workload, p *manifest.PodTemplate, refusal string, e *explanation) (advice string, limited bool) {
 	if !otherLimit.MatchString(refusal) {
 		return "", false
 	}
 	allowed := fmt.Sprintf("\nOr raise the limits of the namespace. To see them: kubectl describe limitranges,resourcequotas -n %s", p.Namespace)
-	declines := maps.Clone(p.Pod.Annotations)
-	if declines == nil {
-		declines = map[string]string{}
-	}
-	declines[contract.InjectAnnotation] = "false"
-	without, err := t.create(ctx, p, declines)
-	t.warnings.take() // about a pod that nobody asked for
+	without, err := t.CreateWithout(ctx, p)
 	if lacking := unspecified.FindStringSubmatch(refusal); lacking != nil {
 		return sayUnspecified(w, lacking[1], lacking[2]) + allowed, true
 	}
