@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -65,7 +66,7 @@ func admitted(t *testing.T, pod *corev1.Pod, profiles []byte, template injection
 // applied applies the patch from before to after to a document.
 func applied(t *testing.T, document []byte, before, after *corev1.Pod) []byte {
 	t.Helper()
-	operations, err := json.Marshal(injection.Patch(before, after))
+	operations, err := json.Marshal(patch.Between(before, after))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
 )
 
 // userRangeAnnotation is the annotation of namespaces on OpenShift with the range of
@@ -106,7 +107,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	case err != nil:
 		return failed(ctx, err), resultError
 	}
-	response := admission.Patched("", injection.Patch(pod, injected)...).WithWarnings(append(warnings, more...)...)
+	response := admission.Patched("", patch.Between(pod, injected)...).WithWarnings(append(warnings, more...)...)
 	return response, resultInjected
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
 // Values of --propagation: how a set of profiles reaches running pods.
@@ -224,8 +225,8 @@ func (c *config) check() error {
 		quantity("broker-memory-request", c.brokerMemoryRequest, c.brokerResources.Requests, corev1.ResourceMemory)
 		quantity("broker-memory-limit", c.brokerMemoryLimit, c.brokerResources.Limits, corev1.ResourceMemory)
 		request, limit := c.brokerResources.Requests.Memory(), c.brokerResources.Limits.Memory()
-		if !limit.IsZero() && limit.Cmp(resource.MustParse(injection.MinMemory)) < 0 {
-			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+injection.MinMemory+", or 0 for none: an idle broker takes half of that, and requests need the rest")
+		if !limit.IsZero() && limit.Cmp(resource.MustParse(annotation.MinMemory)) < 0 {
+			problem("broker-memory-limit", c.brokerMemoryLimit, "at least "+annotation.MinMemory+", or 0 for none: an idle broker takes half of that, and requests need the rest")
 		}
 		if !limit.IsZero() && request.Cmp(*limit) > 0 {
 			problem("broker-memory-request", c.brokerMemoryRequest, fmt.Sprintf("at most --broker-memory-limit, which is %q", c.brokerMemoryLimit))

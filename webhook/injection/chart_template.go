@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
 // ChartTemplate returns the file of the chart with what the policies know of the
@@ -28,7 +29,7 @@ func ChartTemplate() string {
 	section("annotationVariables", func() {
 		for _, row := range annotationsRead {
 			writeVariable(&file, "asked"+row.celName(), row.celAsked())
-			writeVariable(&file, "usable"+row.celName(), fmt.Sprintf("variables.asked%s.filter(a, [variables.annotations[a]].all(value,\n%s))", row.celName(), row.values.cel))
+			writeVariable(&file, "usable"+row.celName(), fmt.Sprintf("variables.asked%s.filter(a, [variables.annotations[a]].all(value,\n%s))", row.celName(), row.values.CEL))
 		}
 		writeVariable(&file, "unknown", celUnknown())
 		for _, row := range annotationsRead {
@@ -39,10 +40,10 @@ func ChartTemplate() string {
 	})
 	section("annotationRefusals", func() {
 		writeField(&file, "- expression", "size(variables.unknown) == 0")
-		writeField(&file, "  messageExpression", "'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +\n"+celString(knownAnnotations()))
+		writeField(&file, "  messageExpression", "'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +\n"+annotation.CELString(knownAnnotations()))
 		for _, row := range annotationsRead {
-			if row.values.expected != "" {
-				row.writeValidation(&file, podRefusal{expected: row.values.expected, applies: fmt.Sprintf("!(annotation in variables.usable%s)", row.celName())})
+			if row.values.Expected != "" {
+				row.writeValidation(&file, podRefusal{expected: row.values.Expected, applies: fmt.Sprintf("!(annotation in variables.usable%s)", row.celName())})
 			}
 		}
 		for _, row := range annotationsRead {
@@ -82,9 +83,9 @@ func (a podAnnotation) celName() string {
 // celAsked is the list of the pod's annotations of this row.
 func (a podAnnotation) celAsked() string {
 	if a.isPrefix() {
-		return fmt.Sprintf("variables.annotations.filter(a, a.startsWith(%s))", celString(a.name))
+		return fmt.Sprintf("variables.annotations.filter(a, a.startsWith(%s))", annotation.CELString(a.name))
 	}
-	return fmt.Sprintf("[%s].filter(a, a in variables.annotations)", celString(a.name))
+	return fmt.Sprintf("[%s].filter(a, a in variables.annotations)", annotation.CELString(a.name))
 }
 
 // celArguments are the arguments of the broker that annotations may change, as
@@ -99,39 +100,25 @@ func celArguments() string {
 		if fallback == "" {
 			fallback = "''"
 		}
-		pairs = append(pairs, fmt.Sprintf("[%s, variables.annotations[?%s].orValue(%s)]", celString(contract.Argument(row.argument, "")), celString(row.name), fallback))
+		pairs = append(pairs, fmt.Sprintf("[%s, variables.annotations[?%s].orValue(%s)]", annotation.CELString(contract.Argument(row.argument, "")), annotation.CELString(row.name), fallback))
 	}
 	return "[" + strings.Join(pairs, ",\n") + "]\n.filter(a, a[1] != '').map(a, a[0] + a[1])"
 }
 
 // celValue is the value of an annotation that the pod has.
-func celValue(annotation string) string {
-	return "variables.annotations[" + celString(annotation) + "]"
+func celValue(name string) string {
+	return "variables.annotations[" + annotation.CELString(name) + "]"
 }
 
 // celItems are the items of an annotation that the pod has: one more than a list may
 // have is enough to refuse it.
-func celItems(annotation string) string {
-	return fmt.Sprintf("%s.split(',', %d).map(n, n.trim())", celValue(annotation), maxItems+1)
-}
-
-// celString writes a text as CEL does.
-func celString(text string) string {
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
-}
-
-// celList writes a list of texts as CEL does.
-func celList(texts []string) string {
-	written := make([]string, len(texts))
-	for i, text := range texts {
-		written[i] = celString(text)
-	}
-	return "[" + strings.Join(written, ", ") + "]"
+func celItems(name string) string {
+	return fmt.Sprintf("%s.split(',', %d).map(n, n.trim())", celValue(name), annotation.MaxItems+1)
 }
 
 // celUnknown is the list of the pod's annotations of this project that no row is about.
 func celUnknown() string {
-	conditions := []string{"a.startsWith(" + celString(contract.AnnotationPrefix) + ")", "!(a in " + celList(annotationsWritten) + ")"}
+	conditions := []string{"a.startsWith(" + annotation.CELString(contract.AnnotationPrefix) + ")", "!(a in " + annotation.CELList(annotationsWritten) + ")"}
 	for _, row := range annotationsRead {
 		conditions = append(conditions, fmt.Sprintf("!(a in variables.asked%s)", row.celName()))
 	}
@@ -149,11 +136,11 @@ func (a podAnnotation) writeValidation(file *strings.Builder, refusal podRefusal
 // celSentence is what the sentence ends with, after what was found.
 func (r podRefusal) celSentence() string {
 	texts := strings.Split(", expected "+r.expected, "%s")
-	sentence := celString(texts[0])
+	sentence := annotation.CELString(texts[0])
 	for i, argument := range r.arguments {
 		sentence += " + " + argument
 		if texts[i+1] != "" {
-			sentence += " + " + celString(texts[i+1])
+			sentence += " + " + annotation.CELString(texts[i+1])
 		}
 	}
 	return sentence
@@ -176,7 +163,7 @@ var celAmountVariables = []celVariable{
 	{"amounts", fmt.Sprintf("(variables.usableCpuRequest + variables.usableCpuLimit + variables.usableMemoryRequest + variables.usableMemoryLimit)\n.map(a, a.substring(%d))",
 		len(contract.AnnotationPrefix))},
 	{"exceeded", "['cpu', 'memory'].filter(r, variables.amounts.exists(a, a.startsWith(r)) && [['request', 'limit'].map(k, quantity(r + '-' + k in variables.amounts\n" +
-		"? variables.annotations[" + celString(contract.AnnotationPrefix) + " + r + '-' + k]\n" +
+		"? variables.annotations[" + annotation.CELString(contract.AnnotationPrefix) + " + r + '-' + k]\n" +
 		": string(params.spec.container.?resources[?(k + 's')][?r].orValue('0'))))].exists(q,\n" +
 		"sign(q[1]) > 0 && q[0].isGreaterThan(q[1])))"},
 }
@@ -185,7 +172,7 @@ var celAmountVariables = []celVariable{
 // and whether the broker opens it.
 var celPortVariables = []celVariable{
 	{"statusPort", "size(variables.usableMetricsPort) == 0 ? int(params.spec.statusPort) : int(" + celValue(contract.MetricsPortAnnotation) + ")"},
-	{"declarers", "variables.initContainers.filter(c, c.name != " + celString(contract.BrokerContainer) + " && c.?ports.orValue([]).exists(p,\n" + celTakesPort + ")).map(c, c.name) +\n" +
+	{"declarers", "variables.initContainers.filter(c, c.name != " + annotation.CELString(contract.BrokerContainer) + " && c.?ports.orValue([]).exists(p,\n" + celTakesPort + ")).map(c, c.name) +\n" +
 		"object.spec.containers.filter(c, c.?ports.orValue([]).exists(p,\n" + celTakesPort + ")).map(c, c.name)"},
 	{"opensPort", "!variables.hostNetwork && size(variables.declarers) == 0"},
 }

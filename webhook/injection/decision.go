@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
 // Refusal is the error about a pod that must not be admitted. Every problem is one
@@ -32,10 +33,10 @@ type Decision struct {
 }
 
 // injectValues are the values of the annotation that asks for a broker.
-var injectValues = values{
-	expected: `"true" to get a broker or "false" to get none`,
-	fits:     oneOf("true", "false").fits,
-	cel:      oneOf("true", "false").cel,
+var injectValues = annotation.Values{
+	Expected: `"true" to get a broker or "false" to get none`,
+	Fits:     annotation.OneOf("true", "false").Fits,
+	CEL:      annotation.OneOf("true", "false").CEL,
 }
 
 // Decide returns whether a pod gets a broker. byDefault is the decision of its namespace
@@ -43,9 +44,9 @@ var injectValues = values{
 func Decide(pod *corev1.Pod, byDefault bool) (Decision, error) {
 	value, asked := pod.Annotations[contract.InjectAnnotation]
 	switch {
-	case asked && !injectValues.fits(value):
+	case asked && !injectValues.Fits(value):
 		var found problems
-		found.unexpected(contract.InjectAnnotation, value, "%s", injectValues.expected)
+		found.unexpected(contract.InjectAnnotation, value, "%s", injectValues.Expected)
 		return Decision{}, found.refusal()
 	case value == "false":
 		return Decision{Reason: "declined"}, nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -148,7 +149,7 @@ func TestInjectingAGoldenPodAgainChangesNothing(t *testing.T) {
 			if diff := cmp.Diff(once, twice); diff != "" {
 				t.Errorf("the second pass changed the pod (-once +twice):\n%s", diff)
 			}
-			if operations := Patch(once, twice); len(operations) > 0 {
+			if operations := patch.Between(once, twice); len(operations) > 0 {
 				t.Errorf("the second pass made the patch %v, expected none", operations)
 			}
 		})
@@ -247,7 +248,7 @@ func asDocument(t *testing.T, pod *corev1.Pod) map[string]any {
 // applied applies the patch from before to after to a document.
 func applied(t *testing.T, document []byte, before, after *corev1.Pod) []byte {
 	t.Helper()
-	operations, err := json.Marshal(Patch(before, after))
+	operations, err := json.Marshal(patch.Between(before, after))
 	if err != nil {
 		t.Fatal(err)
 	}

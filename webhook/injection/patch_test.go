@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/patch"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -17,7 +18,7 @@ func TestAPatchThatTakesOutThousandsOfMountsIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if operations := Patch(pod, injected); len(operations) > 100 {
+	if operations := patch.Between(pod, injected); len(operations) > 100 {
 		t.Errorf("the patch has %d operations", len(operations))
 	}
 	if patched := applied(t, fixture.JSON(t, pod), pod, injected); !fixture.EqualJSON(t, patched, fixture.JSON(t, injected)) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
@@ -56,7 +57,7 @@ type podAnnotation struct {
 	example, effect, without string
 
 	// values are those that the annotation may have.
-	values values
+	values annotation.Values
 
 	// read stores one of values. container is what completes the name. It is nil
 	// where argument is enough.
@@ -94,8 +95,8 @@ var annotationsRead = []podAnnotation{
 		name: contract.AllowedProfilesAnnotation, example: "Default, Signing",
 		effect:  "names of the profiles that the pod may use; calls with another one fail with `PERMISSION_DENIED`",
 		without: "all",
-		values:  profileNames,
-		read:    func(o *podOptions, _, value string) { o.profiles = items(value) },
+		values:  annotation.ProfileNames,
+		read:    func(o *podOptions, _, value string) { o.profiles = annotation.Items(value) },
 		variables: []celVariable{
 			{"podProfiles", "size(variables.usableProfiles) == 0 ? [] : " + celItems(contract.AllowedProfilesAnnotation)},
 		},
@@ -104,16 +105,16 @@ var annotationsRead = []podAnnotation{
 		name: contract.ContainerProfilesPrefix, example: "Default",
 		effect:   "the same for one container; where both annotations are there, the container may use the profiles that are in both",
 		without:  "the profiles of the pod",
-		values:   profileNames,
-		read:     func(o *podOptions, container, value string) { o.by[container] = items(value) },
+		values:   annotation.ProfileNames,
+		read:     func(o *podOptions, container, value string) { o.by[container] = annotation.Items(value) },
 		refusals: []podRefusal{containerWithoutSocket, containersAlike, beyondPodProfiles},
 	},
 	{
 		name: contract.ContainersAnnotation, example: "app",
 		effect:  "names of the containers that get a socket, init containers and containers that [another injector adds](#beside-other-injectors) included",
 		without: "all that the pod has when it is created",
-		values:  containerNames,
-		read:    func(o *podOptions, _, value string) { o.containers = items(value) },
+		values:  annotation.ContainerNames,
+		read:    func(o *podOptions, _, value string) { o.containers = annotation.Items(value) },
 		variables: []celVariable{
 			{"listed", "size(variables.askedContainers) == 0 ? variables.names : " + celItems(contract.ContainersAnnotation)},
 		},
@@ -123,17 +124,17 @@ var annotationsRead = []podAnnotation{
 		name: contract.SocketPathAnnotation, example: "/run/crypto",
 		effect:  "the directory in which containers find `" + contract.SocketFile + "`",
 		without: "`" + contract.SocketDir + "`",
-		values:  socketDirs,
+		values:  annotation.SocketDirs,
 		read:    func(o *podOptions, _, value string) { o.socketDir = value },
 		variables: []celVariable{
-			{"socketDirectory", "size(variables.usableSocketPath) == 0 ? " + celString(contract.SocketDir) + " : " + celValue(contract.SocketPathAnnotation)},
+			{"socketDirectory", "size(variables.usableSocketPath) == 0 ? " + annotation.CELString(contract.SocketDir) + " : " + celValue(contract.SocketPathAnnotation)},
 		},
 	},
 	{
 		name: contract.CPURequestAnnotation, example: "50m",
 		effect:   "the broker's CPU request",
 		without:  "the chart's `broker.resources`",
-		values:   cpuAmounts,
+		values:   annotation.CPUAmounts,
 		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceCPU] = resource.MustParse(value) },
 		refusals: []podRefusal{podHasResources, requestAboveLimit(corev1.ResourceCPU, contract.CPULimitAnnotation)},
 	},
@@ -141,23 +142,23 @@ var annotationsRead = []podAnnotation{
 		name: contract.CPULimitAnnotation, example: "1",
 		effect:   "the broker's CPU limit",
 		without:  "the chart's `broker.resources`: none",
-		values:   cpuAmounts,
+		values:   annotation.CPUAmounts,
 		read:     func(o *podOptions, _, value string) { o.limits[corev1.ResourceCPU] = resource.MustParse(value) },
 		refusals: []podRefusal{podHasResources, limitBelowRequest(corev1.ResourceCPU, contract.CPURequestAnnotation)},
 	},
 	{
 		name: contract.MemoryRequestAnnotation, example: "64Mi",
-		effect:   "the broker's memory request, " + MinMemory + " at least; an idle broker takes half of that",
+		effect:   "the broker's memory request, " + annotation.MinMemory + " at least; an idle broker takes half of that",
 		without:  "the chart's `broker.resources`",
-		values:   memoryAmounts,
+		values:   annotation.MemoryAmounts,
 		read:     func(o *podOptions, _, value string) { o.requests[corev1.ResourceMemory] = resource.MustParse(value) },
 		refusals: []podRefusal{podHasResources, requestAboveLimit(corev1.ResourceMemory, contract.MemoryLimitAnnotation)},
 	},
 	{
 		name: contract.MemoryLimitAnnotation, example: "256Mi",
-		effect:    "the broker's memory limit, " + MinMemory + " at least; a quarter of it is for calls in flight",
+		effect:    "the broker's memory limit, " + annotation.MinMemory + " at least; a quarter of it is for calls in flight",
 		without:   "the chart's `broker.resources`",
-		values:    memoryAmounts,
+		values:    annotation.MemoryAmounts,
 		read:      func(o *podOptions, _, value string) { o.limits[corev1.ResourceMemory] = resource.MustParse(value) },
 		variables: celAmountVariables,
 		refusals:  []podRefusal{podHasResources, limitBelowRequest(corev1.ResourceMemory, contract.MemoryRequestAnnotation)},
@@ -166,7 +167,7 @@ var annotationsRead = []podAnnotation{
 		name: contract.LogLevelAnnotation, example: "debug",
 		effect:          "the least severe lines that the broker logs: `debug`, `info`, `warn` or `error`",
 		without:         "the chart's `broker.logLevel`",
-		values:          oneOf("debug", "info", "warn", "error"),
+		values:          annotation.OneOf("debug", "info", "warn", "error"),
 		argument:        contract.LogLevelFlag,
 		fromTemplate:    func(t Template) string { return t.LogLevel },
 		celFromTemplate: "string(params.spec.?logLevel.orValue(''))",
@@ -175,9 +176,9 @@ var annotationsRead = []podAnnotation{
 		name: contract.MetricsPortAnnotation, example: "9471",
 		effect:  "the port of the broker's metrics and health, 1024 to 65535",
 		without: "the chart's `broker.statusPort`",
-		values:  statusPorts,
+		values:  annotation.StatusPorts,
 		read: func(o *podOptions, _, value string) {
-			port, _ := strconv.ParseUint(value, 10, 16) // without error for each of statusPorts
+			port, _ := strconv.ParseUint(value, 10, 16) // without error for each of annotation.StatusPorts
 			o.statusPort = int32(port)
 		},
 		variables: celPortVariables,
@@ -187,8 +188,8 @@ var annotationsRead = []podAnnotation{
 		name: contract.KeysAnnotation, example: "broker-keys, issuing-ca",
 		effect:  "Secrets of the namespace with [keys](keys.md), mounted in the broker alone; the pod does not start while one of them is missing",
 		without: "none",
-		values:  secretNames,
-		read:    func(o *podOptions, _, value string) { o.keys = items(value) },
+		values:  annotation.SecretNames,
+		read:    func(o *podOptions, _, value string) { o.keys = annotation.Items(value) },
 		variables: []celVariable{
 			{"keys", "size(variables.usableKeys) == 0 ? [] : " + celItems(contract.KeysAnnotation)},
 		},
@@ -197,7 +198,7 @@ var annotationsRead = []podAnnotation{
 		name: contract.ImageAnnotation, example: "registry.example/broker:1.2.3",
 		effect:    "the broker's image; the chart's `broker.allowedImages` has to list exactly this text",
 		without:   "the chart's `broker.image`",
-		values:    anyValue, // see imageNotAllowed
+		values:    annotation.Any, // see imageNotAllowed
 		read:      func(o *podOptions, _, value string) { o.image = value },
 		variables: celImageVariables,
 		refusals:  []podRefusal{imageNotAllowed},
@@ -206,7 +207,7 @@ var annotationsRead = []podAnnotation{
 		name: contract.ImagePullSecretAnnotation, example: "registry",
 		effect:  "a Secret of the namespace with which the node pulls the broker's image",
 		without: "those that the pod has",
-		values:  secretName,
+		values:  annotation.SecretName,
 		read:    func(o *podOptions, _, value string) { o.pullSecret = value },
 		variables: []celVariable{
 			{"pullSecret", "size(variables.usableImagePullSecret) == 0 ? '' : " + celValue(contract.ImagePullSecretAnnotation)},
@@ -256,8 +257,8 @@ func readPodOptions(pod *corev1.Pod, template Template) (o podOptions, found pro
 		switch row, container := annotationOf(name); {
 		case row == nil:
 			found.addUnknown(name)
-		case !row.values.fits(value):
-			found.unexpected(name, value, "%s", row.values.expected)
+		case !row.values.Fits(value):
+			found.unexpected(name, value, "%s", row.values.Expected)
 		case row.argument != "":
 			o.arguments[row.argument] = value
 		default:

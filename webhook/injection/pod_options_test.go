@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
 
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -91,7 +92,7 @@ func patched(t *testing.T, pod *corev1.Pod, patch map[string]any) *corev1.Pod {
 func TestARowOfTheTableIsAllThatAnArgumentOfTheBrokerNeeds(t *testing.T) {
 	before := annotationsRead
 	t.Cleanup(func() { annotationsRead = before })
-	annotationsRead = append(slices.Clone(before), podAnnotation{name: "cryptobroker.io/drain", values: oneOf("soon", "late"), argument: "drain"})
+	annotationsRead = append(slices.Clone(before), podAnnotation{name: "cryptobroker.io/drain", values: annotation.OneOf("soon", "late"), argument: "drain"})
 
 	pod, _, err := Inject(fixture.PodWith(fixture.Annotated("drain", "late")), "shop", nil, testTemplate())
 	if err != nil {

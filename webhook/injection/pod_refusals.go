@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/limits"
 )
 
@@ -54,8 +55,8 @@ var (
 	beyondPodProfiles = podRefusal{
 		expected: "some of the profiles in " + contract.AllowedProfilesAnnotation + "; %s is not among them",
 		arguments: []string{fmt.Sprintf("strings.quote(variables.annotations[annotation].split(',', %d).map(p, p.trim())\n.filter(p, !(p in variables.podProfiles))[0])",
-			maxItems+1)},
-		applies: fmt.Sprintf("size(variables.usableProfiles) > 0 &&\n!variables.annotations[annotation].split(',', %d).all(p, p.trim() in variables.podProfiles)", maxItems+1),
+			annotation.MaxItems+1)},
+		applies: fmt.Sprintf("size(variables.usableProfiles) > 0 &&\n!variables.annotations[annotation].split(',', %d).all(p, p.trim() in variables.podProfiles)", annotation.MaxItems+1),
 	}
 
 	imageNotAllowed = podRefusal{
@@ -90,8 +91,8 @@ const (
 func requestAboveLimit(name corev1.ResourceName, limit string) podRefusal {
 	return podRefusal{
 		expected:  atMostTheLimit,
-		arguments: []string{celInForce(limit, "limits", name), celString(limit)},
-		applies:   celString(string(name)) + " in variables.exceeded",
+		arguments: []string{celInForce(limit, "limits", name), annotation.CELString(limit)},
+		applies:   annotation.CELString(string(name)) + " in variables.exceeded",
 	}
 }
 
@@ -100,14 +101,14 @@ func requestAboveLimit(name corev1.ResourceName, limit string) podRefusal {
 func limitBelowRequest(name corev1.ResourceName, request string) podRefusal {
 	return podRefusal{
 		expected:  atLeastTheRequest,
-		arguments: []string{celInForce(request, "requests", name), celString(request)},
-		applies:   celString(string(name)) + " in variables.exceeded && !(" + celString(request) + " in variables.annotations)",
+		arguments: []string{celInForce(request, "requests", name), annotation.CELString(request)},
+		applies:   annotation.CELString(string(name)) + " in variables.exceeded && !(" + annotation.CELString(request) + " in variables.annotations)",
 	}
 }
 
 // celInForce is the amount of an annotation, or else of the template.
-func celInForce(annotation, list string, name corev1.ResourceName) string {
-	return fmt.Sprintf("variables.annotations[?%s].orValue(string(params.spec.container.?resources[?'%s'][?'%s'].orValue('0')))", celString(annotation), list, name)
+func celInForce(asked, list string, name corev1.ResourceName) string {
+	return fmt.Sprintf("variables.annotations[?%s].orValue(string(params.spec.container.?resources[?'%s'][?'%s'].orValue('0')))", annotation.CELString(asked), list, name)
 }
 
 // fit finds what of the options this pod cannot have, and the containers that are

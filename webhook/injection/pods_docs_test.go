@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -66,10 +66,10 @@ func TestEveryAnnotationIsWholeInTheTable(t *testing.T) {
 			if row.example == "" || row.effect == "" || row.without == "" {
 				t.Error("found an empty cell of the documentation")
 			}
-			if row.values.fits == nil || row.values.cel == "" {
+			if row.values.Fits == nil || row.values.CEL == "" {
 				t.Error("found values without a condition in Go or in CEL")
 			}
-			if row.values.expected == "" && len(row.refusals) == 0 {
+			if row.values.Expected == "" && len(row.refusals) == 0 {
 				t.Error("found no sentence that refuses a value")
 			}
 			if (row.read == nil) != (row.argument != "") {
@@ -113,7 +113,7 @@ func TestTheDefaultsInTheTableOfAnnotationsAreThoseOfTheCode(t *testing.T) {
 			t.Errorf("docs/pods.md has %s for the socket, expected %s", row.without, contract.SocketDir)
 		}
 	}
-	if minMemory.Cmp(resource.MustParse("32Mi")) != 0 {
-		t.Errorf("docs/pods.md says that a broker gets at least 32Mi, the code %s", &minMemory)
+	if annotation.MinMemory != "32Mi" {
+		t.Errorf("docs/pods.md says that a broker gets at least 32Mi, the code %s", annotation.MinMemory)
 	}
 }

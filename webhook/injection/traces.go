@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/injection/annotation"
 )
 
 // Traces say where injected brokers export the spans of their calls.
@@ -55,8 +56,8 @@ func (t Traces) Check(report func(field, found, expected string)) {
 		field, found string
 		allowed      []string
 	}{{"Protocol", t.Protocol, traceProtocols}, {"Sampler", t.Sampler, traceSamplers}} {
-		if known := oneOf(choice.allowed...); choice.found != "" && !known.fits(choice.found) {
-			report(choice.field, choice.found, known.expected)
+		if known := annotation.OneOf(choice.allowed...); choice.found != "" && !known.Fits(choice.found) {
+			report(choice.field, choice.found, known.Expected)
 		}
 	}
 	if t.SamplerArgument != "" {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package annotation has the values that annotations of pods may have. Each set of values
+// has a condition in Go, for the webhook, the same condition in CEL, for the policies in
+// the API server, and the words by which a refusal describes it.
+package annotation
 
 import (
 	"fmt"
@@ -18,9 +21,9 @@ import (
 )
 
 const (
-	// maxItems is how many items the list of an annotation has at most. The
+	// MaxItems is how many items the list of an annotation has at most. The
 	// lists of profiles become arguments of the broker, one for each container.
-	maxItems = 100
+	MaxItems = 100
 
 	// maxSocketPath is the longest path of a socket, in bytes: sun_path of
 	// unix(7) without the NUL at its end.
@@ -37,58 +40,58 @@ const MinMemory = "32Mi"
 
 var minMemory = resource.MustParse(MinMemory)
 
-// values are the values that an annotation may have.
-type values struct {
-	// expected describes them, to end a sentence.
-	expected string
+// Values are values that an annotation may have.
+type Values struct {
+	// Expected describes them, to end a sentence.
+	Expected string
 
-	// fits reports whether a text is one of them.
-	fits func(text string) bool
+	// Fits reports whether a text is one of them.
+	Fits func(text string) bool
 
-	// cel is the same as fits in CEL, for the text in the variable value.
-	cel string
+	// CEL is the same as Fits in CEL, for the text in the variable value.
+	CEL string
 }
 
-// anyValue is every text: what the annotation may have depends on more than its value.
-var anyValue = values{
-	fits: func(string) bool { return true },
-	cel:  "true",
+// Any is every text: what the annotation may have depends on more than its value.
+var Any = Values{
+	Fits: func(string) bool { return true },
+	CEL:  "true",
 }
 
-// oneOf are these values and no other.
-func oneOf(allowed ...string) values {
+// OneOf are these values and no other.
+func OneOf(allowed ...string) Values {
 	last := len(allowed) - 1
-	return values{
-		expected: fmt.Sprintf("%s or %s", strings.Join(allowed[:last], ", "), allowed[last]),
-		fits:     func(text string) bool { return slices.Contains(allowed, text) },
-		cel:      "value in " + celList(allowed),
+	return Values{
+		Expected: fmt.Sprintf("%s or %s", strings.Join(allowed[:last], ", "), allowed[last]),
+		Fits:     func(text string) bool { return slices.Contains(allowed, text) },
+		CEL:      "value in " + CELList(allowed),
 	}
 }
 
-// listOf are lists of at most [maxItems] items, separated by commas. what names the
+// listOf are lists of at most [MaxItems] items, separated by commas. what names the
 // items in the plural, and rule ends the sentence with what else an item needs.
-func listOf(what, rule string, item values) values {
-	return values{
-		expected: fmt.Sprintf("%s separated by commas, at most %d and each of them once%s", what, maxItems, rule),
-		fits: func(text string) bool {
-			if strings.Count(text, ",") >= maxItems {
+func listOf(what, rule string, item Values) Values {
+	return Values{
+		Expected: fmt.Sprintf("%s separated by commas, at most %d and each of them once%s", what, MaxItems, rule),
+		Fits: func(text string) bool {
+			if strings.Count(text, ",") >= MaxItems {
 				return false
 			}
-			list := items(text)
+			list := Items(text)
 			for i, text := range list {
-				if slices.Contains(list[:i], text) || !item.fits(text) {
+				if slices.Contains(list[:i], text) || !item.Fits(text) {
 					return false
 				}
 			}
 			return true
 		},
-		cel: fmt.Sprintf("[value.split(',', %d).map(item, item.trim())].all(list, size(list) <= %d && size(list.distinct()) == size(list) &&\nlist.all(value, %s))",
-			maxItems+1, maxItems, item.cel),
+		CEL: fmt.Sprintf("[value.split(',', %d).map(item, item.trim())].all(list, size(list) <= %d && size(list.distinct()) == size(list) &&\nlist.all(value, %s))",
+			MaxItems+1, MaxItems, item.CEL),
 	}
 }
 
-// items splits a list. Spaces around items do not count.
-func items(text string) []string {
+// Items splits a list. Spaces around items do not count.
+func Items(text string) []string {
 	list := strings.Split(text, ",")
 	for i := range list {
 		list[i] = strings.TrimSpace(list[i])
@@ -103,69 +106,69 @@ func printable(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// profileNames are lists of names of profiles. A name with a comma or a semicolon
+// ProfileNames are lists of names of profiles. A name with a comma or a semicolon
 // can't be listed, because they separate what is in lists, nor one with a dollar sign,
 // which means something in a container's arguments.
-var profileNames = listOf("names of profiles",
+var ProfileNames = listOf("names of profiles",
 	fmt.Sprintf(", of at most %d bytes in printable characters, without a semicolon or a dollar sign", profile.MaxNameLength),
-	values{
-		fits: func(text string) bool {
+	Values{
+		Fits: func(text string) bool {
 			return text != "" && len(text) <= profile.MaxNameLength && printable(text) && !strings.ContainsAny(text, ";$")
 		},
-		cel: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^%s+$') && !value.matches('[;$]')", profile.MaxNameLength, celPrintable),
+		CEL: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^%s+$') && !value.matches('[;$]')", profile.MaxNameLength, celPrintable),
 	})
 
-// containerNames are lists of any names. noSuchContainer compares them with the pod.
-var containerNames = listOf("names of containers", "", values{
-	fits: func(text string) bool { return text != "" },
-	cel:  "value != ''",
+// ContainerNames are lists of any names: whether the pod has such containers is another question.
+var ContainerNames = listOf("names of containers", "", Values{
+	Fits: func(text string) bool { return text != "" },
+	CEL:  "value != ''",
 })
 
-// secretName is the name of one Secret.
-var secretName = values{
-	expected: "the name of a Secret in the pod's namespace",
-	fits:     func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
-	cel:      "!format.dns1123Subdomain().validate(value).hasValue()",
+// SecretName is the name of one Secret.
+var SecretName = Values{
+	Expected: "the name of a Secret in the pod's namespace",
+	Fits:     func(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 },
+	CEL:      "!format.dns1123Subdomain().validate(value).hasValue()",
 }
 
-// secretNames are lists of names of Secrets.
-var secretNames = listOf("names of Secrets in the pod's namespace", ", of lower-case letters, digits, hyphens and dots", secretName)
+// SecretNames are lists of names of Secrets.
+var SecretNames = listOf("names of Secrets in the pod's namespace", ", of lower-case letters, digits, hyphens and dots", SecretName)
 
 // notBelow are directories that a container gets from the system and that no
 // socket can be mounted into.
 var notBelow = []string{"/proc", "/sys", "/dev"}
 
-// socketDirs are the directories that containers may find their socket in.
-var socketDirs = values{
-	expected: fmt.Sprintf("an absolute path such as %s, at most %d bytes in printable characters, without a colon or a dollar sign, "+
+// SocketDirs are the directories that containers may find their socket in.
+var SocketDirs = Values{
+	Expected: fmt.Sprintf("an absolute path such as %s, at most %d bytes in printable characters, without a colon or a dollar sign, "+
 		"without //, /./, /../ or a slash at the end, and outside of %s", contract.SocketDir, maxSocketDir, strings.Join(notBelow, ", ")),
-	fits: func(text string) bool {
+	Fits: func(text string) bool {
 		return path.IsAbs(text) && text == path.Clean(text) && text != "/" && len(text) <= maxSocketDir &&
 			printable(text) && !strings.ContainsAny(text, ":$") &&
-			!slices.ContainsFunc(notBelow, func(system string) bool { return within(system, text) })
+			!slices.ContainsFunc(notBelow, func(system string) bool { return text == system || strings.HasPrefix(text, system+"/") })
 	},
-	cel: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^(/%s+)+$') &&\n!value.matches('//|/$|[:$]|/[.]{1,2}(/|$)|^(%s)(/|$)')",
+	CEL: fmt.Sprintf("size(bytes(value)) <= %d && value.matches(r'^(/%s+)+$') &&\n!value.matches('//|/$|[:$]|/[.]{1,2}(/|$)|^(%s)(/|$)')",
 		maxSocketDir, celPrintable, strings.Join(notBelow, "|")),
 }
 
-// cpuAmounts are quantities of CPU.
-var cpuAmounts = values{
-	expected: "an amount of CPU from 1m on, in whole thousandths, such as 100m or 1",
-	fits: func(text string) bool {
+// CPUAmounts are quantities of CPU.
+var CPUAmounts = Values{
+	Expected: "an amount of CPU from 1m on, in whole thousandths, such as 100m or 1",
+	Fits: func(text string) bool {
 		q, err := resource.ParseQuantity(text)
 		return err == nil && q.Sign() > 0 && q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
 	},
-	cel: celAmount(1000, 1),
+	CEL: celAmount(1000, 1),
 }
 
-// memoryAmounts are quantities of memory.
-var memoryAmounts = values{
-	expected: fmt.Sprintf("an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least %s: an idle broker takes half of that, and requests take more", MinMemory),
-	fits: func(text string) bool {
+// MemoryAmounts are quantities of memory.
+var MemoryAmounts = Values{
+	Expected: fmt.Sprintf("an amount of memory in whole bytes, such as 64Mi or 1Gi, and at least %s: an idle broker takes half of that, and requests take more", MinMemory),
+	Fits: func(text string) bool {
 		q, err := resource.ParseQuantity(text)
 		return err == nil && q.Cmp(*resource.NewQuantity(q.Value(), resource.BinarySI)) == 0 && q.Cmp(minMemory) >= 0
 	},
-	cel: celAmount(1, minMemory.Value()),
+	CEL: celAmount(1, minMemory.Value()),
 }
 
 // celAmount is an expression about quantities that are a whole number of parts, and at
@@ -175,12 +178,12 @@ func celAmount(parts, least int64) string {
 	return fmt.Sprintf("isQuantity(value) && [quantity(value).asApproximateFloat() * %d.0 + 1e-7].all(n,\nn >= %d.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))", parts, least)
 }
 
-// statusPorts are the ports that a broker may open.
-var statusPorts = values{
-	expected: fmt.Sprintf("a port from %d to 65535", contract.MinStatusPort),
-	fits: func(text string) bool {
+// StatusPorts are the ports that a broker may open.
+var StatusPorts = Values{
+	Expected: fmt.Sprintf("a port from %d to 65535", contract.MinStatusPort),
+	Fits: func(text string) bool {
 		port, err := strconv.ParseUint(text, 10, 16)
 		return err == nil && port >= contract.MinStatusPort
 	},
-	cel: fmt.Sprintf("value.matches('^0*[1-9][0-9]{3,4}$') && int(value) >= %d && int(value) <= 65535", contract.MinStatusPort),
+	CEL: fmt.Sprintf("value.matches('^0*[1-9][0-9]{3,4}$') && int(value) >= %d && int(value) <= 65535", contract.MinStatusPort),
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package injection
+// Package patch writes the JSON patch from a pod to the same pod with its broker, as the
+// API server expects it from a webhook.
+package patch
 
 import (
 	"fmt"
@@ -12,15 +14,18 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// Patch returns the JSON patch (RFC 6902) from a pod before Inject to the pod after it.
+// Between returns the JSON patch (RFC 6902) from a pod before injection to the pod after
+// it. It knows no other changes than the injection makes.
 //
 // It does not compare two JSON documents, because a newer API server may know fields
 // that this program does not know. Such fields are in the document that the patch is
 // applied to, and in neither of the two pods here. A comparison of documents would
 // remove them, and behind an inserted container it would move them to another one.
-func Patch(before, after *corev1.Pod) []jsonpatch.Operation {
+func Between(before, after *corev1.Pod) []jsonpatch.Operation {
 	var p operations
 	p.annotations(before.Annotations, after.Annotations)
 	p.securityContext(before.Spec.SecurityContext, after.Spec.SecurityContext)
@@ -134,12 +139,12 @@ func nameOfVolume(volume corev1.Volume) string     { return volume.Name }
 func nameOfMount(mount corev1.VolumeMount) string  { return mount.Name }
 func nameOfVariable(variable corev1.EnvVar) string { return variable.Name }
 
-// container writes the changes of a container that was there before Inject: mounts and
+// container writes the changes of a container that was there before injection: mounts and
 // variables, and all fields if it is a broker.
 func (p *operations) container(place string, before, after corev1.Container) {
 	elements(p, place+"/env", before.Env, after.Env, nameOfVariable)
 	elements(p, place+"/volumeMounts", before.VolumeMounts, after.VolumeMounts, nameOfMount)
-	if !isBroker(before) {
+	if before.Name != contract.BrokerContainer {
 		return
 	}
 	before.Env, before.VolumeMounts = after.Env, after.VolumeMounts
