@@ -11,6 +11,16 @@ import (
 
 var signCertificate = newOperation("SignCertificate", 4)
 
+// The numbers of the fields of its requests and replies.
+const (
+	certCSR, certCAKey, certCA, certMetadata                       number = 2, 3, 4, 5
+	certNotBefore, certNotAfter, certSubject, certCRLs, certFormat number = 6, 7, 8, 9, 10
+	issuedMetadata, issuedPEM, issuedDER, issuedDescriptor         number = 1, 2, 3, 4
+
+	// certificateFormatDER is a value of SignOutputFormat.
+	certificateFormatDER = 1
+)
+
 // SignCertificateRequest is a request for a certificate.
 type SignCertificateRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

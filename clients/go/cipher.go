@@ -12,6 +12,16 @@ var (
 	decryptData = newOperation("DecryptData", 6)
 )
 
+// The numbers of the fields of its requests and replies.
+const (
+	encryptKey, encryptPlaintext, encryptParameters, encryptMetadata   number = 2, 3, 4, 5
+	parameterNonce, parameterAAD, parameterTag                         number = 1, 2, 3
+	sealedCiphertext, sealedParameters, sealedMetadata, sealedDescribe number = 1, 2, 3, 4
+	sealedKeyID, sealedNonce, sealedAAD, sealedTag                     number = 1, 2, 3, 4
+	decryptKey, decryptCiphertext, decryptParameters, decryptMetadata  number = 2, 3, 4, 5
+	openedPlaintext, openedMetadata                                    number = 1, 2
+)
+
 // EncryptDataRequest is a request to encrypt data.
 type EncryptDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

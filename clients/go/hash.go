@@ -10,6 +10,15 @@ import (
 
 var hashData = newOperation("HashData", 3)
 
+// The numbers of the fields of its requests and replies.
+const (
+	hashInput, hashMetadata, hashFormat                    number = 2, 3, 4
+	hashedMetadata, hashedHex, hashedRaw, hashedDescriptor number = 1, 2, 3, 4
+
+	// hashFormatRaw is a value of HashOutputFormat.
+	hashFormatRaw = 2
+)
+
 // HashDataRequest is a request for a digest.
 type HashDataRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].

@@ -12,6 +12,14 @@ var (
 	verifyData = newOperation("VerifyData", 8)
 )
 
+// The numbers of the fields of its requests and replies.
+const (
+	signKey, signInput, signFormat, signMetadata                          number = 2, 3, 4, 5
+	signedSignature, signedDescriptor, signedMetadata                     number = 1, 2, 3
+	verifyKey, verifyInput, verifySignature, verifyFormat, verifyMetadata number = 2, 3, 4, 5, 6
+	verifiedValid, verifiedMetadata                                       number = 1, 2
+)
+
 // SignatureFormat is the encoding of a signature.
 type SignatureFormat uint8
 

@@ -10,8 +10,9 @@ import (
 
 type number = protowire.Number
 
-// The numbers of the fields of cryptobroker.v1 and cryptobroker.stream.v1. A test compares them
-// with the stubs that are generated from the proto files.
+// The numbers of the fields that several operations have, and of cryptobroker.stream.v1. The
+// file of each operation has those of its own requests and replies. A test compares them with
+// the stubs that are generated from the proto files.
 const (
 	metadataDeprecation, metadataTrace number = 2, 3
 
@@ -28,35 +29,12 @@ const (
 
 	requestProfile number = 1 // in every request
 
-	hashInput, hashMetadata, hashFormat                            number = 2, 3, 4
-	hashedMetadata, hashedHex, hashedRaw, hashedDescriptor         number = 1, 2, 3, 4
-	certCSR, certCAKey, certCA, certMetadata                       number = 2, 3, 4, 5
-	certNotBefore, certNotAfter, certSubject, certCRLs, certFormat number = 6, 7, 8, 9, 10
-	issuedMetadata, issuedPEM, issuedDER, issuedDescriptor         number = 1, 2, 3, 4
-
-	encryptKey, encryptPlaintext, encryptParameters, encryptMetadata   number = 2, 3, 4, 5
-	parameterNonce, parameterAAD, parameterTag                         number = 1, 2, 3
-	sealedCiphertext, sealedParameters, sealedMetadata, sealedDescribe number = 1, 2, 3, 4
-	sealedKeyID, sealedNonce, sealedAAD, sealedTag                     number = 1, 2, 3, 4
-	decryptKey, decryptCiphertext, decryptParameters, decryptMetadata  number = 2, 3, 4, 5
-	openedPlaintext, openedMetadata                                    number = 1, 2
-
-	signKey, signInput, signFormat, signMetadata                           number = 2, 3, 4, 5
-	signedSignature, signedDescriptor, signedMetadata                      number = 1, 2, 3
-	verifyKey, verifyInput, verifySignature, verifyFormat, verifyMetadata  number = 2, 3, 4, 5, 6
-	verifiedValid, verifiedMetadata                                        number = 1, 2
 	healthStatus                                                           number = 1
 	streamStart, streamChunk                                               number = 1, 2
 	startMetadata, startFormat                                             number = 3, 4
 	exchangeCalls, exchangeGivenUp, exchangeReplies, exchangeGoAway        number = 1, 2, 1, 2
 	callID, callTimeout, replyID, replyStatus, statusCode, messageOfStatus number = 1, 2, 1, 2, 1, 2
 	messageOfGoAway                                                        number = 1
-)
-
-// The values of HashOutputFormat and SignOutputFormat that the client uses.
-const (
-	hashFormatRaw        = 2
-	certificateFormatDER = 1
 )
 
 func appendString(b []byte, n number, s string) []byte {

@@ -14,6 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
+var _ = operation(newSignCertificate)
+
 func newSignCertificate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign-certificate --csr FILE [--caCert FILE --caKey FILE]",

@@ -13,6 +13,8 @@ import (
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
+var _ = operation(newEncryptData)
+
 func newEncryptData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encrypt-data [PLAINTEXT|-]",
@@ -72,6 +74,8 @@ func (c *caller) encrypted(reply *v1.EncryptDataResponse) *result {
 		text:    fmt.Appendf(nil, "ciphertext %s\nnonce %s\ntag %s\n", ciphertext, nonce, tag),
 	}
 }
+
+var _ = operation(newDecryptData)
 
 func newDecryptData() *cobra.Command {
 	cmd := &cobra.Command{

@@ -17,6 +17,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
+var _ = operation(newHashData)
+
 func newHashData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hash-data [DATA|-]",

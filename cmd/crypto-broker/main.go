@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -30,31 +29,24 @@ func main() {
 
 // run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(withTwoDashes(args))
-	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	command, err := root.ExecuteContextC(ctx)
+	return subcommands.Run(ctx, newRoot(), withTwoDashes(args), stdin, stdout, stderr, outcome)
+}
+
+// outcome returns the exit code for an error, and a sentence about it unless the output
+// has said what is wrong.
+func outcome(err error) (exit int, sentence string) {
 	var failed *failure
 	switch {
-	case err == nil:
-		return program.ExitOK
 	case errors.Is(err, errFound):
-		return program.ExitFailed // the output says why
+		return program.ExitFailed, ""
 	case errors.Is(err, errNotValid):
-		return exitNotValid
+		return exitNotValid, ""
 	case errors.Is(err, errNotServing):
-		return exitUnavailable
+		return exitUnavailable, ""
 	case errors.As(err, &failed):
-		fmt.Fprintf(stderr, "%s: %s\n", command.CommandPath(), failed.message)
-		return failed.exit
-	case program.IsUsage(err):
-		fmt.Fprintf(stderr, "%s: %v (see %[1]s --help)\n", command.CommandPath(), err)
-		return program.ExitUsage
+		return failed.exit, failed.message
 	default:
-		fmt.Fprintf(stderr, "%s: %v\n", command.CommandPath(), err)
-		return program.ExitFailed
+		return program.ExitFailed, err.Error()
 	}
 }
 
@@ -89,12 +81,22 @@ Exit codes:
   4  no broker answered in time, or it does not serve
   5  the signature is not valid`,
 	}
-	root.AddCommand(
-		newHashData(), newSignCertificate(), newEncryptData(), newDecryptData(), newSignData(), newVerifyData(),
-		newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newKMIPSpeed(), newVersion(),
-	)
+	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newKMIPSpeed(), newVersion())
+	for _, newOperation := range operations {
+		root.AddCommand(newOperation())
+	}
 	subcommands.Configure(root)
 	return root
+}
+
+// operations make the commands that call an operation.
+var operations []func() *cobra.Command
+
+// operation adds the command of an operation. The file of each command calls it when the
+// program starts.
+func operation(newCommand func() *cobra.Command) func() *cobra.Command {
+	operations = append(operations, newCommand)
+	return newCommand
 }
 
 // arguments checks how many arguments a command has.

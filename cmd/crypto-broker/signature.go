@@ -22,6 +22,8 @@ func signatureFormatFlag(cmd *cobra.Command) *choice {
 	return choiceFlag(cmd, "signature-format", "", "how the signature is written: raw, der, pem or cms", "raw", "der", "pem", "cms")
 }
 
+var _ = operation(newSignData)
+
 func newSignData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign-data [INPUT|-]",
@@ -79,6 +81,8 @@ func signedArguments(cmd *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+var _ = operation(newVerifyData)
 
 func newVerifyData() *cobra.Command {
 	cmd := &cobra.Command{

@@ -298,7 +298,7 @@ var cases = map[string]comparing{
 	"requests with SHA-1": {
 		change: func(p *profile.Profile) { p.API.SignCertificate.AllowSHA1Requests = true },
 		weaker: map[string]string{
-			"API.SignCertificate.AllowSHA1Requests": "certificate requests may be signed with SHA-1, which were refused",
+			"API.SignCertificate.AllowSHA1Requests": "certificate requests may be signed with SHA-1; the profile refused them",
 			"API.SignCertificate":                   "SignCertificate is no longer approved by FIPS 140-3: AllowSHA1Requests lets in requests that are signed with SHA-1, which FIPS 140-3 does not approve",
 		},
 	},

@@ -11,6 +11,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
+var _ = compares("SignCertificate", (*comparison).certificate)
+
 func (c *comparison) certificate(old, new side) {
 	c.issuance(old.SignCertificate, new.SignCertificate)
 	c.names(old.SignCertificate.SubjectAltNames, new.SignCertificate.SubjectAltNames, old.compiled.Certificate().Names())
@@ -34,7 +36,7 @@ func (c *comparison) issuance(before, after *profile.SignCertificate) {
 	c.usages(at+"ExtendedKeyUsage", before.ExtendedKeyUsage, after.ExtendedKeyUsage)
 	c.basicConstraints(at+"BasicConstraints.", before.BasicConstraints, after.BasicConstraints)
 	if after.AllowSHA1Requests && !before.AllowSHA1Requests {
-		c.add(at+"AllowSHA1Requests", "false", "true", "certificate requests may be signed with SHA-1, which were refused")
+		c.add(at+"AllowSHA1Requests", "false", "true", "certificate requests may be signed with SHA-1; the profile refused them")
 	}
 }
 

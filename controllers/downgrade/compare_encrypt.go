@@ -9,6 +9,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
+var _ = compares("EncryptData", (*comparison).cipher)
+
 func (c *comparison) cipher(old, changed side) {
 	before, after := old.EncryptData, changed.EncryptData
 	const at = "API.EncryptData."

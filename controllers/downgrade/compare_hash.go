@@ -4,6 +4,8 @@ package downgrade
 
 import "github.com/crypto-broker/crypto-broker-operator/broker/profile"
 
+var _ = compares("HashData", (*comparison).hash)
+
 func (c *comparison) hash(before, after side) {
 	c.digest("API.HashData.HashAlg", before.HashData.HashAlg, after.HashData.HashAlg)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
+var _ = compares("SignData", (*comparison).signature)
+
 func (c *comparison) signature(previous, changed side) {
 	before, after := previous.SignData, changed.SignData
 	const at = "API.SignData."
