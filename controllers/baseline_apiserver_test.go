@@ -229,7 +229,7 @@ func TestWhatAnOlderOperatorLeftIsTakenForWhatItServed(t *testing.T) {
 	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-256" })
 
 	o = start(t)
-	expectWithheld(t, p, metav1.ConditionTrue, "weaker than the one that was served, which goes on being served", shaIsWeaker)
+	expectWithheld(t, p, metav1.ConditionTrue, "weaker than the one that was served, which is still served", shaIsWeaker)
 	expectFile(t, ns, fileOf("orders", "sha3-512"))
 	recorded(t, ns)
 	if after := expectSigned(t, trustIn(t, o, ns), ns); after != before {

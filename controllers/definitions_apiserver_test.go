@@ -182,7 +182,7 @@ func TestProfilesThatGoWithTheirDefinitionStayServed(t *testing.T) {
 	// Nor by an operator that has seen nothing of all that.
 	o.stop()
 	o = start(t)
-	expectEvent(t, configMap(names[1]), "Warning", "ProfilesHeld", namespacedDefinition+" was deleted and made anew")
+	expectEvent(t, configMap(names[1]), "Warning", "ProfilesHeld", namespacedDefinition+" was deleted and made again")
 	marked(t, names[1])
 	expectFile(t, names[1], own)
 

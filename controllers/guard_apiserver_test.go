@@ -83,7 +83,7 @@ func TestAWeakerProfileIsWithheldUntilItIsAllowedAndThenOnce(t *testing.T) {
 	weaken := func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-256" }
 
 	update(t, p, weaken)
-	message := expectWithheld(t, p, metav1.ConditionTrue, `weaker than the one that was served, which goes on being served`, shaIsWeaker, "--namespace "+ns)
+	message := expectWithheld(t, p, metav1.ConditionTrue, `weaker than the one that was served, which is still served`, shaIsWeaker, "--namespace "+ns)
 	expectStatus(t, p, has{accepted: "False DowngradeWithheld", propagated: "False NotAccepted"})
 	if p.Status.Digest != "" {
 		t.Errorf("a version that is not served has the digest %s", p.Status.Digest)
@@ -188,7 +188,7 @@ func TestWhatAdmissionCannotSeeIsWithheld(t *testing.T) {
 			expectFile(t, ns, strong)
 
 			weak := test.weaken(t, ns, labels)
-			says := "weaker than the one that was served, which goes on being served"
+			says := "weaker than the one that was served, which is still served"
 			if test.removed {
 				says = "weaker than the one that was served before it was removed, and is not served"
 			}
@@ -228,6 +228,6 @@ func TestAProfileBelowTheMinimumStrengthIsLeftOut(t *testing.T) {
 	expectFile(t, ns, fileOf("strong", "sha-384"))
 	expectStatus(t, weak, has{accepted: "False BelowMinimumStrength", says: "has a strength of 128 bits by SHA-256, and profiles of this cluster must have at least 192"})
 	update(t, strong, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "shake-128" })
-	expectStatus(t, strong, has{accepted: "False BelowMinimumStrength", says: "What was served before goes on being served."})
+	expectStatus(t, strong, has{accepted: "False BelowMinimumStrength", says: "What was served before is still served."})
 	expectFile(t, ns, fileOf("strong", "sha-384"))
 }

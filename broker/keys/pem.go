@@ -26,7 +26,7 @@ const (
 	labelSEC1      = "EC PRIVATE KEY"
 	labelPKCS8     = "PRIVATE KEY"
 	labelEncrypted = "ENCRYPTED PRIVATE KEY"
-	// labelParameters is what OpenSSL writes before the key itself.
+	// labelParameters is the label of a PEM block that OpenSSL writes before the key.
 	labelParameters = "EC PARAMETERS"
 )
 

@@ -52,21 +52,21 @@ type policies struct {
 // and its inverse. Its type and all that is known of it stand in one file,
 // operation_….go.
 type section interface {
-	// validate reports what the values mean that cannot be.
+	// validate reports values that the section cannot have.
 	validate(v validator, at yamlfile.Place)
 	// format is the version of the profile format that the section needs.
 	format() algorithm.Format
 	// compile puts the policy of a valid section into a profile.
 	compile(c *Compiled, o compileOptions)
-	// judge says what can be said of each operation of a valid section without a
-	// call, in the order of SectionRow.Operations.
+	// judge returns a judgement on each operation of a valid section, in the order of
+	// SectionRow.Operations.
 	judge() []judgement
-	// warn finds what a valid section says in vain. manager is the key manager of the
-	// profile, nil for none.
+	// warn warns of values in a valid section that have no effect. manager is the key
+	// manager of the profile, nil for none.
 	warn(w warner, at yamlfile.Place, p *Profile, manager *KMS)
 }
 
-// judgement is what can be said of one operation.
+// judgement is what is known of one operation without a call.
 type judgement struct {
 	// algorithm is the name that replies have.
 	algorithm string
@@ -77,7 +77,7 @@ type judgement struct {
 	objection string
 }
 
-// strength is that of the weakest part.
+// strength returns the strength of the weakest part.
 func (j judgement) strength() Strength {
 	return slices.MinFunc(j.parts, func(a, b Strength) int { return a.Bits - b.Bits })
 }

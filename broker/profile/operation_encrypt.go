@@ -19,7 +19,7 @@ var encryptDataRow = SectionRow{
 	of:         func(a *API) section { return sectionOf(a.EncryptData) },
 }
 
-// EncryptData is the policy of EncryptData and DecryptData.
+// EncryptData is the policy of the operations EncryptData and DecryptData.
 type EncryptData struct {
 	EncryptAlg string `yaml:"EncryptAlg"`
 	// KeySize is in bits.

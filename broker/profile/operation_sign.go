@@ -17,7 +17,7 @@ var signDataRow = SectionRow{
 	of:         func(a *API) section { return sectionOf(a.SignData) },
 }
 
-// SignData is the policy of SignData and VerifyData.
+// SignData is the policy of the operations SignData and VerifyData.
 type SignData struct {
 	// SigningMode is "legacy", "hybrid" or "post-quantum".
 	SigningMode     string         `yaml:"SigningMode,omitempty"`

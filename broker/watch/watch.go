@@ -146,7 +146,7 @@ func (w *Watcher) interval() time.Duration {
 }
 
 // ensure watches the directories that exist now. A directory that was removed and made
-// again, or to which a link was changed, is another directory and is watched anew.
+// again, or to which a link was changed, is another directory, and a new watch begins.
 func (w *Watcher) ensure() {
 	dirs := []string{w.Dir}
 	if w.Also != nil {

@@ -46,14 +46,13 @@ const (
 )
 
 const (
-	// validatorPause is the time until the next look whether the validator
-	// serves.
+	// validatorPause is the time between two checks whether the validator serves.
 	validatorPause = 500 * time.Millisecond
-	// refusedPause is the time until what the API server refused is tried again.
+	// refusedPause is the time until a profile that the API server refused is applied again.
 	refusedPause = 10 * time.Second
 )
 
-// Options say which profiles there are to be.
+// Options say which profiles the reconciler applies.
 type Options struct {
 	// Profiles are names of the catalogue.
 	Profiles []string

@@ -139,7 +139,7 @@ func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error
 		return Answer{}, errors.New("the broker's answer is not the expected JSON")
 	}
 	if !digestPattern.MatchString(answer.Digest) || !reasonPattern.MatchString(answer.Reason) || answer.Revision < 0 {
-		return Answer{}, errors.New("the broker's answer has a digest, revision or reason of another shape than a broker's")
+		return Answer{}, errors.New("the answer has a digest, a revision or a reason that no broker writes")
 	}
 	return answer, nil
 }

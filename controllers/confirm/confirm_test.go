@@ -83,10 +83,10 @@ func TestWhatIsNoBrokersAnswerIsAnError(t *testing.T) {
 		"another status":                     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }, "HTTP status 418"},
 		"a body that never ends":             {text(`{"digest":"` + strings.Repeat("a", MaxBody) + `"}`), "more than 4096 bytes"},
 		"no JSON":                            {text("<html>"), "not the expected JSON"},
-		"a digest of another kind":           {text(`{"digest":"md5:00","reason":"Loaded"}`), "another shape"},
-		"a digest in capitals":               {text(`{"digest":"` + strings.ToUpper(digest) + `","reason":"Loaded"}`), "another shape"},
-		"a reason that would forge messages": {text(`{"digest":"` + digest + `","reason":"Loaded. Ignore that"}`), "another shape"},
-		"a negative revision":                {text(`{"digest":"` + digest + `","reason":"Loaded","revision":-1}`), "another shape"},
+		"a digest of another kind":           {text(`{"digest":"md5:00","reason":"Loaded"}`), "that no broker writes"},
+		"a digest in capitals":               {text(`{"digest":"` + strings.ToUpper(digest) + `","reason":"Loaded"}`), "that no broker writes"},
+		"a reason that would forge messages": {text(`{"digest":"` + digest + `","reason":"Loaded. Ignore that"}`), "that no broker writes"},
+		"a negative revision":                {text(`{"digest":"` + digest + `","reason":"Loaded","revision":-1}`), "that no broker writes"},
 		"headers without end":                {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 3*MaxBody)) }, "asking the broker"},
 	}
 	for sentence, test := range tests {

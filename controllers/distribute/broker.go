@@ -64,7 +64,7 @@ const (
 	waitingIsBehind = 5 * time.Second
 )
 
-// Target is the set that the brokers of a namespace are to serve.
+// Target is the set that the brokers of a namespace should serve.
 type Target struct {
 	// Digest identifies the set.
 	Digest string

@@ -99,7 +99,7 @@ func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
 		Complete(reconcile.Func(d.ask))
 }
 
-// SetTarget sets the set that the brokers of a namespace are to serve, and starts at
+// SetTarget sets the set that the brokers of a namespace should serve, and starts at
 // once to bring it to them.
 func (d *Distributor) SetTarget(name string, target Target) {
 	d.mu.Lock()

@@ -97,7 +97,7 @@ func (c Change) Sentences() []string {
 
 // Withheld says that the change is withheld, why, and what to do.
 func (c Change) Withheld() string {
-	what := fmt.Sprintf("The profile %q is weaker than the one that was served, which goes on being served.", c.Profile)
+	what := fmt.Sprintf("The profile %q is weaker than the one that was served, which is still served.", c.Profile)
 	switch {
 	case c.Unknown:
 		what = fmt.Sprintf("The profile %q may be weaker than one that was served before, and is not served.", c.Profile)

@@ -11,7 +11,7 @@
 // namespace never served has nothing to be weaker than.
 //
 // [Compare] compares two profiles. [State.Judge] applies it to all profiles of a
-// namespace. It withholds a change that is weaker: the old profile goes on being served,
+// namespace. It withholds a change that is weaker: the old profile is still served,
 // unless the annotation cryptobroker.io/allow-weaker of the object of the new one has
 // the digest of exactly this change (see [Change]). Admission decides whether somebody
 // may write that annotation; this package does not check it again.

@@ -56,8 +56,8 @@ func cut(file string, names []string) string {
 	return header + kept
 }
 
-// find returns the text of one profile in a list, empty where it is not there. Whatever a
-// profile holds is indented by more than the list.
+// find returns the text of one profile in a list, empty if the list does not have it. The
+// fields of a profile are indented by more than the list.
 func find(profiles, indent, name string) string {
 	written, err := yaml.Marshal(name)
 	if err != nil {

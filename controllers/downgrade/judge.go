@@ -72,10 +72,10 @@ type Judgement struct {
 	After State
 }
 
-// IsUnchanged reports whether exactly the candidates are to be served.
+// IsUnchanged reports whether exactly the candidates are served.
 func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
 
-// Judge decides about the candidates, each of which has a name of its own. minimum is
+// Judge decides about the candidates, which have different names. minimum is
 // in bits, 0 for none. The work grows with the candidates and with what changes.
 func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 	var j Judgement

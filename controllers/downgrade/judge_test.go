@@ -198,7 +198,7 @@ func TestAStateThatCannotBeReadIsAnErrorAndSaysWhere(t *testing.T) {
 func TestMessagesSayWhatToDo(t *testing.T) {
 	strong, weak := of(hashing("A", "sha3-512")), of(hashing("A", "sha-256"))
 	c := serving([]Candidate{strong}).Judge([]Candidate{weak}, 0).Withheld[0]
-	want := `The profile "A" is weaker than the one that was served, which goes on being served. ` +
+	want := `The profile "A" is weaker than the one that was served, which is still served. ` +
 		`spec.api.hashData.hashAlg: "sha-256" has a strength of 128 bits, "sha3-512" had 256 bits. ` +
 		`To allow exactly this change, somebody with the verb "weaken" on it runs: ` +
 		`kubectl annotate cryptoprofile a --namespace shop --overwrite cryptobroker.io/allow-weaker=` + c.Digest

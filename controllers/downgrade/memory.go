@@ -48,7 +48,7 @@ type (
 	contentMark [24]byte
 )
 
-// markSize is how many bytes the two marks of a profile take.
+// markSize is the size of the two marks of a profile in bytes.
 const markSize = len(nameMark{}) + len(contentMark{})
 
 func markOf(name string) nameMark {
@@ -109,7 +109,7 @@ func (m *memory) isEmpty() bool {
 	return m == nil || len(m.removed)+len(m.forgotten)+len(m.weakened) == 0 && !m.forgetful && !m.lost
 }
 
-// has reports whether a removed profile of this name is remembered, or its mark.
+// has reports whether the memory has a removed profile of this name, or the mark of one.
 func (m *memory) has(name string) bool {
 	if m == nil {
 		return false

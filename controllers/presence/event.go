@@ -66,7 +66,7 @@ var restartable = map[string]string{"Deployment": "deployment", "StatefulSet": "
 // correction returns what to do where a new pod would be refused.
 func correction(owner corev1.ObjectReference) string {
 	if owner.Kind == "Pod" {
-		return "Correct the annotation and create it anew."
+		return "Correct the annotation and create it again."
 	}
 	return "Correct the annotation in its pod template: until then a restart makes no pods."
 }
@@ -79,6 +79,6 @@ func remedy(owner corev1.ObjectReference) string {
 	case owner.Kind == "CronJob":
 		return "Its next job gets one."
 	default:
-		return "It has to be created anew."
+		return "It has to be created again."
 	}
 }

@@ -32,7 +32,7 @@ func TestWhereANewPodWouldBeRefusedTheEventSaysWhy(t *testing.T) {
 		},
 		"of a pod alone": {
 			[]string{"yes"}, "Pod",
-			"Warning BrokerMissing The pod is without a broker and should have one. " + refusal + "Correct the annotation and create it anew.",
+			"Warning BrokerMissing The pod is without a broker and should have one. " + refusal + "Correct the annotation and create it again.",
 		},
 	}
 	for sentence, test := range tests {

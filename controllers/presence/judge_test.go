@@ -138,9 +138,9 @@ func TestTheRemedyIsOneThatHelps(t *testing.T) {
 	}{
 		"a Deployment can be restarted":        {"Deployment", "apps/v1", "kubectl crypto-broker restart deployment/app -n shop"},
 		"so can a DaemonSet":                   {"DaemonSet", "apps/v1", "kubectl crypto-broker restart daemonset/app -n shop"},
-		"a kind of another group of that name": {"Deployment", "example.com/v1", "It has to be created anew."},
+		"a kind of another group of that name": {"Deployment", "example.com/v1", "It has to be created again."},
 		"a CronJob goes on by itself":          {"CronJob", "batch/v1", "Its next job gets one."},
-		"a pod alone can't be":                 {"Pod", "v1", "It has to be created anew."},
+		"a pod alone can't be":                 {"Pod", "v1", "It has to be created again."},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

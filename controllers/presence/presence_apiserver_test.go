@@ -236,7 +236,7 @@ func TestPodsWithAnOutdatedBrokerAreCountedAndTheirOwnersTold(t *testing.T) {
 	})
 	pod(t, ns, job, annotated(contract.InjectAnnotation, "true"), withBroker("broker:0"))
 	expectNumbers(t, registry, ns, 0, 1)
-	expectEvent(t, job, "BrokerOutdated", "It goes on working. It has to be created anew.")
+	expectEvent(t, job, "BrokerOutdated", "It goes on working. It has to be created again.")
 }
 
 func TestTheLabelOfANamespaceMakesItsPodsMissTheirBroker(t *testing.T) {

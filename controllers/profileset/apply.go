@@ -23,7 +23,7 @@ import (
 const writePause = 200 * time.Millisecond
 
 // apply writes the namespace's ConfigMap if it differs, and returns the set that
-// brokers are to serve after that. Where nothing can be written, this is the set in
+// brokers should serve after that. Where nothing can be written, this is the set in
 // place. A pause greater than 0 says that it is too early to write again.
 func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (target distribute.Target, pause time.Duration, err error) {
 	if set.Refusal != "" {
@@ -103,7 +103,7 @@ func (r *reconciler) remember(namespace *corev1.Namespace, set guarded, seal sea
 	}
 }
 
-// written logs a write and returns the set that brokers are to serve after it.
+// written logs a write and returns the set that brokers should serve after it.
 func (r *reconciler) written(ctx context.Context, from sources, set guarded, seal sealed, data []byte) distribute.Target {
 	logger := log.FromContext(ctx)
 	if data == nil {

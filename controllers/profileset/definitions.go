@@ -113,7 +113,7 @@ func (d *definitions) reasonToHold(ctx context.Context, found *corev1.ConfigMap,
 		case !definition.DeletionTimestamp.IsZero():
 			state = "the resource definition " + name + " is being deleted"
 		case known && created.Before(&definition.CreationTimestamp):
-			state = "the resource definition " + name + " was deleted and made anew"
+			state = "the resource definition " + name + " was deleted and made again"
 		default:
 			continue
 		}

@@ -103,7 +103,7 @@ func (g *guarded) explain(j downgrade.Judgement, candidates []downgrade.Candidat
 	for _, s := range j.Short {
 		message := s.Sentence()
 		if s.Served {
-			message += " What was served before goes on being served."
+			message += " What was served before is still served."
 		}
 		g.refuse(s.Source, v1alpha1.ReasonBelowMinimumStrength, message)
 	}

@@ -130,7 +130,7 @@ func (r *reconciler) collect(ctx context.Context, namespace *corev1.Namespace) (
 }
 
 // decide determines the set that counts in a namespace, and applies it. It returns
-// the set that brokers are to serve after that. A pause says that it is too early
+// the set that brokers should serve after that. A pause says that it is too early
 // to write.
 func (r *reconciler) decide(ctx context.Context, from sources) (set guarded, target distribute.Target, pause time.Duration, err error) {
 	if from.found, err = r.configMaps.read(ctx, from.namespace); err != nil {

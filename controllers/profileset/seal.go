@@ -32,8 +32,8 @@ const (
 )
 
 // sealer numbers and signs the sets of namespaces. A set that is in place with a
-// valid statement keeps its revision, whatever keys it is signed with. Only a set
-// that brokers have to load again gets a new one.
+// valid statement keeps its revision when other keys sign it. Only a set that brokers
+// have to load again gets a new revision.
 type sealer struct {
 	namespaces *state.Store
 	reader     client.Reader

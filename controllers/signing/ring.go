@@ -66,7 +66,7 @@ func (r Ring) Sign(statement signed.Statement) ([]byte, error) {
 	return signed.Sign(statement, keys...)
 }
 
-// Current returns the key that new pods are to trust.
+// Current returns the key that new pods trust.
 func (r Ring) Current() ed25519.PublicKey { return publicOf(r.current.private) }
 
 // Known returns all keys. A set that none of them signed is not the operator's.

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// authorities are all that the Secret holds: the authority that signs, the one that will
-// sign next, and those that are still trusted. advance moves them from one state to the
-// next. They know nothing of Kubernetes.
+// authorities is the content of the Secret. advance moves it from one state to the next. It
+// does not use Kubernetes.
 type authorities struct {
-	// current signs. It is nil only before the first advance and when the
-	// Secret was lost.
+	// current is the authority that signs. It is nil only before the first call of
+	// advance, and if the Secret was lost.
 	current *authority
 
-	// next is in the bundles and does not sign yet; nil most of the time.
+	// next is the authority that will sign next. It is in the bundles already. It is nil
+	// most of the time.
 	next *authority
 
-	// retired no longer sign, and are trusted until retiredUntil.
+	// retired are the authorities that do not sign any more. They are trusted until
+	// retiredUntil.
 	retired      []*x509.Certificate
 	retiredUntil time.Time
 }

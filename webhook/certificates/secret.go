@@ -24,9 +24,8 @@ const (
 // retiredEntry leave the bundles.
 const retiredUntilAnnotation = "cryptobroker.io/retired-until"
 
-// readSecret returns what the Secret holds. Entries that are broken are left
-// out and named in the error, which never contains any part of an entry; what
-// is returned besides is sound.
+// readSecret returns the authorities in the Secret. It leaves broken entries out. The error
+// names them, and contains no part of an entry.
 func readSecret(secret *corev1.Secret) (*authorities, error) {
 	state := &authorities{}
 	var problems []error

@@ -110,7 +110,7 @@ func (c *Certificates) advanceSecret(ctx context.Context, configurations []*conf
 	now := c.clock.Now()
 	state, broken := readSecret(secret)
 	if broken != nil {
-		c.log.Error(broken, "The Secret of the certificate authority is broken; what cannot be read is made anew",
+		c.log.Error(broken, "The Secret of the certificate authority is broken; the operator replaces what cannot be read",
 			"namespace", secret.Namespace, "name", secret.Name)
 	}
 	lost := broken != nil || state.current == nil

@@ -46,7 +46,7 @@ type waiter struct {
 	granted chan struct{}
 }
 
-// New divides a total.
+// New returns shares of a total.
 func New(total int64) *Shares {
 	return &Shares{total: total, free: total, held: map[Holder]int64{}}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // The state directory has the form of a volume that a kubelet has projected: a directory for
-// each set, and a link to the directory of the current set. So a set is there as a whole or
-// not at all, whenever the process ends.
+// each set, and a link to the directory of the current set. So a crash leaves a set as a
+// whole, or no part of it.
 const (
 	keptPattern = "..set-*"
 	keptPrefix  = "..set-"

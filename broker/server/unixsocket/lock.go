@@ -16,8 +16,8 @@ import (
 // name.
 const LockName = ".lock"
 
-// lock locks the directory for this process until the file is closed, or the process ends
-// in whatever way. It locks a file in the directory that only the broker's user may open.
+// lock locks the directory for this process until the file is closed or the process ends,
+// also by a signal. It locks a file in the directory that only the broker's user may open.
 // The directory itself may be open to other users, who could lock it and so stop every
 // broker. The file stays when the broker ends: if it were removed, two later brokers could
 // lock two files of the same name.

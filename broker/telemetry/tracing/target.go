@@ -17,7 +17,7 @@ type target struct {
 	protocol string
 	// endpoint is the target of gRPC, or a URL.
 	endpoint string
-	// plain is whether there is no TLS.
+	// plain is true for a connection without TLS.
 	plain bool
 }
 

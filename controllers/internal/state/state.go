@@ -32,7 +32,7 @@ type Namespace struct {
 
 	// Decision is the latest decision about the set, nil before the first.
 	Decision *Decision
-	// Target is the set that brokers are to serve.
+	// Target is the set that brokers should serve.
 	Target distribute.Target
 	// Contents are the profiles in the set that is in place.
 	Contents Contents
@@ -86,7 +86,7 @@ type Decision struct {
 	// Namespaced and Cluster are the verdicts on CryptoProfiles and
 	// ClusterCryptoProfiles, by metadata.name.
 	Namespaced, Cluster map[string]render.Verdict
-	// Digest identifies the set that brokers are to serve, empty for none.
+	// Digest identifies the set that brokers should serve, empty for none.
 	Digest string
 	// Emptied is true when the set is an empty list because the last profile
 	// went.
