@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -39,8 +40,11 @@ type definition struct {
 	rules      *cel.Validator
 }
 
-// ReadSchemas reads the CustomResourceDefinitions that are part of this program.
-func ReadSchemas() (Schemas, error) {
+// ReadSchemas returns the schemas of the CustomResourceDefinitions that are part of this
+// program. It compiles their rules once. They are safe for concurrent use.
+var ReadSchemas = sync.OnceValues(readSchemas)
+
+func readSchemas() (Schemas, error) {
 	all := Schemas{}
 	files, err := fs.Glob(crd.Definitions, "bases/*.yaml")
 	if err != nil {
