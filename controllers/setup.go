@@ -57,8 +57,11 @@ func CacheOptions() cache.Options {
 		DefaultTransform: cache.TransformStripManagedFields(),
 		NewInformer:      distribute.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:       {Transform: distribute.StripPod},
-			&corev1.ConfigMap{}: {Field: fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap)},
+			&corev1.Pod{}: {Transform: distribute.StripPod},
+			&corev1.ConfigMap{}: {
+				Field:     fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap),
+				Transform: profileset.ShareTexts(),
+			},
 		},
 	}
 }

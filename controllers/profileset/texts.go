@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// sharedText is the size in bytes from which texts of ConfigMaps are shared. Signatures
+	// are smaller, and no two are equal.
+	sharedText = 1 << 10
+	// keptTexts is how many texts are remembered, the last ones that were used.
+	keptTexts = 32
+)
+
+// ShareTexts returns the transform of the cache of ConfigMaps. ConfigMaps with the same set
+// share its text in memory: namespaces without profiles of their own all have the same one.
+// It also drops what DefaultTransform drops, the record of who manages which field.
+func ShareTexts() func(object any) (any, error) {
+	var texts recentTexts
+	return func(object any) (any, error) {
+		if found, ok := object.(*corev1.ConfigMap); ok {
+			found.ManagedFields = nil
+			texts.shareAll(found.Data)
+			texts.shareAll(found.Annotations)
+		}
+		return object, nil
+	}
+}
+
+// recentTexts are texts that were used lately, the last one first. It is safe for concurrent
+// use.
+type recentTexts struct {
+	mu   sync.Mutex
+	kept []string
+}
+
+func (r *recentTexts) shareAll(texts map[string]string) {
+	for key, text := range texts {
+		if len(text) >= sharedText {
+			texts[key] = r.share(text)
+		}
+	}
+}
+
+// share returns a text that is equal, and the same one for as long as it is remembered.
+func (r *recentTexts) share(text string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.kept, text); i >= 0 {
+		text = r.kept[i]
+		r.kept = slices.Delete(r.kept, i, i+1)
+	} else if len(r.kept) == keptTexts {
+		r.kept = r.kept[:keptTexts-1]
+	}
+	r.kept = slices.Insert(r.kept, 0, text)
+	return text
+}

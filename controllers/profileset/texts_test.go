@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+func TestConfigMapsWithTheSameSetShareItsTextInMemory(t *testing.T) {
+	transform := ShareTexts()
+	var first *byte
+	for n := range 100 {
+		own := fmt.Sprintf("%s %d", strings.Repeat("own", sharedText), n)
+		found := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+			Data:       map[string]string{profile.FileName: strings.Repeat("set", sharedText), "own": own, "small": "signature"},
+		}
+		if _, err := transform(found); err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			first = unsafe.StringData(found.Data[profile.FileName])
+		}
+		if unsafe.StringData(found.Data[profile.FileName]) != first {
+			t.Fatalf("ConfigMap %d has a copy of the set", n)
+		}
+		if found.Data["own"] != own || found.Data["small"] != "signature" || found.ManagedFields != nil {
+			t.Errorf("ConfigMap %d is changed otherwise, or has managed fields", n)
+		}
+	}
+}
+
+func TestAnObjectThatIsNoConfigMapIsLeftAlone(t *testing.T) {
+	pod := &corev1.Pod{}
+	if got, err := ShareTexts()(pod); got != any(pod) || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
