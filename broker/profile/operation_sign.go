@@ -78,7 +78,7 @@ func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.unlisted(at, s.KeyIDs, p, manager)
 }
 
-// cms refuses the format CMS where no call could ever get it.
+// cms refuses the format CMS in a profile with which no call could return it.
 func (v validator) cms(at yamlfile.Place, s *SignData) {
 	if !strings.EqualFold(s.SignatureFormat, SignatureCMS.String()) || v.Failed[at.Field("SignAlg")] || v.Failed[at.Field("HashAlg")] {
 		return
@@ -135,7 +135,7 @@ func (v validator) signAlgorithm(at, around yamlfile.Place, mode, found string) 
 	}
 }
 
-// modeOf is the mode that a SignAlg is for, empty if there is no such one.
+// modeOf returns the SigningMode that a SignAlg belongs to, empty for an unknown SignAlg.
 func modeOf(signAlg string) string {
 	kinds := []algorithm.Kind{}
 	for part := range strings.SplitSeq(signAlg, "+") {

@@ -11,7 +11,7 @@ import (
 
 var signCertificate = newOperation("SignCertificate", 4)
 
-// The numbers of the fields of its requests and replies.
+// The numbers of the fields in requests and replies of SignCertificate.
 const (
 	certCSR, certCAKey, certCA, certMetadata                       number = 2, 3, 4, 5
 	certNotBefore, certNotAfter, certSubject, certCRLs, certFormat number = 6, 7, 8, 9, 10

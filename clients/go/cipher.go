@@ -12,7 +12,7 @@ var (
 	decryptData = newOperation("DecryptData", 6)
 )
 
-// The numbers of the fields of its requests and replies.
+// The numbers of the fields in requests and replies of EncryptData and DecryptData.
 const (
 	encryptKey, encryptPlaintext, encryptParameters, encryptMetadata   number = 2, 3, 4, 5
 	parameterNonce, parameterAAD, parameterTag                         number = 1, 2, 3

@@ -10,7 +10,7 @@ import (
 
 var hashData = newOperation("HashData", 3)
 
-// The numbers of the fields of its requests and replies.
+// The numbers of the fields in requests and replies of HashData.
 const (
 	hashInput, hashMetadata, hashFormat                    number = 2, 3, 4
 	hashedMetadata, hashedHex, hashedRaw, hashedDescriptor number = 1, 2, 3, 4

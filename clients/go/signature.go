@@ -12,7 +12,7 @@ var (
 	verifyData = newOperation("VerifyData", 8)
 )
 
-// The numbers of the fields of its requests and replies.
+// The numbers of the fields in requests and replies of SignData and VerifyData.
 const (
 	signKey, signInput, signFormat, signMetadata                          number = 2, 3, 4, 5
 	signedSignature, signedDescriptor, signedMetadata                     number = 1, 2, 3

@@ -292,7 +292,7 @@ func (r restarter) restart(ctx context.Context, all []workload.Workload) error {
 	return nil
 }
 
-// restartPatch is what kubectl rollout restart changes.
+// restartPatch returns the patch that kubectl rollout restart sends.
 func restartPatch() ([]byte, error) {
 	return json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{restartedAt: time.Now().Format(time.RFC3339)}},

@@ -77,8 +77,8 @@ type history struct {
 	Lost      bool   `json:"lost,omitempty"`
 }
 
-// readMemory reads the annotations of a ConfigMap. Beside an error the memory has
-// what could be read.
+// readMemory reads the annotations of a ConfigMap. If it returns an error,
+// the memory has what could be read.
 func readMemory(annotations map[string]string) (*memory, error) {
 	removed, text := annotations[v1alpha1.RemovedProfilesAnnotation], annotations[v1alpha1.ProfilesHistoryAnnotation]
 	if removed == "" && text == "" {

@@ -66,8 +66,8 @@ type ownerTally struct {
 
 func newTally() *tally { return &tally{namespaces: map[string]*namespaceTally{}} }
 
-// put counts a pod, in the place of how it was counted before. It returns the owners
-// about which there may be something to report.
+// put counts a pod. If the pod was counted before, put replaces what it counted as. It
+// returns the owners about which there may be something to report.
 func (t *tally) put(pod *corev1.Pod, seen observation) (concerned []types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

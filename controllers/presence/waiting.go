@@ -19,8 +19,8 @@ import (
 // event. Profiles often come with the workload, or soon after.
 const waitGrace = 15 * time.Second
 
-// runsUnstarted returns since when a pod's broker runs without being started,
-// which it is once it has a set of profiles.
+// runsUnstarted returns since when the broker of a pod runs without being started. A
+// broker is started once it has a set of profiles.
 func runsUnstarted(pod *corev1.Pod) (since time.Time, is bool) {
 	status := injected.BrokerStatus(pod)
 	if status == nil || status.State.Running == nil {

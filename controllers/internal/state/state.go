@@ -48,8 +48,8 @@ type Namespace struct {
 	Served *downgrade.State
 	// Revision is the highest revision that this process wrote or found.
 	Revision int64
-	// Raised is when a revision was made only because a broker reported a
-	// higher one.
+	// Raised is the time at which a revision was made only because a broker reported
+	// a higher one.
 	Raised time.Time
 
 	// Withheld counts the profiles that are not served because they are weaker.

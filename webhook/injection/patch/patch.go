@@ -107,8 +107,8 @@ func (p *operations) securityContext(before, after *corev1.PodSecurityContext) {
 		after.SupplementalGroups[len(before.SupplementalGroups):])
 }
 
-// maxRemoved is how many elements are removed from a list one by one. The API server
-// takes time for each that grows with the length of the list.
+// maxRemoved is how many elements are removed from a list one by one. For each
+// of them, the API server takes time that grows with the length of the list.
 const maxRemoved = 16
 
 // elements writes the changes of a list: elements that are replaced in their places,

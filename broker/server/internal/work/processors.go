@@ -15,7 +15,7 @@ import (
 type Processors struct {
 	// adapts is whether the number of processors may change.
 	adapts bool
-	// one is whether the process uses one processor now.
+	// one is true while the process uses one processor.
 	one atomic.Bool
 	// needed is until when the process needs all processors, in nanoseconds since 1970.
 	needed atomic.Int64

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apierror says in plain words what an error of an API server means: which right is
-// missing, that the credentials are not taken, or that nobody answers.
+// missing, that the cluster does not accept the credentials, or that it does not answer.
 package apierror
 
 import (
