@@ -19,12 +19,13 @@ const (
 	// open a lower port.
 	MinStatusPort = 1024
 
-	// HealthPath, ReadyPath, MetricsPath and ProfilesPath are the paths that the status
-	// port serves with HTTP.
+	// HealthPath, ReadyPath, MetricsPath, ProfilesPath and UsesPath are the paths that the
+	// status port serves with HTTP.
 	HealthPath   = "/healthz"
 	ReadyPath    = "/readyz"
 	MetricsPath  = "/metrics"
 	ProfilesPath = "/profiles"
+	UsesPath     = "/uses"
 )
 
 // StatusAddress returns the value of StatusAddressFlag that opens the port on all addresses of

@@ -38,68 +38,83 @@ type Issuer struct {
 	KeyID string
 }
 
-// IssueCertificate makes a certificate (RFC 5280) by the rules of a profile, and returns it
-// in DER. now is the time of signing.
+// Issued is a certificate and what its request used of the profile.
+type Issued struct {
+	// DER is the certificate.
+	DER []byte
+	// Subject is the kind of the key that the certificate is made for.
+	Subject profile.UsedKey
+	// SHA1Request is whether the request was signed with SHA-1.
+	SHA1Request bool
+}
+
+// IssueCertificate returns the certificate that [Issue] makes, in DER.
+func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
+	issued, err := Issue(policy, issuer, request, now)
+	return issued.DER, err
+}
+
+// Issue makes a certificate (RFC 5280) by the rules of a profile. now is the time of signing.
 //
 // The subject is the subject of the CSR byte for byte, or the subject of the request. The
 // issuer is the subject of the issuer's certificate byte for byte. The certificate has only
 // the extensions that the profile demands. Of the extensions of a CSR, it can have only the
 // alternative names, if the profile allows them.
 //
-// IssueCertificate grants the period that the request asks for, or refuses the request. It
+// Issue grants the period that the request asks for, or refuses the request. It
 // never shortens the period. If the request has no period, the certificate is valid for as
 // long as the profile and the issuer's certificate allow.
 //
 // If the issuer's certificate has name constraints, the names of the certificate have to be
 // within them.
-func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) ([]byte, error) {
+func Issue(policy *profile.CertificatePolicy, issuer Issuer, request CertificateRequest, now time.Time) (Issued, error) {
 	csr, err := parseCSR(request.CSR)
 	if err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	rawSubject, err := subjectOf(request, csr)
 	if err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	if err := checkDistributionPoints(policy.DistributionPoints(), request.CRLDistributionPoints); err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	if err := checkIssuer(policy, issuer, now); err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	notBefore, notAfter, err := period(policy, issuer, request, now)
 	if err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	if err := checkSubjectKey(policy, csr); err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	if err := checkSubject(policy.Names(), request.subjectField(), rawSubject); err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	names, err := alternativeNames(policy.Names(), csr)
 	if err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	ca, pathLen := policy.CA()
 	nameless := string(rawSubject) == emptyName
 	switch {
 	case nameless && ca:
-		return nil, inputError("csr", "has an empty subject, expected a subject there or in the field subject, because the profile makes certificate authorities")
+		return Issued{}, inputError("csr", "has an empty subject, expected a subject there or in the field subject, because the profile makes certificate authorities")
 	case nameless && names == nil:
-		return nil, inputError("csr", "has an empty subject, expected a subject there or in the field subject: without a subject and without alternative names that the profile allows, the certificate would name nobody")
+		return Issued{}, inputError("csr", "has an empty subject, expected a subject there or in the field subject: without a subject and without alternative names that the profile allows, the certificate would name nobody")
 	}
 	if err := checkNameConstraints(issuer, request, rawSubject, names); err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	subjectKeyID, err := keyIdentifier(policy, csr.RawSubjectPublicKeyInfo)
 	if err != nil {
-		return nil, err
+		return Issued{}, err
 	}
 	authorityKeyID := issuer.Certificate.SubjectKeyId
 	if len(authorityKeyID) == 0 {
 		if authorityKeyID, err = keyIdentifier(policy, issuer.Certificate.RawSubjectPublicKeyInfo); err != nil {
-			return nil, err
+			return Issued{}, err
 		}
 	}
 	template := &x509.Certificate{
@@ -126,9 +141,9 @@ func IssueCertificate(policy *profile.CertificatePolicy, issuer Issuer, request 
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer.Certificate, csr.PublicKey, issuer.Key)
 	if err != nil {
-		return nil, fmt.Errorf("engine: sign the certificate: %w", err)
+		return Issued{}, fmt.Errorf("engine: sign the certificate: %w", err)
 	}
-	return der, nil
+	return Issued{der, UsedKey(csr.PublicKey, ""), isSHA1(csr.SignatureAlgorithm)}, nil
 }
 
 // subjectField returns the name of the field that has the subject.

@@ -30,20 +30,6 @@ func (i Issuer) certificateProblem(format string, args ...any) error {
 	return inputError("caCert", format, args...)
 }
 
-// signatureKeys are the algorithms of the keys that the signature algorithms need.
-var signatureKeys = map[x509.SignatureAlgorithm]string{
-	x509.SHA256WithRSA:    "RSA",
-	x509.SHA384WithRSA:    "RSA",
-	x509.SHA512WithRSA:    "RSA",
-	x509.SHA256WithRSAPSS: "RSA",
-	x509.SHA384WithRSAPSS: "RSA",
-	x509.SHA512WithRSAPSS: "RSA",
-	x509.ECDSAWithSHA256:  "ECDSA",
-	x509.ECDSAWithSHA384:  "ECDSA",
-	x509.ECDSAWithSHA512:  "ECDSA",
-	x509.PureEd25519:      "Ed25519",
-}
-
 // pssDigests are the sizes in bytes of the digests of RSASSA-PSS. The salts have the same
 // sizes.
 var pssDigests = map[x509.SignatureAlgorithm]int{
@@ -63,7 +49,7 @@ func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time
 		return issuer.keyProblem("is %s", problem)
 	}
 	algorithm, bits := describeKey(public)
-	if want := signatureKeys[policy.SignatureAlgorithm()]; algorithm != want {
+	if want := policy.IssuerKey(); algorithm != want {
 		return issuer.keyProblem("is %s key, expected %s key, because the profile signs with %s", article(algorithm), article(want), policy.SignatureAlgorithm())
 	}
 	// The key has to have room for digest, salt and two bytes (RFC 8017, section 9.1.1).

@@ -141,11 +141,11 @@ func keyProblem(limits profile.KeyLimits, whose string, public crypto.PublicKey)
 	if bits == 0 {
 		return fmt.Sprintf("a key of an algorithm that is not supported, expected %s", describeLimits(limits))
 	}
-	size, ok := limits.Range(algorithm)
+	_, listed := limits.Range(algorithm)
 	switch {
-	case !ok:
+	case !listed:
 		return fmt.Sprintf("%s key, expected what the profile allows for %s: %s", article(algorithm), whose, describeLimits(limits))
-	case bits < size.MinKeySize || bits > size.MaxKeySize:
+	case !limits.Allow(algorithm, bits):
 		return fmt.Sprintf("%s key of %d bits, expected what the profile allows for %s: %s", article(algorithm), bits, whose, describeLimits(limits))
 	}
 	return ""

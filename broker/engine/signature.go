@@ -179,10 +179,17 @@ func checkKey(c profile.SignatureComponent, public crypto.PublicKey, limits prof
 	if !ok {
 		return inputError(field, "is %s key, which the profile's KeyConstraints do not list", article(found))
 	}
-	if bits < size.MinKeySize || bits > size.MaxKeySize {
+	if !limits.Allow(found, bits) {
 		return inputError(field, "is %s key of %d bits, expected %d to %d bits", article(found), bits, size.MinKeySize, size.MaxKeySize)
 	}
 	return nil
+}
+
+// UsedKey returns the kind of a key. id is the id of the broker's key, empty for a key of a
+// request.
+func UsedKey(public crypto.PublicKey, id string) profile.UsedKey {
+	algorithm, bits := describeKey(public)
+	return profile.UsedKey{Algorithm: algorithm, Bits: bits, ID: id}
 }
 
 // describeKey returns the algorithm of a key and its size in bits. The size is 0 if the

@@ -14,6 +14,8 @@ import (
 // changes and is safe for concurrent use.
 type CertificatePolicy struct {
 	signature           algorithm.Certificate
+	signAlg             algorithm.Signature
+	algorithm           string
 	keyIdentifier       crypto.Hash
 	notBefore, notAfter time.Duration
 	subject, issuer     KeyLimits
@@ -40,6 +42,13 @@ func (p *CertificatePolicy) SignatureAlgorithm() x509.SignatureAlgorithm {
 func (p *CertificatePolicy) SignatureAlgorithmName() string {
 	return p.signature.Name
 }
+
+// Algorithm returns the names of package algorithm, such as "ecdsa-with-sha-512". Unlike
+// the names of object identifiers, it always has the digest.
+func (p *CertificatePolicy) Algorithm() string { return p.algorithm }
+
+// IssuerKey returns the name of the algorithm of keys that the signature needs, such as "RSA".
+func (p *CertificatePolicy) IssuerKey() string { return p.signAlg.Key().Name }
 
 // KeyIdentifierHash returns the digest for key identifiers. It is SHA-1 unless the profile
 // names another.

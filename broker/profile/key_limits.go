@@ -110,6 +110,12 @@ func (l KeyLimits) Range(name string) (KeySize, bool) {
 	return size, ok
 }
 
+// Allow reports whether a key of this algorithm and size in bits is allowed.
+func (l KeyLimits) Allow(name string, bits int) bool {
+	size, listed := l.Range(name)
+	return listed && size.includes(bits)
+}
+
 func keyLimits(own, other map[string]KeySize, given bool) KeyLimits {
 	if own == nil {
 		own = other

@@ -31,6 +31,12 @@ var operationNames = [OperationCount]string{"HashData", "SignCertificate", "Encr
 // as "HashData".
 func (o Operation) String() string { return operationNames[o] }
 
+// FindOperation returns the operation with this exact name.
+func FindOperation(name string) (Operation, bool) {
+	i := slices.Index(operationNames[:], name)
+	return Operation(max(0, i)), i >= 0
+}
+
 // API holds one entry for each operation the profile offers. An operation
 // that is absent is refused at the call.
 type API struct {

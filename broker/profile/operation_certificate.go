@@ -119,6 +119,7 @@ func (s *SignCertificate) format() algorithm.Format {
 func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 	p := &CertificatePolicy{
 		signature:     s.signature(),
+		signAlg:       validated(algorithm.FindSignature(s.SignAlg)),
 		keyIdentifier: s.keyIdentifier().Hash(),
 		notBefore:     wholeSeconds(s.Validity.ValidNotBeforeOffset, time.Second-1),
 		notAfter:      wholeSeconds(s.Validity.ValidNotAfterOffset, 0),
@@ -130,6 +131,10 @@ func (s *SignCertificate) compile(c *Compiled, o compileOptions) {
 		points:        compilePoints(s.CRLDistributionPoints),
 		sha1Requests:  s.AllowSHA1Requests,
 		keys:          compileKeyIDs(s.KeyIDs, o.manager),
+	}
+	p.algorithm = p.signAlg.String()
+	if digest, takes := algorithm.FindDigest(s.HashAlg); takes {
+		p.algorithm = withDigest(p.signAlg, digest)
 	}
 	for _, key := range s.KeyIDs {
 		p.keyIDs = append(p.keyIDs, strings.Clone(key.ID))

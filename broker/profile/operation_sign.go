@@ -173,14 +173,14 @@ func (s *SignData) policy(o compileOptions) *SignaturePolicy {
 		if c.Algorithm.TakesDigest() {
 			digest := validated(algorithm.FindDigest(s.HashAlg))
 			c.Hash = digest.Hash()
-			name += "-with-" + digest.String()
+			name = withDigest(c.Algorithm, digest)
 		}
 		p.components = append(p.components, c)
 		names = append(names, name)
 	}
 	p.name = strings.Join(names, "+")
 	if s.SignatureFormat != "" {
-		p.format, p.fixed = validated(findFormat(s.SignatureFormat)), true
+		p.format, p.fixed = validated(FindSignatureFormat(s.SignatureFormat)), true
 	}
 	return p
 }

@@ -22,6 +22,11 @@ func takesDigest(signAlg string) bool {
 	return false
 }
 
+// withDigest returns the name of a signature algorithm with its digest.
+func withDigest(sign algorithm.Signature, digest algorithm.Digest) string {
+	return sign.String() + "-with-" + digest.String()
+}
+
 // signHash checks the HashAlg of a signature. Ed25519 and ML-DSA do not take one.
 func (v validator) signHash(at yamlfile.Place, sign, hash string, allowed []string) {
 	where := at.Field("HashAlg")

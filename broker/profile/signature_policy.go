@@ -27,8 +27,8 @@ var signatureFormatNames = [...]string{
 // String returns the name that profiles use, in upper case.
 func (f SignatureFormat) String() string { return signatureFormatNames[f] }
 
-// findFormat finds a format by its name, in any case.
-func findFormat(name string) (SignatureFormat, bool) {
+// FindSignatureFormat returns the format with this name. Upper and lower case do not matter.
+func FindSignatureFormat(name string) (SignatureFormat, bool) {
 	for i, known := range signatureFormatNames {
 		if strings.EqualFold(known, name) {
 			return SignatureFormat(i), true

@@ -19,6 +19,7 @@ import (
 // Metrics are all metrics of one broker, in their own registry.
 type Metrics struct {
 	registry  *prometheus.Registry
+	since     time.Time
 	requests  *requests
 	inFlight  atomic.Int64
 	durations [profile.OperationCount]prometheus.Observer
@@ -38,6 +39,7 @@ type Metrics struct {
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
+		since:    time.Now(),
 		requests: newRequests(),
 		reloads:  map[directory.Result]prometheus.Counter{},
 		refused:  map[directory.Reason]prometheus.Counter{},

@@ -5,6 +5,7 @@ package telemetry
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
@@ -22,6 +23,16 @@ const numCodes = int(codes.Unauthenticated) + 1
 // Counters counts the requests for one profile.
 type Counters struct {
 	byCode [profile.OperationCount][numCodes]atomic.Uint64
+
+	// all is nil for requests that name no profile that is served, which use nothing.
+	all *requests
+	// since is when the counters were made.
+	since time.Time
+	// uses counts served calls by what they used, and otherUses those for which all has no
+	// room. all.mu guards changes of uses, and dropped: whether the profile has left the set.
+	uses      atomic.Pointer[map[profile.Use]*useCount]
+	otherUses [profile.OperationCount]atomic.Uint64
+	dropped   bool
 }
 
 // Add counts one finished request.
@@ -37,9 +48,11 @@ func (c *Counters) Add(op profile.Operation, code codes.Code) {
 type requests struct {
 	desc *prometheus.Desc
 
-	mu      sync.Mutex // guards current; a request does not lock it
+	mu      sync.Mutex // guards current; only a request with a new use locks it
 	current map[string]*Counters
 	unknown Counters
+	// uses is how many uses the counters of current have. mu guards its changes.
+	uses atomic.Int64
 }
 
 func newRequests() *requests {
@@ -57,15 +70,23 @@ func newRequests() *requests {
 func (r *requests) use(names []string) map[string]*Counters {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now, uses := time.Now(), 0
 	next := make(map[string]*Counters, len(names))
 	for _, name := range names {
 		counters := r.current[name]
 		if counters == nil {
-			counters = &Counters{}
+			counters = &Counters{all: r, since: now}
+		}
+		if known := counters.uses.Load(); known != nil {
+			uses += len(*known)
 		}
 		next[name] = counters
 	}
+	for name, counters := range r.current {
+		counters.dropped = next[name] == nil
+	}
 	r.current = next
+	r.uses.Store(int64(uses))
 	return next
 }
 

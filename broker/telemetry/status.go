@@ -75,8 +75,10 @@ func (s *Status) Server() *Port {
 		answer(w, http.StatusOK, "ready")
 	})
 	mux.HandleFunc("GET "+contract.ProfilesPath, s.profiles)
+	var turn sync.Mutex
+	mux.HandleFunc("GET "+contract.UsesPath, func(w http.ResponseWriter, _ *http.Request) { s.uses(w, &turn) })
 	errorLog := slog.NewLogLogger(s.Logger.Handler(), slog.LevelWarn)
-	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(inTurn(s.Metrics.registry), promhttp.HandlerOpts{
+	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(inTurn(&turn, s.Metrics.registry), promhttp.HandlerOpts{
 		ErrorLog: errorLog,
 		// More scrapes at one time would only take memory.
 		MaxRequestsInFlight: 4,
@@ -93,17 +95,22 @@ func (s *Status) Server() *Port {
 	})
 }
 
-// restTime is how long the next collection of metrics waits after one has ended. It is
-// several times as long as a collection takes.
+// restTime is how long the next collection of metrics or uses waits after one has ended. It
+// is several times as long as a collection takes.
 const restTime = 10 * time.Millisecond
 
-// inTurn collects metrics for one request at a time, with restTime after each. So even many
-// requests for metrics take little processor time from calls.
-func inTurn(all prometheus.Gatherer) prometheus.GathererFunc {
-	var turn sync.Mutex
+// takeTurn waits for a turn. The function that it returns gives the turn to the next request
+// after restTime. So even many requests for metrics or uses take little processor time from
+// calls.
+func takeTurn(turn *sync.Mutex) func() {
+	turn.Lock()
+	return func() { time.AfterFunc(restTime, turn.Unlock) }
+}
+
+// inTurn collects metrics for one request at a time.
+func inTurn(turn *sync.Mutex, all prometheus.Gatherer) prometheus.GathererFunc {
 	return func() ([]*dto.MetricFamily, error) {
-		turn.Lock()
-		defer time.AfterFunc(restTime, turn.Unlock)
+		defer takeTurn(turn)()
 		return all.Gather()
 	}
 }

@@ -65,32 +65,34 @@ func (c Credentials) Clone() credentials.TransportCredentials { return c }
 // OverrideServerName implements credentials.TransportCredentials.
 func (Credentials) OverrideServerName(string) error { return nil }
 
-// CallerOf returns who makes the call. For a context that has no connection it returns a
-// caller that no list of callers allows.
-func CallerOf(ctx context.Context) profile.Caller {
+// PeerOf returns who makes the call, and the connection of the call. For a context that has
+// no connection it returns a caller that no list of callers allows, and nil.
+func PeerOf(ctx context.Context) (profile.Caller, *Conn) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(authInfo); ok {
-			return info.Caller
+			return info.Caller, info.conn
 		}
 	}
-	return profile.Caller{}
+	return profile.Caller{}, nil
 }
 
-// ConnOf returns the connection of a call, or nil if the context has no connection.
+// CallerOf returns the caller of [PeerOf].
+func CallerOf(ctx context.Context) profile.Caller {
+	caller, _ := PeerOf(ctx)
+	return caller
+}
+
+// ConnOf returns the connection of [PeerOf].
 func ConnOf(ctx context.Context) *Conn {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(authInfo); ok {
-			return info.conn
-		}
-	}
-	return nil
+	_, conn := PeerOf(ctx)
+	return conn
 }
 
 // DescribeCaller returns a description of the caller for the error of a policy that refuses
 // the call.
 func DescribeCaller(ctx context.Context, policy *profile.CallerPolicy) string {
 	var parts []string
-	c, conn := CallerOf(ctx), ConnOf(ctx)
+	c, conn := PeerOf(ctx)
 	switch {
 	case conn != nil && conn.Shared && policy.NamesContainers():
 		parts = append(parts, "an unknown container, because the containers of this broker share their processes and can call for each other (see --shared-identity)")

@@ -40,7 +40,7 @@ func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefo
 	if issuer.KeyID == "" {
 		defer keys.Forget(issuer.Key)
 	}
-	der, err = engine.IssueCertificate(policy, issuer, engine.CertificateRequest{
+	issued, err := engine.Issue(policy, issuer, engine.CertificateRequest{
 		CSR:                   []byte(request.GetCsr()),
 		Subject:               request.GetSubject(),
 		NotBefore:             notBefore,
@@ -50,7 +50,9 @@ func (h *Handlers) IssueCertificate(c *Call, request certificateRequest, notBefo
 	if err != nil {
 		return nil, "", h.engineError(c, name, err)
 	}
-	return der, policy.SignatureAlgorithmName(), nil
+	c.use.Algorithm, c.use.SHA1Request = policy.Algorithm(), issued.SHA1Request
+	c.use.Keys = [2]profile.UsedKey{engine.UsedKey(issuer.Key.Public(), issuer.KeyID), issued.Subject}
+	return issued.DER, policy.SignatureAlgorithmName(), nil
 }
 
 func checkCertificateSizes(c *Call, request certificateRequest) error {

@@ -25,6 +25,7 @@ func (h *Handlers) Encrypt(c *Call, name string, source KeySource, nonce, plaint
 	if err != nil {
 		return engine.Sealed{}, "", err
 	}
+	c.use.GivenNonce = !policy.RandomNonce()
 	if sealed, err = engine.Encrypt(policy, key, nonce, plaintext, aad); err != nil {
 		return engine.Sealed{}, "", h.engineError(c, name, err)
 	}
@@ -69,6 +70,8 @@ func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.Ciph
 	if err != nil {
 		return nil, nil, err
 	}
+	c.use.Algorithm, c.use.TagSize = policy.Algorithm(), uint8(policy.TagSize())
+	c.use.Keys[0] = profile.UsedKey{Algorithm: profile.AESKey, Bits: 8 * policy.KeySize(), ID: source.ID}
 	if source.ByID {
 		key, err := h.key(c, name, policy.Keys(), source)
 		if err != nil {

@@ -54,9 +54,23 @@ type Call struct {
 	// is the profile of the call. Spans have both.
 	Metadata []byte
 	profile  *profile.Compiled
+	// use is what the call uses of the profile. It counts if the call succeeds.
+	use profile.Use
 	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
 	// request does not have it.
 	PrivateKey []byte
+}
+
+// Ended counts a call that has ended, and makes a span of it if it is sampled. batched is
+// whether a stream of Exchange carried the call.
+func (h *Handlers) Ended(c *Call, batched bool, code codes.Code, started, ended time.Time) {
+	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started))
+	if code == codes.OK {
+		c.Counters.Used(&c.use, ended)
+	}
+	if h.Tracer != nil {
+		h.trace(c, batched, code, started, ended)
+	}
 }
 
 // Panicked logs a panic of a request, and returns the error for the client. The log has the

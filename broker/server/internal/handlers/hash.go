@@ -26,7 +26,12 @@ func (h *Handlers) Hash(c *Call, dst []byte, name string, input []byte) (digest 
 
 // HashPolicy returns what the profile of a call says about HashData.
 func (h *Handlers) HashPolicy(c *Call, name string) (*profile.HashPolicy, error) {
-	return offered(h, c, name, (*profile.Compiled).Hash)
+	policy, err := offered(h, c, name, (*profile.Compiled).Hash)
+	if err != nil {
+		return nil, err
+	}
+	c.use.Algorithm = policy.Algorithm().String()
+	return policy, nil
 }
 
 // Hexadecimal returns a digest in lower-case hexadecimal digits.

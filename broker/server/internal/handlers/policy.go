@@ -56,7 +56,7 @@ func (h *Handlers) ListProfiles(ctx context.Context, request *policyv1.ListProfi
 	if found {
 		first++
 	}
-	caller, conn := flow.CallerOf(ctx), flow.ConnOf(ctx)
+	caller, conn := flow.PeerOf(ctx)
 	for _, name := range names[first:] {
 		p := serving.Profiles[name]
 		if policy := p.Callers(); !conn.MayUse(name) || policy != nil && !policy.Allows(caller) {

@@ -38,19 +38,21 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if ok {
 		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
 	}
+	caller, conn := flow.PeerOf(c.Context)
+	c.use = profile.Use{Operation: c.Operation, Caller: caller}
 	// This check comes first, so that a caller does not learn which profiles exist that it
 	// may not use.
-	if conn := flow.ConnOf(c.Context); !conn.MayUse(name) {
+	if !conn.MayUse(name) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the container %q may use only the profiles that --caller-profiles lists for it%s", conn.Name, serving.suggestion(c, name))
 	}
 	if !ok {
 		return nil, notServed(c, serving, name)
 	}
-	if policy := p.Callers(); policy != nil && !policy.Allows(flow.CallerOf(c.Context)) {
+	if policy := p.Callers(); policy != nil && !policy.Allows(caller) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not allow %s", flow.DescribeCaller(c.Context, policy))
 	}
 	if p.warning != nil {
-		h.Metrics.Deprecated(name, flow.CallerOf(c.Context).Container)
+		h.Metrics.Deprecated(name, caller.Container)
 	}
 	if p.refusals != nil && p.refusals[c.Operation] != "" {
 		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.Operation])

@@ -43,16 +43,18 @@ func (h *Handlers) Sign(c *Call, name string, sources []KeySource, format Signat
 	if err != nil {
 		return nil, "", err
 	}
+	c.use.Algorithm, c.use.Format, c.use.GivenFormat = policy.Algorithm(), format.or(policy), format.given
 	signers := make([]engine.SigningKey, len(sources))
 	for i, source := range sources {
 		if signers[i], err = h.signingKey(c, name, policy, source); err != nil {
 			return nil, "", err
 		}
+		c.use.Keys[i] = engine.UsedKey(signers[i].Signer.Public(), source.ID)
 		if source.ByValue {
 			defer keys.Forget(signers[i].Signer)
 		}
 	}
-	if signature, err = engine.Sign(policy, format.or(policy), signers, input); err != nil {
+	if signature, err = engine.Sign(policy, c.use.Format, signers, input); err != nil {
 		return nil, "", h.engineError(c, name, err)
 	}
 	return signature, policy.Algorithm(), nil
@@ -68,13 +70,15 @@ func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format Sign
 	if err != nil {
 		return false, err
 	}
+	c.use.Algorithm, c.use.Format, c.use.GivenFormat = policy.Algorithm(), format.or(policy), format.given
 	verifiers := make([]engine.VerifyingKey, len(sources))
 	for i, source := range sources {
 		if verifiers[i], err = h.verifyingKey(c, name, policy, source); err != nil {
 			return false, err
 		}
+		c.use.Keys[i] = engine.UsedKey(verifiers[i].Public, source.ID)
 	}
-	if valid, err = engine.Verify(policy, format.or(policy), verifiers, input, signature); err != nil {
+	if valid, err = engine.Verify(policy, c.use.Format, verifiers, input, signature); err != nil {
 		return false, h.engineError(c, name, err)
 	}
 	return valid, nil

@@ -13,9 +13,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// Trace makes a span of a call that has ended, if the call is sampled. Tracer must not be
-// nil: whoever calls Trace checks that, so that calls without a tracer cost nothing.
-func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Time) {
+// trace makes a span of a call that has ended, if the call is sampled. Tracer must not be
+// nil.
+func (h *Handlers) trace(c *Call, batched bool, code codes.Code, started, finished time.Time) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			_ = h.Panicked("the span of "+c.Operation.String(), cause) // the error is for the client, which has its reply already
@@ -24,7 +24,7 @@ func (h *Handlers) Trace(c *Call, batched bool, code codes.Code, started time.Ti
 	method, _ := grpc.Method(c.Context)
 	ended := tracing.Call{
 		Method: method, Batched: batched, Operation: c.Operation.String(), Container: flow.CallerOf(c.Context).Container,
-		Code: code, Metadata: c.Metadata, Started: started, Ended: time.Now(),
+		Code: code, Metadata: c.Metadata, Started: started, Ended: finished,
 	}
 	if c.profile != nil {
 		ended.Profile, ended.Algorithm = c.profile.Name(), algorithmOf(c.profile, c.Operation)

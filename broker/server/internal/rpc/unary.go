@@ -79,10 +79,7 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 			if err != nil && p != nil {
 				p.End()
 			}
-			s.Metrics.End(op, c.Counters, status.Code(err), time.Since(started))
-			if s.Tracer != nil {
-				s.Trace(c, false, status.Code(err), started)
-			}
+			s.Ended(c, false, status.Code(err), started, time.Now())
 			proto.Reset(u.request)
 			u.Call, u.Incoming = handlers.Call{}, flow.Incoming{}
 			u.Envelope = requests.Envelope{Metadata: requests.Reusable(u.Envelope.Metadata)}

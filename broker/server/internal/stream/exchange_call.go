@@ -185,10 +185,7 @@ func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, beg
 	s.Metrics.Begin()
 	message, err := s.run(method, c, wire.request)
 	ended := time.Now()
-	s.Metrics.End(method.Operation, c.Counters, status.Code(err), ended.Sub(began))
-	if s.Tracer != nil {
-		s.Trace(c, true, status.Code(err), began)
-	}
+	s.Ended(c, true, status.Code(err), began, ended)
 	x.reply(newReply(wire.id, wire.number, message, err))
 	return ended
 }

@@ -126,10 +126,7 @@ func (j *job) run() {
 		}
 	}()
 	message, err := j.serve(c)
-	s.Metrics.End(j.method.Operation, c.Counters, status.Code(err), time.Since(j.began))
-	if s.Tracer != nil {
-		s.Trace(c, true, status.Code(err), j.began)
-	}
+	s.Ended(c, true, status.Code(err), j.began, time.Now())
 	r := newReply(j.id, j.number, message, err)
 	if !j.held.cover(x.from, len(j.request), r.whole) {
 		r = newReply(j.id, j.number, nil, x.from.NoRoom(c.Operation, r.whole))

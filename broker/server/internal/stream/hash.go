@@ -115,11 +115,8 @@ func (h *hashing) serve() (err error) {
 		if h.idle.Load() {
 			code = codes.DeadlineExceeded
 		}
-		s.Metrics.End(h.call.Operation, h.call.Counters, code, time.Since(h.started))
-		if s.Tracer != nil {
-			h.call.Metadata = h.metadata
-			s.Trace(&h.call, false, code, h.started)
-		}
+		h.call.Metadata = h.metadata
+		s.Ended(&h.call, false, code, h.started, time.Now())
 	}()
 	for {
 		wire, err := h.Next(h.call.Context)

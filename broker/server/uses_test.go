@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// usedCall is a call of the test of uses.
+type usedCall struct {
+	method  string
+	request message
+}
+
+// sealedText is a ciphertext of AES-GCM with its nonce and the first size bytes of its tag.
+func sealedText(t *testing.T, key string, size int) (ciphertext string, metadata message) {
+	t.Helper()
+	nonce := strings.Repeat("n", 12)
+	whole := must(cipher.NewGCM(must(aes.NewCipher([]byte(key))))).Seal(nil, []byte(nonce), []byte("text"), nil)
+	return string(whole[:4]), message{}.text(cipherNonce, nonce).text(cipherTag, string(whole[4:4+size]))
+}
+
+// Every two profiles of the table take each other's place.
+func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
+	rsaKey, p384 := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
+	long, short := strings.Repeat("k", 32), strings.Repeat("k", 16)
+	files := newIssuing(t) // an issuer with P-384, and a subject with P-256
+	whole, wholeMetadata := sealedText(t, long, 16)
+	cut, cutMetadata := sealedText(t, long, 12)
+	given := message{}.text(cipherNonce, strings.Repeat("n", 12))
+	encrypting := func(key message, metadata message) message {
+		return message{}.text(dataProfile, "P").bytes(dataKey, key).text(dataText, "text").bytes(dataCipherMetadata, metadata)
+	}
+	decrypting := func(text string, metadata message) message {
+		return message{}.text(dataProfile, "P").bytes(dataKey, raw(long)).text(dataText, text).bytes(dataCipherMetadata, metadata)
+	}
+	sign := func(key message) usedCall { return usedCall{methodSignV1, signing("P", one(key), "text")} }
+	calls := map[string]usedCall{
+		"a digest":                        {methodHashDataV1, message{}.text(requestProfile, "P").text(requestInput, "abc")},
+		"encryption with a nonce":         {methodEncryptV1, encrypting(raw(long), given)},
+		"encryption without a nonce":      {methodEncryptV1, encrypting(raw(long), nil)},
+		"encryption with a short key":     {methodEncryptV1, encrypting(raw(short), given)},
+		"encryption with a broker's key":  {methodEncryptV1, encrypting(byID("aes"), given)},
+		"decryption with a whole tag":     {methodDecryptV1, decrypting(whole, wholeMetadata)},
+		"decryption with a short tag":     {methodDecryptV1, decrypting(cut, cutMetadata)},
+		"a signature by RSA":              sign(raw(keyPEM(rsaKey))),
+		"a signature by P-256":            sign(raw(keyPEM(ecKey))),
+		"a signature by P-384":            sign(raw(keyPEM(p384))),
+		"a signature by Ed25519":          sign(raw(edKeyPEM)),
+		"a signature by a broker's key":   sign(byID("ec")),
+		"a signature in DER":              {methodSignV1, signing("P", one(raw(keyPEM(ecKey))), "text").number(signFormat, dataGenerations["G5"].der)},
+		"a signature in CMS":              {methodSignV1, signing("P", one(byID("ec")), "text").number(signFormat, dataGenerations["G5"].cms)},
+		"a hybrid signature":              {methodSignV1, signing("P", both(raw(edKeyPEM), raw(keyPEM(mlKey))), "text")},
+		"a verification with P-256":       {methodVerifyV1, verification("P", one(raw(publicPEM(ecKey))), "text", strings.Repeat("s", 64))},
+		"a verification with Ed25519":     {methodVerifyV1, verification("P", one(raw(publicPEM(edKey))), "text", strings.Repeat("s", 64))},
+		"a certificate of a P-384 issuer": {methodSignCertificateV1, files.request("P")},
+	}
+	certificate := func(sign, hash, subject, issuer string) string {
+		return fmt.Sprintf(`API: {SignCertificate: {SignAlg: %s, HashAlg: %s, Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}, `+
+			`KeyConstraints: {Subject: {%s}, Issuer: {%s}}}}`, sign, hash, subject, issuer)
+	}
+	const ec = "ECDSA: {MinKeySize: %d, MaxKeySize: 521}"
+	hashing := `API: {HashData: {HashAlg: sha-256}}`
+	profiles := map[string]string{
+		"digests":                           hashing,
+		"other digests":                     `API: {HashData: {HashAlg: sha-512}}`,
+		"digests for the user of the test":  fmt.Sprintf(`{Callers: {UIDs: [%d]}, %s}`, os.Getuid(), hashing),
+		"digests for another user":          fmt.Sprintf(`{Callers: {UIDs: [%d]}, %s}`, os.Getuid()+1, hashing),
+		"digests for containers":            `{Callers: {Containers: [a]}, ` + hashing + `}`,
+		"digests with records":              `{Audit: {Level: all, Required: true}, ` + hashing + `}`,
+		"encryption":                        `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`,
+		"encryption with random nonces":     `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}}`,
+		"encryption with short keys":        `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}`,
+		"encryption with short tags":        `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, ShortTagLength: 96}}`,
+		"encryption with a broker's key":    `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: aes}]}}`,
+		"encryption with all broker's keys": `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: "*"}]}}`,
+		"encryption with another key":       `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: other}]}}`,
+		"RSA":                               `API: {SignData: {SignAlg: rsa, HashAlg: sha-256}}`,
+		"RSA with PSS":                      `API: {SignData: {SignAlg: rsa-pss, HashAlg: sha-256}}`,
+		"larger keys of RSA":                `API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 3072, MaxKeySize: 4096}}}}}`,
+		"ECDSA":                             `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256}}`,
+		"ECDSA with another digest":         `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-384}}`,
+		"ECDSA with larger keys":            `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {` + fmt.Sprintf(ec, 384) + `}}}}`,
+		"ECDSA that signs with larger keys": `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {` + fmt.Sprintf(ec, 384) + `}, Subject: {` + fmt.Sprintf(ec, 256) + `}}}}`,
+		"ECDSA in DER":                      `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, SignatureFormat: DER}}`,
+		"ECDSA with a broker's key":         `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: ec}]}}`,
+		"ECDSA with SHA-3":                  `API: {SignData: {SignAlg: ecdsa, HashAlg: sha3-256, KeyIds: [{Id: ec}]}}`,
+		"Ed25519":                           `API: {SignData: {SignAlg: ed25519}}`,
+		"a hybrid":                          `API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44}}`,
+		"certificates":                      certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
+		"certificates with another digest":  certificate("ecdsa", "sha-384", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
+		"certificates of larger issuers":    certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 521)),
+		"certificates for larger subjects":  certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 384), fmt.Sprintf(ec, 256)),
+		"certificates for RSA":              certificate("ecdsa", "sha-256", "RSA: {MinKeySize: 2048, MaxKeySize: 4096}", fmt.Sprintf(ec, 256)),
+		"certificates by RSA":               certificate("rsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)+", RSA: {MinKeySize: 2048, MaxKeySize: 4096}"),
+	}
+	for name, body := range profiles {
+		if strings.HasPrefix(body, "{") {
+			profiles[name] = "[{Name: P, " + strings.TrimPrefix(body, "{") + "]"
+		} else {
+			profiles[name] = "[{Name: P, " + body + "}]"
+		}
+	}
+	b := startWithKeys(t, "[]", map[string]string{"aes.bin": long, "ec.key": keyPEM(ecKey), "ec.crt": certificateOf(ecKey)})
+	conn := connect(t, b.socket(""))
+	effects := map[profile.Effect]int{}
+	for callName, c := range calls {
+		for beforeName, before := range profiles {
+			b.use(t, "[]") // so that nothing is counted
+			b.use(t, before)
+			if _, err := call(t, conn, c.method, c.request); err != nil {
+				if counted := b.metrics.Uses(); len(counted.Uses) > 0 {
+					t.Errorf("%s by %s: refused, and counted as %+v", callName, beforeName, counted.Uses)
+				}
+				continue
+			}
+			counted := b.metrics.Uses()
+			if len(counted.Uses) != 1 || counted.Uses[0].Calls != 1 || counted.Uses[0].Profile != "P" {
+				t.Fatalf("%s by %s: counted %+v", callName, beforeName, counted)
+			}
+			use, err := counted.Uses[0].Use()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for afterName, after := range profiles {
+				set, problems := profile.Compile(profile.FileName, []byte(after))
+				if problems.Err() != nil {
+					t.Fatal(problems.Err())
+				}
+				compiled, _ := set.Lookup("P")
+				effect, why := compiled.Effect(use)
+				effects[effect]++
+				b.use(t, after)
+				_, err := call(t, conn, c.method, c.request)
+				if (effect == profile.Refused) != (err != nil) {
+					t.Errorf("%s, served by %s and then by %s: found the effect %q (%s), and the broker answered %v", callName, beforeName, afterName, effect, why, err)
+				}
+				if (effect == "") != (why == "") || afterName == beforeName && effect != "" {
+					t.Errorf("%s, served by %s and then by %s: found the effect %q because %q", callName, beforeName, afterName, effect, why)
+				}
+			}
+		}
+	}
+	if effects[""] < 20 || effects[profile.Changed] < 5 || effects[profile.Refused] < 200 {
+		t.Errorf("found %v, expected more of each: do the calls still fit the profiles?", effects)
+	}
+}
+
+func TestAStreamThatHashesIsCountedAsItsUse(t *testing.T) {
+	b := start(t, sha256Profile)
+	conn := connect(t, b.socket(""))
+	if reply, err := hashStream(t, conn, startOf(message{}.text(requestProfile, "P")), chunk("abc")); err != nil {
+		t.Fatal(reply, err)
+	}
+	counted := b.metrics.Uses().Uses
+	if len(counted) != 1 || counted[0].Operation != "HashData" || counted[0].Algorithm != "sha-256" || counted[0].Calls != 1 || counted[0].UID == nil || *counted[0].UID != uint32(os.Getuid()) {
+		t.Errorf("found %+v", counted)
+	}
+}
