@@ -54,6 +54,9 @@ func TestEachCommandEndsWithTheExitCodeOfItsDocumentation(t *testing.T) {
 		"no manifests to inject":                       {program.ExitUsage, []string{"inject"}},
 		"valid manifests":                              {program.ExitOK, []string{"validate", "-f", "testdata/app.yaml"}},
 		"invalid ones":                                 {program.ExitFailed, []string{"validate", "-f", "testdata/refused.yaml"}},
+		"what manifests without a profile break":       {program.ExitFailed, []string{"what-if", "-f", "testdata/app.yaml", "-n", empty}},
+		"what an invalid profile breaks":               {program.ExitFailed, []string{"what-if", "-f", "testdata/refused.yaml", "-n", ns}},
+		"what no file breaks":                          {program.ExitUsage, []string{"what-if", "-n", ns}},
 		"the version":                                  {program.ExitOK, []string{"version"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

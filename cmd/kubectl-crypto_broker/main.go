@@ -30,8 +30,12 @@ func main() {
 // run is the program without its process. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return subcommands.Run(ctx, newRoot(), args, stdin, stdout, stderr, func(err error) (exit int, sentence string) {
-		if errors.Is(err, errFound) {
-			return program.ExitFailed, "" // the output has said what
+		var code codeError
+		switch {
+		case errors.As(err, &code):
+			return int(code), "" // the output has said what
+		case errors.Is(err, errFound):
+			return program.ExitFailed, ""
 		}
 		return program.ExitFailed, apierror.Plain(err)
 	})
@@ -47,21 +51,24 @@ func newRoot() *cobra.Command {
 		Long: `Shows which pods have a crypto broker, which pods miss theirs, and which profiles each broker serves. It also
 restarts workloads one at a time, injects brokers into manifests, validates manifests without a cluster, and
 explains why a pod has a broker or has none. It checks whether the installation is sound, shows which profiles count
-in a namespace, allows profiles that are withheld, rotates the signing key, and writes an archive for support.
+in a namespace and what a change would break, allows profiles that are withheld, rotates the signing key, and writes
+an archive for support.
 
 Exit codes:
   0  done, and nothing is wrong; a list may be empty or not
   1  something is wrong, and the output says what: a manifest is invalid or refused; explain or check found a
      problem; diff found a profile that is withheld; a workload did not come up; nobody confirmed; the cluster could
      not be asked, or the user lacks a right to look
-  2  the command line is wrong`,
+  2  the command line is wrong
+  3  only what-if: calls would break
+  4  only what-if: some brokers or uses are not known`,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	cluster := &cluster{}
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
 		newInject(cluster), newValidate(), newCheck(cluster), newVersion(cluster),
-		newProfiles(cluster), newDiff(cluster), newAllow(cluster), newRotateKey(cluster), newBundle(cluster),
+		newProfiles(cluster), newWhatIf(cluster), newDiff(cluster), newAllow(cluster), newRotateKey(cluster), newBundle(cluster),
 	)
 	subcommands.Configure(root)
 	subcommands.Strict(root)

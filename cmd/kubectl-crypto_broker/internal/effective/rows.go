@@ -78,9 +78,9 @@ func (s *Set) Rows() (rows []Row) {
 	for _, r := range rows {
 		described[r.Profile] = true
 	}
-	for _, name := range s.servedNames() {
-		if !described[name] {
-			rows = append(rows, Row{Profile: name, State: StateWithoutObject, Why: "the operator removes it within a moment, unless it was deleted together with its resource definition"})
+	for _, served := range s.ServedProfiles() {
+		if !described[served.Name] {
+			rows = append(rows, Row{Profile: served.Name, State: StateWithoutObject, Why: "the operator removes it within a moment, unless it was deleted together with its resource definition"})
 		}
 	}
 	lost := func(r Row) int {
@@ -156,8 +156,8 @@ func Withheld(change downgrade.Change) string {
 	}
 }
 
-// servedNames returns the names in the set that is in the ConfigMap.
-func (s *Set) servedNames() (names []string) {
+// ServedProfiles returns the profiles of the set that is in the ConfigMap.
+func (s *Set) ServedProfiles() []profile.Profile {
 	if s.ConfigMap == nil {
 		return nil
 	}
@@ -165,8 +165,5 @@ func (s *Set) servedNames() (names []string) {
 	if document == nil {
 		return nil
 	}
-	for _, p := range document.Profiles {
-		names = append(names, p.Name)
-	}
-	return names
+	return document.Profiles
 }
