@@ -111,6 +111,33 @@ func TestTheAPIServerWarnsOfADeletionThatTakesAProfileFromPods(t *testing.T) {
 	}
 }
 
+func TestTheAPIServerWarnsOfAChangeThatBreaksCalls(t *testing.T) {
+	startOperator(t)
+	profile := fixture.ProfileNamed("orders", func(p *v1alpha1.CryptoProfile) {
+		p.Namespace, p.CreationTimestamp = newNamespace(t, nil, nil), metav1.Time{}
+		p.Spec = v1alpha1.ProfileSpec{API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: "sha-256"}}}
+	})
+	if err := admin.Create(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	profile.Status.ProfileName, profile.Status.Pods = "orders", 3
+	profile.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonValid, LastTransitionTime: metav1.Now(),
+	}}
+	if err := admin.Status().Update(t.Context(), profile); err != nil {
+		t.Fatal(err)
+	}
+	warned, warnings := listening(t)
+	profile.Spec.API.HashData.HashAlg = "sha-512"
+	if err := warned.Update(t.Context(), profile, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	want := `3 running pods have brokers that serve the profile "orders", and calls may break: HashData: sha-512 instead of sha-256; kubectl crypto-broker what-if -f FILE -n ` + profile.Namespace + ` shows who makes such calls`
+	if found := warnings.all(); !slices.Equal(found, []string{want}) {
+		t.Errorf("warned %q, expected %q", found, want)
+	}
+}
+
 // listening is an administrator who hears warnings.
 func listening(t *testing.T) (client.Client, *warnings) {
 	t.Helper()

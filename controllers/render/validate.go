@@ -37,6 +37,22 @@ func Warnings(objectName string, spec *v1alpha1.ProfileSpec) []string {
 	return warnings
 }
 
+// Lost returns what a profile of an object offers and another one in its place does not, a
+// phrase each; nothing where one of them is invalid. See [profile.Compiled.Lost].
+func Lost(objectName string, before, after *v1alpha1.ProfileSpec) []string {
+	old, _ := compileSpec(objectName, before)
+	changed, _ := compileSpec(objectName, after)
+	if old == nil || changed == nil {
+		return nil
+	}
+	offered, _ := old.Lookup(Name(objectName, before))
+	next, _ := changed.Lookup(Name(objectName, after))
+	if offered == nil || next == nil {
+		return nil
+	}
+	return offered.Lost(next)
+}
+
 // compileSpec compiles a profile with the broker's compiler. The set is nil where that
 // finds a problem.
 func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, field.ErrorList) {

@@ -15,21 +15,31 @@ import (
 // the status, because the time to count pods would grow with their number. where is the
 // namespace of a CryptoProfile, empty for a ClusterCryptoProfile.
 func inUse(where string, status *v1alpha1.ProfileStatus) []string {
-	pods := status.UpdatedPods + status.UnverifiedPods // of the namespaces that accept it
-	if accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted); accepted != nil && slices.Contains(servedReasons, accepted.Reason) {
-		pods = status.Pods
-	}
+	pods := podsServed(status)
 	if pods == 0 {
 		return nil
-	}
-	who := "1 running pod has a broker that serves"
-	if pods > 1 {
-		who = fmt.Sprintf("%d running pods have brokers that serve", pods)
 	}
 	if where != "" {
 		where = fmt.Sprintf(" in namespace %q", where)
 	}
-	return []string{fmt.Sprintf("%s the profile %q%s: calls with it fail once it is deleted, unless another object defines a profile of this name", who, status.ProfileName, where)}
+	return []string{fmt.Sprintf("%s the profile %q%s: calls with it fail once it is deleted, unless another object defines a profile of this name", serving(pods), status.ProfileName, where)}
+}
+
+// serving begins a sentence about pods with brokers.
+func serving(pods int32) string {
+	if pods == 1 {
+		return "1 running pod has a broker that serves"
+	}
+	return fmt.Sprintf("%d running pods have brokers that serve", pods)
+}
+
+// podsServed returns how many running pods have a broker that serves the profile or its
+// former version.
+func podsServed(status *v1alpha1.ProfileStatus) int32 {
+	if accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted); accepted != nil && slices.Contains(servedReasons, accepted.Reason) {
+		return status.Pods
+	}
+	return status.UpdatedPods + status.UnverifiedPods // of the namespaces that accept it
 }
 
 // servedReasons are reasons of the condition Accepted. With each of them, all pods that

@@ -8,8 +8,8 @@
 // namespace is served weaker, unless an annotation allows exactly that change and
 // its author has the verb weaken on the object. It admits with a warning a
 // profile that is valid and will not be served, because its name belongs to another
-// object or because the set has no room, and the deletion of a profile that pods
-// use.
+// object or because the set has no room, and the change or the deletion of a profile
+// that pods use, if it takes something from their calls.
 //
 // It writes nothing. It reads its request, a cache, and the API server's answer
 // about the right to weaken. Where it cannot find out whether a change makes a

@@ -39,6 +39,8 @@ type profileValidator[T client.Object] struct {
 	// conflicts returns a sentence for each way in which the object or another
 	// will not count. before is nil for a new object.
 	conflicts func(ctx context.Context, before, after T) ([]string, error)
+	// profile returns the profile that the spec describes.
+	profile func(T) *v1alpha1.ProfileSpec
 	// status returns the status of the object.
 	status func(T) *v1alpha1.ProfileStatus
 }
@@ -55,6 +57,7 @@ func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1
 		},
 		useless:   func(p *v1alpha1.CryptoProfile) []string { return render.Warnings(p.Name, &p.Spec) },
 		conflicts: conflicts.ofNamespaced,
+		profile:   func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec },
 		status:    func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileStatus { return &p.Status },
 	}
 }
@@ -74,6 +77,7 @@ func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v
 			return render.Warnings(p.Name, &p.Spec.ProfileSpec)
 		},
 		conflicts: conflicts.ofCluster,
+		profile:   func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec.ProfileSpec },
 		status:    func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileStatus { return &p.Status.ProfileStatus },
 	}
 }
@@ -121,7 +125,11 @@ func (v *profileValidator[T]) ValidateUpdate(ctx context.Context, before, after 
 	if !after.GetDeletionTimestamp().IsZero() || equality.Semantic.DeepEqual(v.spec(before), v.spec(after)) {
 		return nil, nil
 	}
-	return v.judge(ctx, before, after)
+	warnings, err := v.judge(ctx, before, after)
+	if err != nil {
+		return nil, err
+	}
+	return append(warnings, lost(after.GetNamespace(), after.GetName(), v.profile(before), v.profile(after), v.status(before))...), nil
 }
 
 // ValidateDelete implements admission.Validator. It admits every deletion, with a warning

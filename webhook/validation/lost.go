@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"fmt"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+)
+
+// maxWarning is the size in bytes up to which the API server returns a warning whole.
+const maxWarning = 256
+
+// lost warns of what a change of a profile takes away from calls, while pods have brokers that
+// serve it. It compares the two profiles and asks nobody: who has made such calls, only the
+// brokers know, and kubectl crypto-broker what-if asks them. where is the namespace of a
+// CryptoProfile, empty for a ClusterCryptoProfile.
+func lost(where, object string, before, after *v1alpha1.ProfileSpec, status *v1alpha1.ProfileStatus) []string {
+	pods := podsServed(status)
+	if pods == 0 {
+		return nil
+	}
+	name := render.Name(object, before)
+	phrases := render.Lost(object, before, after)
+	if now := render.Name(object, after); now != name {
+		phrases = []string{fmt.Sprintf("its name is then %q", now)}
+	}
+	if len(phrases) == 0 {
+		return nil
+	}
+	if where != "" {
+		where = " -n " + where
+	}
+	begin := fmt.Sprintf("%s the profile %q, and calls may break: ", serving(pods), name)
+	end := fmt.Sprintf("; kubectl crypto-broker what-if -f FILE%s shows who makes such calls", where)
+	return []string{begin + fitting(phrases, maxWarning-len(begin)-len(end)) + end}
+}
+
+// fitting joins the first phrases, at least one, that have room in this many bytes, and says
+// how many more there are.
+func fitting(phrases []string, room int) string {
+	text := phrases[0]
+	for i, phrase := range phrases[1:] {
+		more := fmt.Sprintf("; and %d more", len(phrases)-1-i)
+		if longer := text + "; " + phrase; len(longer)+len(more) <= room {
+			text = longer
+			continue
+		}
+		return text + more
+	}
+	return text
+}
