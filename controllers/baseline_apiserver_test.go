@@ -37,13 +37,13 @@ func recorded(t *testing.T, namespace string) {
 		set, record := &corev1.ConfigMap{}, &corev1.ConfigMap{}
 		err := errors.Join(
 			apiServer.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}, set),
-			apiServer.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.ProfilesConfigMap}, record))
+			apiServer.Get(t.Context(), client.ObjectKey{Namespace: operatorNamespace, Name: v1alpha1.RecordConfigMapPrefix + string(ns.UID[:1])}, record))
 		if err != nil {
 			return err
 		}
 		statement, _, err := signed.Read([]byte(set.Annotations[v1alpha1.MemorySignatureAnnotation]))
-		if err == nil && !strings.HasPrefix(record.Data[string(ns.UID)]+" ", fmt.Sprint(statement.Revision, " ")) {
-			err = fmt.Errorf("the record has %q, the set %d", record.Data[string(ns.UID)], statement.Revision)
+		if err == nil && !strings.Contains(strings.ReplaceAll(record.Data["namespaces"], "\n", " \n"), fmt.Sprint(ns.UID, " ", statement.Revision, " ")) {
+			err = fmt.Errorf("the record has %q, the set %d", record.Data, statement.Revision)
 		}
 		return err
 	})
@@ -212,6 +212,33 @@ func TestANamespaceThatWasNeverServedIsFreeWithAnyOperator(t *testing.T) {
 	expectStatus(t, p, has{accepted: "True Valid"})
 }
 
+// removeRecord deletes the record, but for the one in the form of earlier versions.
+func removeRecord(t *testing.T) {
+	t.Helper()
+	for _, digit := range "0123456789abcdef" {
+		page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: v1alpha1.RecordConfigMapPrefix + string(digit)}}
+		if err := apiServer.Delete(t.Context(), page); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheRecordOfAnEarlierVersionCountsAfterTheUpgrade(t *testing.T) {
+	o := start(t)
+	ns := namespace(t, nil)
+	p := hashing(ns, "orders", "sha3-512")
+	create(t, p)
+	expectFile(t, ns, fileOf("orders", "sha3-512"))
+	recorded(t, ns)
+	o.stop() // which leaves it to earlier versions, too
+	removeRecord(t)
+	update(t, setIn(t, ns), func(c *corev1.ConfigMap) { c.Data[profile.FileName] = fileOf("orders", "sha-256") })
+	update(t, p, func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "sha-256" })
+	start(t)
+	expectWithheld(t, p, metav1.ConditionTrue, notKnown)
+	expectNoFile(t, ns)
+}
+
 // An operator before this version signs no memory and keeps no record.
 func TestWhatAnOlderOperatorLeftIsTakenForWhatItServed(t *testing.T) {
 	o := start(t)
@@ -222,6 +249,7 @@ func TestWhatAnOlderOperatorLeftIsTakenForWhatItServed(t *testing.T) {
 	before := expectSigned(t, trustIn(t, o, ns), ns)
 	recorded(t, ns)
 	o.stop()
+	removeRecord(t)
 	if err := apiServer.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: v1alpha1.ProfilesConfigMap}}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,11 @@ const (
 	// the profile set of the namespace. Only the operator writes it.
 	ProfilesConfigMap = "crypto-broker-profiles"
 
+	// RecordConfigMapPrefix is what the names of the ConfigMaps begin with in which the
+	// operator records which set each namespace was given last. A digit follows, 0 to f.
+	// They are in the operator's namespace.
+	RecordConfigMapPrefix = "crypto-broker-record-"
+
 	// FieldManager is the name of the operator in managedFields.
 	FieldManager = "crypto-broker-operator"
 

@@ -4,24 +4,15 @@ package profileset
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
 const (
@@ -31,44 +22,16 @@ const (
 
 	// recordTimeout bounds the write at the end of a process.
 	recordTimeout = 5 * time.Second
+
+	// earlierPause is the least time between two writes of the record as operators before
+	// this version read it. It is one large ConfigMap.
+	earlierPause = 10 * time.Minute
 )
 
-// given is what a namespace was given last: the revision of its set, and the set. A set
-// that is found there with a lower revision is old.
-type given struct {
-	revision int64
-	// set is the beginning of the set's digest, empty for no set.
-	set string
-}
-
-// givenSet returns the part of a digest that is recorded: its first 24 bytes, in base64.
-func givenSet(digest string) string {
-	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
-	if err != nil || len(sum) < givenBytes {
-		return ""
-	}
-	return base64.RawURLEncoding.EncodeToString(sum[:givenBytes])
-}
-
-const givenBytes = 24
-
-func (g given) String() string { return strings.TrimSpace(fmt.Sprint(g.revision, " ", g.set)) }
-
-// readGiven never fails: a text that can't be read counts as the lowest revision, because
-// its namespace was served nevertheless.
-func readGiven(text string) (g given) {
-	number, set, _ := strings.Cut(text, " ")
-	revision, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return given{}
-	}
-	return given{revision, set}
-}
-
-// record says which namespaces were ever served, and what each was given last. It is the
-// ConfigMap crypto-broker-profiles of the operator's own namespace, which never gets
-// profiles. Administrators of other namespaces can't write it. Each of its keys is the UID
-// of a namespace. The operator creates it, so it stays when the chart is uninstalled.
+// record says which namespaces were ever served, and what each was given last. It is in
+// the ConfigMaps of the operator's own namespace that pageOf names, which administrators
+// of other namespaces can't write. The operator creates them, so they stay when the chart
+// is uninstalled.
 //
 // It is written after the sets, so that no set in place is ever older than the record
 // says. Only the leader uses it. It is safe for concurrent use.
@@ -79,10 +42,12 @@ type record struct {
 	namespace string
 
 	mu sync.Mutex
-	// last is by UID, nil until the record was read.
-	last map[types.UID]given
-	// version is the resourceVersion of the ConfigMap as it was read or written last.
-	version string
+	// pages are by the name of their ConfigMap, nil until the record was read.
+	pages map[string]*page
+	// earlier is the record as operators before this version read it, and earlierWritten
+	// when this process wrote it.
+	earlier        *page
+	earlierWritten time.Time
 	// changed has a value while something is to be written.
 	changed chan struct{}
 }
@@ -96,47 +61,62 @@ func newRecord(cached client.Client, live client.Reader, namespace string) *reco
 func (r *record) of(ctx context.Context, namespace *corev1.Namespace) (given, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last == nil {
+	if r.pages == nil {
 		if err := r.load(ctx); err != nil {
 			return given{}, false, err
 		}
 	}
-	last, served := r.last[namespace.UID]
+	last, served := r.pages[pageOf(namespace.UID)].last[namespace.UID]
 	return last, served, nil
 }
 
-// load reads the record, without what it says of namespaces that are gone.
+// load reads the record, without what it says of namespaces that are gone. Where the
+// page and the record of an earlier version differ, the higher revision counts: an
+// operator of that version may have been installed meanwhile.
 func (r *record) load(ctx context.Context) error {
-	found, err := get(ctx, r.live, r.key())
+	var namespaces corev1.NamespaceList
+	if err := r.cached.List(ctx, &namespaces); err != nil {
+		return fmt.Errorf("listing the namespaces: %w", err)
+	}
+	earlier, err := r.read(ctx, earlierPage, keys)
 	if err != nil {
 		return err
 	}
-	last := map[types.UID]given{}
-	if found != nil {
-		var namespaces corev1.NamespaceList
-		if err := r.cached.List(ctx, &namespaces); err != nil {
-			return fmt.Errorf("listing the namespaces: %w", err)
+	pages, stored := map[string]*page{}, map[string]map[types.UID]given{}
+	for _, name := range pageNames() {
+		if pages[name], err = r.read(ctx, name, lines); err != nil {
+			return err
 		}
-		for i := range namespaces.Items {
-			uid := namespaces.Items[i].UID
-			if text, served := found.Data[string(uid)]; served {
-				last[uid] = readGiven(text)
-			}
-		}
-		r.version = found.ResourceVersion
+		stored[name], pages[name].last = pages[name].last, map[types.UID]given{}
 	}
-	r.last = last
+	for i := range namespaces.Items {
+		uid := namespaces.Items[i].UID
+		p, name := pages[pageOf(uid)], pageOf(uid)
+		last, served := stored[name][uid]
+		if before, had := earlier.last[uid]; had && (!served || before.revision > last.revision) {
+			last, served, p.changed = before, true, true
+			r.change()
+		}
+		if served {
+			p.last[uid] = last
+		}
+	}
+	r.pages, r.earlier = pages, earlier
 	return nil
 }
 
-// note records what a namespace was given, and requests a write of the record.
+// note records what a namespace was given, and requests a write of its page.
 func (r *record) note(namespace *corev1.Namespace, now given) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last, served := r.last[namespace.UID]; served && last.revision >= now.revision || r.last == nil {
+	p := r.pages[pageOf(namespace.UID)]
+	if p == nil {
+		return // the record was not read
+	}
+	if last, served := p.last[namespace.UID]; served && last.revision >= now.revision {
 		return
 	}
-	r.last[namespace.UID] = now
+	p.last[namespace.UID], p.changed = now, true
 	r.change()
 }
 
@@ -146,14 +126,19 @@ func (r *record) note(namespace *corev1.Namespace, now given) {
 func (r *record) drop(namespace types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, served := r.last[namespace]; !served {
+	p := r.pages[pageOf(namespace)]
+	if p == nil {
 		return
 	}
-	delete(r.last, namespace)
+	if _, served := p.last[namespace]; !served {
+		return
+	}
+	delete(p.last, namespace)
+	p.changed = true
 	r.change()
 }
 
-// change requests a write of the record.
+// change requests a write of the pages that changed.
 func (r *record) change() {
 	select {
 	case r.changed <- struct{}{}:
@@ -161,21 +146,21 @@ func (r *record) change() {
 	}
 }
 
-// run writes the record when it changed, until ctx ends, and once more then.
+// run writes the pages that changed, until ctx ends, and once more then.
 func (r *record) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			select {
-			case <-r.changed:
-				last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-				defer cancel()
-				r.write(last)
-			default:
-			}
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+			defer cancel()
+			r.write(last)
+			r.writeEarlier(last)
 			return nil
 		case <-r.changed:
 			r.write(ctx)
+			if time.Since(r.earlierWritten) >= earlierPause {
+				r.writeEarlier(ctx)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -184,71 +169,46 @@ func (r *record) run(ctx context.Context) error {
 	}
 }
 
-// write writes what is known into the ConfigMap. After a failure it is tried again.
+// write writes the pages that changed. After a failure a page is tried again.
 func (r *record) write(ctx context.Context) {
-	r.mu.Lock()
-	last := maps.Clone(r.last)
-	r.mu.Unlock()
-	if err := r.put(ctx, last); err != nil {
-		log.FromContext(ctx).Error(err, "the record of what namespaces were given could not be written; a set that is put back while no operator runs may not be noticed", "namespaces", len(last))
-		r.change()
-	}
-}
-
-// put writes unless there is nothing to change. Where the leader before this one wrote
-// meanwhile, the higher revision counts.
-func (r *record) put(ctx context.Context, last map[types.UID]given) error {
-	found, err := get(ctx, r.live, r.key())
-	if err != nil {
-		return err
-	}
-	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: v1alpha1.ProfilesConfigMap, Labels: maps.Clone(configMapLabels)}}
-	desired.Labels["app.kubernetes.io/component"] = "record"
-	desired.Data = make(map[string]string, len(last))
-	var before map[string]string
-	if found != nil {
-		before, desired.ResourceVersion = found.Data, found.ResourceVersion
-	}
-	for uid, now := range last {
-		if other := readGiven(before[string(uid)]); other.revision > now.revision {
-			now = other
+	for _, p := range r.changedPages() {
+		if err := r.put(ctx, p); err != nil {
+			log.FromContext(ctx).Error(err, "the record of what namespaces were given could not be written; a set that is put back while no operator runs may not be noticed")
+			r.mu.Lock()
+			p.changed = true
+			r.mu.Unlock()
+			r.change()
 		}
-		desired.Data[string(uid)] = now.String()
 	}
-	switch {
-	case r.isOlder(found):
-		return fmt.Errorf("ConfigMap %s is older than it was, as after the restoration of etcd, and what this process knows is of another past", r.key())
-	case found == nil && len(desired.Data) == 0, found != nil && maps.Equal(found.Data, desired.Data):
-		return nil
-	case found == nil:
-		err = r.cached.Create(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
-	default:
-		err = r.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
-	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("somebody else wrote ConfigMap %s meanwhile: %w", r.key(), err)
-	}
-	if err != nil {
-		return fmt.Errorf("writing ConfigMap %s: %w", r.key(), err)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.version = desired.ResourceVersion
-	return nil
 }
 
-// isOlder reports whether the ConfigMap is older than the one that this process read or
-// wrote last, which happens only where etcd was restored.
-func (r *record) isOlder(found *corev1.ConfigMap) bool {
+func (r *record) changedPages() (changed []*page) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if found == nil || r.version == "" {
-		return false // one that was deleted is made again
+	for _, name := range pageNames() {
+		if p := r.pages[name]; p != nil && p.changed {
+			changed = append(changed, p)
+		}
 	}
-	order, err := resourceversion.CompareResourceVersion(found.ResourceVersion, r.version)
-	return err == nil && order < 0
+	return changed
 }
 
-func (r *record) key() client.ObjectKey {
-	return client.ObjectKey{Namespace: r.namespace, Name: v1alpha1.ProfilesConfigMap}
+// writeEarlier leaves the record to operators before this version, as far as they can
+// work with so many namespaces. Without it they would take namespaces since the upgrade
+// as they find them.
+func (r *record) writeEarlier(ctx context.Context) {
+	r.mu.Lock()
+	all, p := map[types.UID]given{}, r.earlier
+	for _, each := range r.pages {
+		maps.Copy(all, each.last)
+	}
+	r.mu.Unlock()
+	if p == nil || maps.Equal(all, p.last) || len(all) > maxEarlier {
+		return
+	}
+	p.last, r.earlierWritten = all, time.Now()
+	if err := r.put(ctx, p); err != nil {
+		p.last, r.earlierWritten = nil, time.Time{} // the next change tries again
+		log.FromContext(ctx).Error(err, "the record could not be written in the form of earlier versions; if one of them is installed, it takes namespaces since the upgrade as it finds them")
+	}
 }

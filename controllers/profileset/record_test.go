@@ -4,7 +4,10 @@ package profileset
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -16,27 +19,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 )
 
 func tenant(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 }
 
-// recordIn returns the ConfigMap with these revisions by UID.
-func recordIn(data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: v1alpha1.ProfilesConfigMap}, Data: data}
+// recordIn returns the ConfigMaps of a record with this text for each UID.
+func recordIn(all map[string]string) (pages []client.Object) {
+	byPage := map[string]map[types.UID]given{}
+	for uid, text := range all {
+		name := pageOf(types.UID(uid))
+		if byPage[name] == nil {
+			byPage[name] = map[types.UID]given{}
+		}
+		byPage[name][types.UID(uid)] = readGiven(text)
+	}
+	for name, last := range byPage {
+		pages = append(pages, configMapIn("operator", name, lines.write(last)))
+	}
+	return pages
+}
+
+func configMapIn(namespace, name string, data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
 }
 
 func expectRecord(t *testing.T, cluster client.Client, want map[string]string) {
 	t.Helper()
-	found, err := get(t.Context(), cluster, client.ObjectKeyFromObject(recordIn(nil)))
-	if err != nil {
-		t.Fatal(err)
+	all := map[string]string{}
+	for _, name := range pageNames() {
+		found, err := get(t.Context(), cluster, client.ObjectKey{Namespace: "operator", Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found != nil {
+			maps.Copy(all, keys.write(lines.read(found.Data)))
+		}
 	}
-	if found == nil || !maps.Equal(found.Data, want) {
-		t.Errorf("found %v, expected %v", found, want)
+	if !maps.Equal(all, want) {
+		t.Errorf("found %v, expected %v", all, want)
 	}
 }
 
@@ -86,7 +108,7 @@ func TestANamespaceThatIsGoneLeavesTheRecordAndTakesNoOtherWithIt(t *testing.T) 
 		"when nobody has read the record": {false, all},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop"), recordIn(all)).Build()
+			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop")).WithObjects(recordIn(all)...).Build()
 			r := newRecord(cluster, cluster, "operator")
 			if test.read {
 				if _, _, err := r.of(t.Context(), tenant("bank")); err != nil {
@@ -112,36 +134,37 @@ func TestTheRecordIsNeverPutBack(t *testing.T) {
 		fails     bool
 	}{
 		"by what this process knows less of than another": {meanwhile: func(t *testing.T, cluster client.Client) {
-			found := recordIn(nil)
+			found := configMapIn("operator", pageOf("uid-of-bank"), nil)
 			if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil {
 				t.Fatal(err)
 			}
-			found.Data["uid-of-bank"] = "9 b"
+			found.Data[pageKey] = "uid-of-bank 9 b\n"
 			if err := cluster.Update(t.Context(), found); err != nil {
 				t.Fatal(err)
 			}
 		}, want: map[string]string{"uid-of-bank": "9 b", "uid-of-shop": "2 s"}},
 		"nor forward after the restoration of etcd": {version: "99999", want: map[string]string{"uid-of-bank": "5"}, fails: true},
 		"though somebody deleted it": {meanwhile: func(t *testing.T, cluster client.Client) {
-			if err := cluster.Delete(t.Context(), recordIn(nil)); err != nil {
+			if err := cluster.Delete(t.Context(), configMapIn("operator", pageOf("uid-of-bank"), nil)); err != nil {
 				t.Fatal(err)
 			}
 		}, want: map[string]string{"uid-of-bank": "5", "uid-of-shop": "2 s"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop"), recordIn(map[string]string{"uid-of-bank": "5"})).Build()
+			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop")).WithObjects(recordIn(map[string]string{"uid-of-bank": "5"})...).Build()
 			r := newRecord(cluster, cluster, "operator")
 			if _, _, err := r.of(t.Context(), tenant("shop")); err != nil {
 				t.Fatal(err)
 			}
 			r.note(tenant("shop"), given{2, "s"})
+			p := r.pages[pageOf("uid-of-shop")]
 			if test.version != "" {
-				r.version = test.version
+				p.version = test.version
 			}
 			if test.meanwhile != nil {
 				test.meanwhile(t, cluster)
 			}
-			if err := r.put(t.Context(), r.last); err != nil != test.fails {
+			if err := r.put(t.Context(), p); err != nil != test.fails {
 				t.Errorf("writing says %v", err)
 			}
 			expectRecord(t, cluster, test.want)
@@ -159,8 +182,114 @@ func TestWithoutTheRecordNothingIsKnownToBeNew(t *testing.T) {
 	if _, _, err := newRecord(cluster, cluster, "operator").of(t.Context(), tenant("bank")); !errors.Is(err, broken) {
 		t.Errorf("found %v", err)
 	}
-	unreadable := fake.NewClientBuilder().WithObjects(tenant("bank"), recordIn(map[string]string{"uid-of-bank": "x"})).Build()
+	unreadable := fake.NewClientBuilder().WithObjects(tenant("bank"), configMapIn("operator", pageOf("uid-of-bank"), map[string]string{pageKey: "uid-of-bank x\n"})).Build()
 	if last, served, err := newRecord(unreadable, unreadable, "operator").of(t.Context(), tenant("bank")); last != (given{}) || !served || err != nil {
 		t.Errorf("found %q, %t, %v", last, served, err)
+	}
+}
+
+// A ConfigMap has 1 MiB at most, and what one namespace is given must not write what all
+// others were given.
+func TestTheRecordOfTwentyThousandNamespacesIsWrittenByParts(t *testing.T) {
+	var namespaces corev1.NamespaceList
+	for i := range 20_000 {
+		ns := tenant(fmt.Sprint("n", i))
+		ns.UID = types.UID(fmt.Sprintf("%x", sha256.Sum256([]byte(ns.Name)))[:36])
+		namespaces.Items = append(namespaces.Items, *ns)
+	}
+	var writes, largest int
+	wrote := func(object client.Object) {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Error(err)
+		}
+		writes, largest = writes+1, max(largest, len(text))
+	}
+	cluster := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			*list.(*corev1.NamespaceList) = namespaces
+			return nil
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			wrote(object)
+			return c.Create(ctx, object, options...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			wrote(object)
+			return c.Update(ctx, object, options...)
+		},
+	})
+	r := newRecord(cluster, cluster, "operator")
+	if _, _, err := r.of(t.Context(), &namespaces.Items[0]); err != nil {
+		t.Fatal(err)
+	}
+	set := givenSet(fmt.Sprintf("sha256:%x", sha256.Sum256(nil)))
+	for i := range namespaces.Items {
+		r.note(&namespaces.Items[i], given{1_800_000_000_000, set})
+	}
+	r.write(t.Context())
+	if writes != len(pageDigits) || largest > 256<<10 {
+		t.Errorf("%d writes of %d bytes at most, expected %d of 256 KiB at most", writes, largest, len(pageDigits))
+	}
+	writes = 0
+	r.note(&namespaces.Items[7], given{1_800_000_000_001, set})
+	r.write(t.Context())
+	if writes != 1 {
+		t.Errorf("one namespace was given another set: %d writes, expected 1", writes)
+	}
+	next := newRecord(cluster, cluster, "operator")
+	for i := range namespaces.Items {
+		want := given{1_800_000_000_000, set}
+		if i == 7 {
+			want.revision++
+		}
+		if last, served, err := next.of(t.Context(), &namespaces.Items[i]); last != want || !served || err != nil {
+			t.Fatalf("namespace %d was given %v, %t, %v; expected %v", i, last, served, err, want)
+		}
+	}
+}
+
+// An operator before this version may be installed again. It takes a namespace that is
+// not in its record as it finds it.
+func TestTheRecordOfAnEarlierVersionIsReadAndKept(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		earlier, pages map[string]string
+		want           given
+	}{
+		"at the upgrade": {
+			earlier: map[string]string{"uid-of-bank": "5 a"},
+			want:    given{5, "a"},
+		},
+		"when it was not written since": {
+			earlier: map[string]string{"uid-of-bank": "5 a"},
+			pages:   map[string]string{"uid-of-bank": "9 b"},
+			want:    given{9, "b"},
+		},
+		"when the earlier version was installed meanwhile": {
+			earlier: map[string]string{"uid-of-bank": "12 c"},
+			pages:   map[string]string{"uid-of-bank": "9 b"},
+			want:    given{12, "c"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			cluster := fake.NewClientBuilder().WithObjects(tenant("bank"), tenant("shop"), configMapIn("operator", earlierPage, test.earlier)).
+				WithObjects(recordIn(test.pages)...).Build()
+			r := newRecord(cluster, cluster, "operator")
+			if last, served, err := r.of(t.Context(), tenant("bank")); last != test.want || !served || err != nil {
+				t.Errorf("found %v, %t, %v", last, served, err)
+			}
+			r.note(tenant("shop"), given{20, "s"})
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			if err := r.run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			all := map[string]string{"uid-of-bank": test.want.String(), "uid-of-shop": "20 s"}
+			expectRecord(t, cluster, all)
+			found, err := get(t.Context(), cluster, r.key(earlierPage))
+			if err != nil || !maps.Equal(found.Data, all) {
+				t.Errorf("the earlier version reads %v, %v; expected %v", found, err, all)
+			}
+		})
 	}
 }

@@ -100,6 +100,19 @@ func TestOnlyTheOperatorWritesTheProfilesConfigMap(t *testing.T) {
 	}
 }
 
+func TestOnlyTheOperatorWritesItsRecord(t *testing.T) {
+	page := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: releaseNamespace, Name: v1alpha1.RecordConfigMapPrefix + "7"}}
+	const refusal = "the ConfigMap crypto-broker-record-7 is written by the Crypto Broker Operator alone"
+	verdict(t, clusterAdmin(t).Create(t.Context(), page.DeepCopy()), refusal)
+	create(t, operator(t), page)
+	page.Data = map[string]string{"namespaces": ""}
+	verdict(t, clusterAdmin(t).Update(t.Context(), page.DeepCopy()), refusal)
+	verdict(t, operator(t).Update(t.Context(), page), "")
+	verdict(t, clusterAdmin(t).Delete(t.Context(), page), refusal)
+	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceFor(t, nil), Name: v1alpha1.RecordConfigMapPrefix + "7"}}
+	verdict(t, namespaceAdmin(t, elsewhere.Namespace).Create(t.Context(), elsewhere), "")
+}
+
 func TestOtherConfigMapsAreNobodysBusiness(t *testing.T) {
 	namespace := namespaceFor(t, nil)
 	admin := namespaceAdmin(t, namespace)
@@ -145,6 +158,9 @@ func TestTheOperatorCreatesNothingButItsOwn(t *testing.T) {
 		refusal string
 	}{
 		"the ConfigMap of the profiles": {object: configMap(namespace, v1alpha1.ProfilesConfigMap)},
+		"a page of its record":          {object: configMap(releaseNamespace, v1alpha1.RecordConfigMapPrefix+"a")},
+		"a page in another namespace":   {configMap(namespace, v1alpha1.RecordConfigMapPrefix+"a"), "may create configmaps of the name crypto-broker-profiles only, found crypto-broker-record-a"},
+		"a page of another name":        {configMap(releaseNamespace, v1alpha1.RecordConfigMapPrefix+"aa"), "may create configmaps of the name crypto-broker-profiles only"},
 		"another ConfigMap":             {configMap(namespace, "other"), "may create configmaps of the name crypto-broker-profiles only, found other"},
 		"the Secret of its CA":          {object: secret(releaseNamespace, release+"-ca")},
 		"the Secret of its keys":        {object: secret(releaseNamespace, release+"-signing")},

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profileset
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+)
+
+const (
+	// pageDigits are the digits that a UID begins with. Each has a page of its own, so
+	// that a change writes a sixteenth of the record.
+	pageDigits = "0123456789abcdef"
+
+	// pageKey is the key of a page's ConfigMap. Its value has a line for each namespace:
+	// the UID, the revision, and the beginning of the set's digest. At 84 bytes for each
+	// of them, a ConfigMap of 1 MiB has room for 12,400, and the record for 199,000.
+	pageKey = "namespaces"
+
+	// earlierPage is the ConfigMap in which operators before this version keep the whole
+	// record. It never has the set of a namespace, because the operator's own namespace
+	// gets no profiles.
+	earlierPage = v1alpha1.ProfilesConfigMap
+
+	// maxEarlier is how many namespaces that ConfigMap has room for.
+	maxEarlier = 11_000
+)
+
+// given is what a namespace was given last: the revision of its set, and the set. A set
+// that is found there with a lower revision is old.
+type given struct {
+	revision int64
+	// set is the beginning of the set's digest, empty for no set.
+	set string
+}
+
+// givenSet returns the part of a digest that is recorded: its first 24 bytes, in base64.
+func givenSet(digest string) string {
+	sum, err := hex.DecodeString(strings.TrimPrefix(digest, "sha256:"))
+	if err != nil || len(sum) < givenBytes {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(sum[:givenBytes])
+}
+
+const givenBytes = 24
+
+func (g given) String() string { return strings.TrimSpace(fmt.Sprint(g.revision, " ", g.set)) }
+
+// readGiven never fails: a text that can't be read counts as the lowest revision, because
+// its namespace was served nevertheless.
+func readGiven(text string) (g given) {
+	number, set, _ := strings.Cut(text, " ")
+	revision, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return given{}
+	}
+	return given{revision, set}
+}
+
+// page is one ConfigMap of the record.
+type page struct {
+	name string
+	form form
+	// last is what the namespaces of the page were given, by UID.
+	last map[types.UID]given
+	// version is the resourceVersion of the ConfigMap as it was read or written last,
+	// empty where there is none.
+	version string
+	// changed is true while the ConfigMap does not have what last has.
+	changed bool
+}
+
+// pageOf returns the name of the ConfigMap with what a namespace was given.
+func pageOf(namespace types.UID) string {
+	if namespace == "" || !strings.Contains(pageDigits, string(namespace[:1])) {
+		return v1alpha1.RecordConfigMapPrefix + pageDigits[:1]
+	}
+	return v1alpha1.RecordConfigMapPrefix + string(namespace[:1])
+}
+
+// pageNames returns the names of all pages, in their order.
+func pageNames() (names []string) {
+	for _, digit := range pageDigits {
+		names = append(names, v1alpha1.RecordConfigMapPrefix+string(digit))
+	}
+	return names
+}
+
+// form is how a page is written into a ConfigMap.
+type form struct {
+	write func(map[types.UID]given) map[string]string
+	read  func(map[string]string) map[types.UID]given
+}
+
+// lines is the form of pages. A line without a revision that can be read is of a
+// namespace that was served nevertheless.
+var lines = form{
+	write: func(last map[types.UID]given) map[string]string {
+		var text strings.Builder
+		for _, uid := range slices.Sorted(maps.Keys(last)) {
+			fmt.Fprintln(&text, uid, last[uid])
+		}
+		return map[string]string{pageKey: text.String()}
+	},
+	read: func(data map[string]string) map[types.UID]given {
+		last := map[types.UID]given{}
+		for line := range strings.Lines(data[pageKey]) {
+			if uid, text, _ := strings.Cut(strings.TrimSpace(line), " "); uid != "" {
+				last[types.UID(uid)] = readGiven(text)
+			}
+		}
+		return last
+	},
+}
+
+// keys is the form of earlier versions: each key is the UID of a namespace.
+var keys = form{
+	write: func(last map[types.UID]given) map[string]string {
+		data := make(map[string]string, len(last))
+		for uid, now := range last {
+			data[string(uid)] = now.String()
+		}
+		return data
+	},
+	read: func(data map[string]string) map[types.UID]given {
+		last := make(map[types.UID]given, len(data))
+		for uid, text := range data {
+			last[types.UID(uid)] = readGiven(text)
+		}
+		return last
+	},
+}
+
+// read reads a page, which is empty where there is no ConfigMap.
+func (r *record) read(ctx context.Context, name string, form form) (*page, error) {
+	found, err := get(ctx, r.live, r.key(name))
+	if err != nil {
+		return nil, err
+	}
+	p := &page{name: name, form: form, last: map[types.UID]given{}}
+	if found != nil {
+		p.last, p.version = form.read(found.Data), found.ResourceVersion
+	}
+	return p, nil
+}
+
+// put writes a page. Where somebody else wrote or deleted its ConfigMap meanwhile, such as
+// the leader before this one, the higher revision of each namespace counts.
+func (r *record) put(ctx context.Context, p *page) error {
+	r.mu.Lock()
+	last, version := maps.Clone(p.last), p.version
+	p.changed = false
+	r.mu.Unlock()
+	written, err := r.store(ctx, p, last, version)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		found, unread := get(ctx, r.live, r.key(p.name))
+		switch {
+		case unread != nil:
+			return unread
+		case found == nil:
+			version = ""
+		case isOlder(found.ResourceVersion, version):
+			return fmt.Errorf("ConfigMap %s is older than it was, as after the restoration of etcd, and what this process knows is of another past", r.key(p.name))
+		default:
+			last, version = r.merge(p, found), found.ResourceVersion
+		}
+		written, err = r.store(ctx, p, last, version)
+	}
+	if err != nil {
+		return fmt.Errorf("writing ConfigMap %s: %w", r.key(p.name), err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.version = written
+	return nil
+}
+
+// merge takes over what somebody else wrote into a page, and returns the whole.
+func (r *record) merge(p *page, found *corev1.ConfigMap) map[types.UID]given {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, other := range p.form.read(found.Data) {
+		if now, known := p.last[uid]; !known || other.revision > now.revision {
+			p.last[uid] = other
+		}
+	}
+	return maps.Clone(p.last)
+}
+
+// store writes a ConfigMap if it still has this version, empty for none. It returns the
+// new version.
+func (r *record) store(ctx context.Context, p *page, last map[types.UID]given, version string) (string, error) {
+	c := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: p.name, ResourceVersion: version, Labels: maps.Clone(configMapLabels)},
+		Data:       p.form.write(last),
+	}
+	c.Labels["app.kubernetes.io/component"] = "record"
+	write := func() error { return r.cached.Update(ctx, c, client.FieldOwner(v1alpha1.FieldManager)) }
+	if version == "" {
+		write = func() error { return r.cached.Create(ctx, c, client.FieldOwner(v1alpha1.FieldManager)) }
+	}
+	err := write()
+	return c.ResourceVersion, err
+}
+
+// isOlder reports whether a ConfigMap is older than this process has seen it, which
+// happens only where etcd was restored.
+func isOlder(found, seen string) bool {
+	order, err := resourceversion.CompareResourceVersion(found, seen)
+	return err == nil && order < 0
+}
+
+func (r *record) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.namespace, Name: name}
+}
