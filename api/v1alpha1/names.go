@@ -30,7 +30,8 @@ const (
 
 	// ProfilesHistoryAnnotation is JSON. It has how often each name was allowed to
 	// become weaker, short marks of removed profiles that did not fit into
-	// RemovedProfilesAnnotation, and whether some marks did not fit either.
+	// RemovedProfilesAnnotation, and a Bloom filter with the names of those whose marks
+	// did not fit either.
 	ProfilesHistoryAnnotation = "cryptobroker.io/profiles-history"
 
 	// MemorySignatureAnnotation is the signature of the two annotations above and

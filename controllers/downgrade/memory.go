@@ -5,7 +5,6 @@ package downgrade
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,11 +25,13 @@ const maxMemory = 192 << 10
 type memory struct {
 	removed map[string]profile.Profile
 	// forgotten are the removed profiles that found no room as a whole.
-	forgotten map[nameMark]contentMark
+	forgotten marks
+	// unmarked has the names of removed profiles of which not even a mark found room.
+	unmarked filter
 	// weakened is how often each name was allowed to become weaker.
 	weakened map[string]int
-	// forgetful is true once not even the marks of all removed profiles found room.
-	// From then on a name that is neither served nor remembered may have been served.
+	// forgetful is true where an operator before the one that has a filter found no room
+	// for a mark. A name that is neither served nor remembered may have been served.
 	forgetful bool
 	// lost is true once it was not known what the namespace had served, with the same
 	// consequence.
@@ -38,27 +39,6 @@ type memory struct {
 
 	rendered sync.Once
 	texts    map[string]string
-}
-
-// nameMark and contentMark stand for a removed profile: the beginnings of the SHA-256
-// of its name and of how it is written. Two names with the same mark are taken for
-// one, which withholds a profile without need, and no more than that.
-type (
-	nameMark    [8]byte
-	contentMark [24]byte
-)
-
-// markSize is the size of the two marks of a profile in bytes.
-const markSize = len(nameMark{}) + len(contentMark{})
-
-func markOf(name string) nameMark {
-	sum := sha256.Sum256([]byte(name))
-	return nameMark(sum[:len(nameMark{})])
-}
-
-func markContent(p profile.Profile) contentMark {
-	sum := sha256.Sum256(Canonical(withoutEnd(p)))
-	return contentMark(sum[:len(contentMark{})])
 }
 
 // withoutEnd leaves out what is announced of a profile's end, which never makes a
@@ -73,7 +53,10 @@ type history struct {
 	Weakened map[string]int `json:"weakened,omitempty"`
 	// Forgotten are the marks of profiles, one pair behind the other.
 	Forgotten []byte `json:"forgotten,omitempty"`
+	// Forgetful is true where some names are not even marked. An operator that does not
+	// know Unmarked then takes every unknown name for one of them.
 	Forgetful bool   `json:"forgetful,omitempty"`
+	Unmarked  filter `json:"unmarked,omitempty"`
 	Lost      bool   `json:"lost,omitempty"`
 }
 
@@ -91,22 +74,22 @@ func readMemory(annotations map[string]string) (*memory, error) {
 	if text != "" {
 		err = json.Unmarshal([]byte(text), &h)
 	}
-	if err == nil && len(h.Forgotten)%markSize != 0 {
-		err = fmt.Errorf("forgotten has %d bytes, expected %d for each profile", len(h.Forgotten), markSize)
+	if err == nil {
+		m.forgotten, err = readMarks(h.Forgotten)
+	}
+	if size := len(h.Unmarked); err == nil && size != 0 && size != filterSize {
+		err = fmt.Errorf("unmarked has %d bytes, expected %d", size, filterSize)
 	}
 	if err != nil {
 		return m, errors.Join(unreadable, fmt.Errorf("the annotation %s can't be read: %w", v1alpha1.ProfilesHistoryAnnotation, err))
 	}
-	m.weakened, m.forgetful, m.lost = h.Weakened, h.Forgetful, h.Lost
-	m.forgotten = make(map[nameMark]contentMark, len(h.Forgotten)/markSize)
-	for marks := range slices.Chunk(h.Forgotten, markSize) {
-		m.forgotten[nameMark(marks)] = contentMark(marks[len(nameMark{}):])
-	}
+	m.weakened, m.unmarked, m.lost = h.Weakened, h.Unmarked, h.Lost
+	m.forgetful = h.Forgetful && m.unmarked == nil
 	return m, unreadable
 }
 
 func (m *memory) isEmpty() bool {
-	return m == nil || len(m.removed)+len(m.forgotten)+len(m.weakened) == 0 && !m.forgetful && !m.lost
+	return m == nil || len(m.removed)+len(m.forgotten.order)+len(m.weakened) == 0 && m.unmarked == nil && !m.forgetful && !m.lost
 }
 
 // has reports whether the memory has a removed profile of this name, or the mark of one.
@@ -115,14 +98,14 @@ func (m *memory) has(name string) bool {
 		return false
 	}
 	_, removed := m.removed[name]
-	_, forgotten := m.forgotten[markOf(name)]
+	_, forgotten := m.forgotten.contents[markOf(name)]
 	return removed || forgotten
 }
 
 // doubt returns why a profile may replace another one although no profile of its name
 // is remembered; empty for no doubt.
 func (m *memory) doubt(new profile.Profile) string {
-	content, forgotten := m.forgotten[markOf(new.Name)]
+	content, forgotten := m.forgotten.contents[markOf(new.Name)]
 	switch {
 	case forgotten && content == markContent(new):
 		return ""
@@ -130,7 +113,7 @@ func (m *memory) doubt(new profile.Profile) string {
 		return "a profile of this name was served before, and it is only remembered that this is another one, because too many were removed from this namespace"
 	case m.lost:
 		return "what this namespace served before is not known, because its ConfigMap " + v1alpha1.ProfilesConfigMap + " was changed, deleted or put back while no operator ran"
-	case m.forgetful:
+	case m.forgetful, m.unmarked.has(markOf(new.Name)):
 		return "a profile of this name may have been served before and is not remembered, because too many were removed from this namespace"
 	}
 	return ""
@@ -139,17 +122,19 @@ func (m *memory) doubt(new profile.Profile) string {
 // after returns the memory once some profiles are back in service, some are gone from it,
 // and some names were allowed to become weaker.
 func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory {
-	next := &memory{removed: map[string]profile.Profile{}, forgotten: map[nameMark]contentMark{}, weakened: map[string]int{}}
-	if m != nil {
-		maps.Copy(next.removed, m.removed)
-		maps.Copy(next.forgotten, m.forgotten)
-		maps.Copy(next.weakened, m.weakened)
-		next.forgetful, next.lost = m.forgetful, m.lost
+	if m == nil {
+		m = &memory{}
 	}
+	next := &memory{
+		removed: map[string]profile.Profile{}, forgotten: m.forgotten.clone(), unmarked: m.unmarked,
+		weakened: map[string]int{}, forgetful: m.forgetful, lost: m.lost,
+	}
+	maps.Copy(next.removed, m.removed)
+	maps.Copy(next.weakened, m.weakened)
 	for _, p := range back {
 		delete(next.removed, p.Name)
-		delete(next.forgotten, markOf(p.Name))
 	}
+	next.forgotten.remove(back)
 	for _, p := range gone {
 		next.removed[p.Name] = withoutEnd(p)
 	}
@@ -161,7 +146,8 @@ func (m *memory) after(back, gone []profile.Profile, weakened []string) *memory 
 }
 
 // fit leaves the marks of the largest removed profiles where there is no room for all
-// of them, and forgets marks where there is none for those. Each size is found once.
+// of them, and the names of the oldest marks where there is none for those. Each size is
+// found once.
 func (m *memory) fit() {
 	total := 0
 	for _, text := range m.write() {
@@ -183,24 +169,30 @@ func (m *memory) fit() {
 		if total <= maxMemory {
 			return
 		}
-		m.forgotten[markOf(name)] = markContent(m.removed[name])
+		m.forgotten.add(markOf(name), markContent(m.removed[name]))
 		delete(m.removed, name)
 		total += base64Size(markSize) - sizes[name]
 	}
-	for _, mark := range m.marks() {
-		if total <= maxMemory {
-			return
-		}
-		m.forgetful = true
-		delete(m.forgotten, mark)
-		total -= markSize
+	if total <= maxMemory {
+		return
+	}
+	if m.unmarked == nil && !m.forgetful {
+		total += base64Size(filterSize)
+	}
+	var unmarked []nameMark
+	for total > maxMemory && len(m.forgotten.order) > 0 {
+		unmarked = append(unmarked, m.forgotten.oldest())
+		total -= markSize // or a little more
+	}
+	if len(unmarked) > 0 && !m.forgetful {
+		m.unmarked = m.unmarked.with(unmarked)
 	}
 }
 
 // historySize returns the most bytes that the history takes.
 func (m *memory) historySize() int {
 	const form = 256 // names of fields, and the header of a profile file
-	size := form + base64Size(markSize*len(m.forgotten))
+	size := form + base64Size(markSize*len(m.forgotten.order)) + base64Size(len(m.unmarked))
 	for name := range m.weakened {
 		size += 6*len(name) + 16 // each byte may be escaped
 	}
@@ -208,11 +200,6 @@ func (m *memory) historySize() int {
 }
 
 func base64Size(bytes int) int { return (bytes + 2) / 3 * 4 }
-
-// marks returns the marks of names, in their order.
-func (m *memory) marks() []nameMark {
-	return slices.SortedFunc(maps.Keys(m.forgotten), func(a, b nameMark) int { return bytes.Compare(a[:], b[:]) })
-}
 
 // annotations returns the annotations of a ConfigMap with this memory, rendered once.
 func (m *memory) annotations() map[string]string {
@@ -225,11 +212,10 @@ func (m *memory) write() map[string]string {
 	if len(m.removed) > 0 {
 		annotations[v1alpha1.RemovedProfilesAnnotation] = string(file(m.removed))
 	}
-	if len(m.weakened)+len(m.forgotten) > 0 || m.forgetful || m.lost {
-		h := history{Weakened: m.weakened, Forgetful: m.forgetful, Lost: m.lost}
-		for _, mark := range m.marks() {
-			content := m.forgotten[mark]
-			h.Forgotten = append(append(h.Forgotten, mark[:]...), content[:]...)
+	if len(m.weakened)+len(m.forgotten.order) > 0 || m.unmarked != nil || m.forgetful || m.lost {
+		h := history{
+			Weakened: m.weakened, Forgotten: m.forgotten.write(),
+			Forgetful: m.forgetful || m.unmarked != nil, Unmarked: m.unmarked, Lost: m.lost,
 		}
 		data, err := json.Marshal(h)
 		if err != nil {

@@ -52,8 +52,8 @@ func kept(t *testing.T, s State) State {
 func TestOfRemovedProfilesWithoutRoomOnlyTheirNamesHaveToBeAllowed(t *testing.T) {
 	removed := many(40, 10_000)
 	state := kept(t, serving(removed, nil))
-	if len(state.past.forgotten) == 0 || len(state.past.removed) == 0 {
-		t.Fatalf("%d profiles are forgotten and %d remembered, expected some of each", len(state.past.forgotten), len(state.past.removed))
+	if len(state.past.forgotten.order) == 0 || len(state.past.removed) == 0 {
+		t.Fatalf("%d profiles are forgotten and %d remembered, expected some of each", len(state.past.forgotten.order), len(state.past.removed))
 	}
 	var forgotten, remembered Candidate
 	for _, c := range removed {
@@ -92,30 +92,80 @@ func TestOfRemovedProfilesWithoutRoomOnlyTheirNamesHaveToBeAllowed(t *testing.T)
 	allowed := changed(forgotten)
 	allowed.Allow = j.Withheld[0].Digest
 	healed := kept(t, state.Judge([]Candidate{allowed}, 0).After)
-	if _, still := healed.past.forgotten[markOf(forgotten.Profile.Name)]; still {
+	if _, still := healed.past.forgotten.contents[markOf(forgotten.Profile.Name)]; still {
 		t.Error("a name that was allowed is still forgotten")
 	}
 }
 
-// Whoever may write profiles could fill the memory to have an old one forgotten.
-func TestWithoutRoomForMarksEveryUnknownNameHasToBeAllowed(t *testing.T) {
-	state := serving([]Candidate{of(hashing("A", "sha3-512"))}, many(maxMemory/markSize, 100), nil)
-	state = kept(t, state)
-	if !state.past.forgetful {
-		t.Fatal("there is room for any number of removed profiles")
+// Whoever may write profiles can fill the memory, to have an old one forgotten or only
+// because each build has a profile of its own.
+func TestWithoutRoomForMarksOnlyForgottenNamesHaveToBeAllowed(t *testing.T) {
+	var state State
+	for batch := range 4 {
+		var builds []Candidate
+		for i := range 1500 {
+			builds = append(builds, of(hashing(fmt.Sprintf("Build-%d-%d", batch, i), "sha-512")))
+		}
+		state = kept(t, state.Judge(builds, 0).After)
 	}
-	for sentence, c := range map[string]Candidate{
-		"one that was forgotten and comes weaker": of(hashing("A", "sha-256")),
-		"one that may have been served":           of(hashing("New", "sha3-512")),
-	} {
-		j := state.Judge([]Candidate{c}, 0)
-		if len(j.Withheld) != 1 || len(j.Served) != 0 {
-			t.Fatalf("%s is served: %+v", sentence, j)
+	state = kept(t, state.Judge(nil, 0).After)
+	served := func(state State, p profile.Profile) bool { return len(state.Judge([]Candidate{of(p)}, 0).Served) == 1 }
+
+	refused := 0
+	for i := range 1000 {
+		if !served(state, hashing(fmt.Sprint("New-", i), "sha-256")) {
+			refused++
 		}
-		c.Allow = j.Withheld[0].Digest
-		if j := state.Judge([]Candidate{c}, 0); len(j.Allowed) != 1 {
-			t.Errorf("%s can't be allowed: %+v", sentence, j)
+	}
+	if refused > 10 {
+		t.Errorf("of 1,000 names that were never served, %d have to be allowed", refused)
+	}
+	forgotten := ""
+	for batch := range 4 {
+		for i := 0; i < 1500; i += 20 {
+			name := fmt.Sprintf("Build-%d-%d", batch, i)
+			if served(state, hashing(name, "sha-256")) {
+				t.Fatalf("%s is served with less strength than it had", name)
+			}
+			if !state.past.has(name) {
+				forgotten = name
+			}
 		}
+	}
+
+	weak := of(hashing(forgotten, "sha-256"))
+	j := state.Judge([]Candidate{weak}, 0)
+	if len(j.Withheld) != 1 || !strings.Contains(j.Withheld[0].Withheld(), "may have been served before and is not remembered, because too many were removed from this namespace") {
+		t.Fatalf("withheld is %+v", j.Withheld)
+	}
+	weak.Allow = j.Withheld[0].Digest
+	state = kept(t, state.Judge([]Candidate{weak}, 0).After)
+	state = kept(t, state.Judge(nil, 0).After)
+	if !served(state, weak.Profile) {
+		t.Error("a name that was allowed is not like any other: what was allowed can't come back")
+	}
+	if served(state, hashing(forgotten, "shake-128")) {
+		t.Error("a name that was allowed is not like any other: it is served with still less strength")
+	}
+}
+
+// An operator before the filter did not say which names it forgot, and one that is
+// installed again has to take every unknown name for one of them.
+func TestWhatDoesNotKnowTheFilterTakesEveryUnknownNameForAForgottenOne(t *testing.T) {
+	_, err := Read("", map[string]string{v1alpha1.ProfilesHistoryAnnotation: `{"forgetful":true,"unmarked":"AAAA"}`}, render.Result{})
+	if err == nil || !strings.HasSuffix(err.Error(), "unmarked has 3 bytes, expected 32768") {
+		t.Errorf("found %v", err)
+	}
+	before, err := Read("", map[string]string{v1alpha1.ProfilesHistoryAnnotation: `{"forgetful":true}`}, render.Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := kept(t, serving(many(6000, 10), nil))
+	if j := before.Judge([]Candidate{of(hashing("New", "sha3-512"))}, 0); len(j.Withheld) != 1 {
+		t.Error("a name is served that an earlier operator may have forgotten")
+	}
+	if history := full.Annotations()[v1alpha1.ProfilesHistoryAnnotation]; !strings.Contains(history, `"forgetful":true,"unmarked":"`) {
+		t.Errorf("an earlier operator would not know that names are forgotten: %.100s", history)
 	}
 }
 
@@ -129,8 +179,8 @@ func TestTwoThousandProfilesAreRemovedInAMoment(t *testing.T) {
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("removing %d profiles took %s", len(all), took)
 	}
-	if after.past.forgetful || len(after.past.removed)+len(after.past.forgotten) != len(all) {
-		t.Errorf("of %d removed profiles %d are remembered and the marks of %d", len(all), len(after.past.removed), len(after.past.forgotten))
+	if after.past.unmarked != nil || len(after.past.removed)+len(after.past.forgotten.order) != len(all) {
+		t.Errorf("of %d removed profiles %d are remembered and the marks of %d", len(all), len(after.past.removed), len(after.past.forgotten.order))
 	}
 	if j := after.Judge(all, 0); len(j.Served) != len(all) || !j.After.IsEmpty() {
 		t.Errorf("%d of %d profiles are served when they come back as they were", len(j.Served), len(all))
