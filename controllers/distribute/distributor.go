@@ -4,7 +4,10 @@ package distribute
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,6 +78,9 @@ type Distributor struct {
 type namespace struct {
 	target  Target
 	brokers map[string]*broker // by name of the pod
+	// listed is true once all of its brokers were in brokers. Before, those that were
+	// not observed yet would be missing from its numbers.
+	listed bool
 }
 
 // Setup adds a Distributor to the manager. Its cache must strip pods by
@@ -100,18 +106,25 @@ func Setup(mgr ctrl.Manager, options Options) (*Distributor, error) {
 }
 
 // SetTarget sets the set that the brokers of a namespace should serve, and starts at
-// once to bring it to them.
-func (d *Distributor) SetTarget(name string, target Target) {
+// once to bring it to them. It returns an error where their pods can't be listed.
+func (d *Distributor) SetTarget(ctx context.Context, name string, target Target) error {
 	d.mu.Lock()
 	ns := d.namespace(name)
 	if ns.target == target {
 		d.mu.Unlock()
-		return
+		return nil
+	}
+	observed := slices.Collect(maps.Values(ns.brokers))
+	if err := d.list(ctx, name, ns); err != nil {
+		d.mu.Unlock()
+		return err
 	}
 	ns.target = target
 	requests := map[int][]reconcile.Request{}
 	for _, b := range ns.brokers {
 		b.setTarget(target)
+	}
+	for _, b := range observed {
 		b.reported = b.class(time.Now()) // the caller's report has it
 		requests[b.priority()] = append(requests[b.priority()], reconcile.Request{NamespacedName: b.pod.name})
 	}
@@ -120,6 +133,28 @@ func (d *Distributor) SetTarget(name string, target Target) {
 		d.writing.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, some...)
 	}
 	d.options.Changed(name)
+	return nil
+}
+
+// list adds the brokers of a namespace that were not observed yet, once. After a change
+// of leader it takes seconds until thousands of pods are observed, and numbers without
+// them would be written into statuses. The watch has a request for each of them. The
+// caller holds d.mu.
+func (d *Distributor) list(ctx context.Context, name string, ns *namespace) error {
+	if ns.listed {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := d.client.List(ctx, &pods, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for i := range pods.Items {
+		if seen, ok := view(&pods.Items[i]); ok {
+			d.see(ns, &pods.Items[i], seen)
+		}
+	}
+	ns.listed = true
+	return nil
 }
 
 // Revision returns the highest revision that brokers of a namespace say they serve.
@@ -188,17 +223,24 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 		}
 		return nil, nil
 	}
-	ns := d.namespace(name.Namespace)
-	b, had := ns.brokers[name.Name]
+	b, isNew := d.see(d.namespace(name.Namespace), &object, seen)
+	if isNew {
+		d.options.Changed(name.Namespace)
+	}
+	return b, nil
+}
+
+// see updates what is known of a pod with a broker. The caller holds d.mu.
+func (d *Distributor) see(ns *namespace, object *corev1.Pod, seen pod) (b *broker, isNew bool) {
+	b, had := ns.brokers[object.Name]
 	if !had {
 		b = &broker{annotates: d.options.Annotate}
-		ns.brokers[name.Name] = b
-		d.options.Changed(name.Namespace)
+		ns.brokers[object.Name] = b
 	}
 	b.setTarget(ns.target)
 	b.setPod(seen, time.Now())
-	b.outdated = d.options.Outdated != nil && d.options.Outdated(&object)
-	return b, nil
+	b.outdated = d.options.Outdated != nil && d.options.Outdated(object)
+	return b, !had
 }
 
 // namespace returns what is known of a namespace. The caller holds d.mu.

@@ -94,7 +94,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	// the target before the decision is published, or a status would count brokers that
 	// serve the set before.
 	r.namespaces.Update(&namespace, func(known *state.Namespace) { known.Target = target })
-	r.distributor.SetTarget(namespace.Name, target)
+	if err := r.distributor.SetTarget(ctx, namespace.Name, target); err != nil {
+		return reconcile.Result{}, err
+	}
 	r.publish(&namespace, decision(set, target, err))
 	return reconcile.Result{}, err
 }
