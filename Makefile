@@ -179,6 +179,13 @@ bench-operator: ## Measure the operator with 10,000 pods on a real API server; w
 	hack/cluster/cluster build
 	go run ./test/scale --report docs/reports/operator.md $(BENCH)
 
+.PHONY: bench-webhook
+bench-webhook: ## Measure the webhook for the table of docs/webhook.md: admission beside another tenant's load, and of cluster profiles (two minutes).
+	hack/cluster/cluster build
+	go test -count=1 -v -run TestAPodDoesNotWait -bench ProfileAdmission ./webhook
+	go test -count=1 -run '^$$' -bench ClusterProfile ./webhook/validation
+	go test -tags apiserver -count=1 -v -run TestManyProfilesAreDeleted ./webhook
+
 ##@ Keep it tidy
 
 .PHONY: clean

@@ -37,6 +37,11 @@ func (w Weakening) String() string { return render.FieldPath(w.Field) + ": " + w
 // algorithm of the same strength in the place of the old one. Where a profile
 // can't be compared, since it is invalid, any difference is weaker.
 func Compare(before, after profile.Profile) []Weakening {
+	return compare(before, after, func() (*profile.Compiled, error) { return compiled(after) })
+}
+
+// compare is Compare for a caller that compiles the new profile for several comparisons.
+func compare(before, after profile.Profile, compileAfter func() (*profile.Compiled, error)) []Weakening {
 	if reflect.DeepEqual(before, after) {
 		return nil
 	}
@@ -44,7 +49,7 @@ func Compare(before, after profile.Profile) []Weakening {
 	if err != nil {
 		return incomparable(before, after, fmt.Sprintf("the profile that was served can't be compared with, since it is invalid here: %s", err))
 	}
-	changed, err := compiled(after)
+	changed, err := compileAfter()
 	if err != nil {
 		return incomparable(before, after, fmt.Sprintf("the profile can't be compared, since it is invalid: %s", err))
 	}

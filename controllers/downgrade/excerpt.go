@@ -17,12 +17,29 @@ import (
 // in common is read once.
 type Excerpt struct{ served, removed, history string }
 
-// Cut finds some names in a profile file and the annotations beside it. A file that
-// is not written as the operator writes it is taken as a whole.
-func Cut(file string, annotations map[string]string, names ...string) Excerpt {
+// Finder finds some names in what ConfigMaps say.
+type Finder struct {
+	// begins are the beginnings of the profiles of these names in a file.
+	begins []string
+}
+
+// NewFinder returns a Finder of these names.
+func NewFinder(names ...string) Finder {
+	var f Finder
+	for _, name := range names {
+		if written, err := yaml.Marshal(name); err == nil {
+			f.begins = append(f.begins, "- Name: "+string(written))
+		}
+	}
+	return f
+}
+
+// Cut finds the names in a profile file and the annotations beside it. A file that is not
+// written as the operator writes it is taken as a whole.
+func (f Finder) Cut(file string, annotations map[string]string) Excerpt {
 	return Excerpt{
-		served:  cut(file, names),
-		removed: cut(annotations[v1alpha1.RemovedProfilesAnnotation], names),
+		served:  f.cut(file),
+		removed: f.cut(annotations[v1alpha1.RemovedProfilesAnnotation]),
 		history: annotations[v1alpha1.ProfilesHistoryAnnotation],
 	}
 }
@@ -40,15 +57,15 @@ var head = regexp.MustCompile(`^(?:(?:FormatVersion: \d+\n)?Profiles:\n)?( *)- N
 
 // cut leaves of a profile file the profiles of these names, in their order; nothing
 // where there is none of them.
-func cut(file string, names []string) string {
+func (f Finder) cut(file string) string {
 	found := head.FindStringSubmatchIndex(file)
 	if found == nil {
 		return file
 	}
 	header, indent, profiles := file[:found[2]], file[found[2]:found[3]], file[found[2]:]
 	kept := ""
-	for _, name := range names {
-		kept += find(profiles, indent, name)
+	for _, begin := range f.begins {
+		kept += find(profiles, indent, begin)
 	}
 	if kept == "" {
 		return ""
@@ -58,12 +75,8 @@ func cut(file string, names []string) string {
 
 // find returns the text of one profile in a list, empty if the list does not have it. The
 // fields of a profile are indented by more than the list.
-func find(profiles, indent, name string) string {
-	written, err := yaml.Marshal(name)
-	if err != nil {
-		return ""
-	}
-	begin := indent + "- Name: " + string(written)
+func find(profiles, indent, begin string) string {
+	begin = indent + begin
 	at := 0
 	if !strings.HasPrefix(profiles, begin) {
 		if at = strings.Index(profiles, "\n"+begin) + 1; at == 0 {

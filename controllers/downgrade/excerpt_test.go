@@ -41,7 +41,7 @@ func TestAnExcerptSaysOfANameWhatTheWholeConfigMapSays(t *testing.T) {
 				without := slices.DeleteFunc(slices.Clone(all), func(c Candidate) bool { return c.Profile.Name == name })
 				for when, state := range map[string]State{"served": serving(all), "removed": serving(all, without), "never served": serving(without)} {
 					data := string(file(state.served))
-					excerpt := Cut(data, state.Annotations(), name)
+					excerpt := NewFinder(name).Cut(data, state.Annotations())
 					found, err := excerpt.Read()
 					if err != nil {
 						t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWhatIsWrittenByOthersIsReadAsAWhole(t *testing.T) {
 		"# a comment\n- Name: A\n  API: {HashData: {HashAlg: sha-512}}\n",
 		"Profiles: [{Name: A, API: {HashData: {HashAlg: sha-512}}}]\n",
 	} {
-		state, err := Cut(file, nil, "A").Read()
+		state, err := NewFinder("A").Cut(file, nil).Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestWhatIsWrittenByOthersIsReadAsAWhole(t *testing.T) {
 			t.Errorf("not found in %q", file)
 		}
 	}
-	if _, err := Cut("{", nil, "A").Read(); err == nil {
+	if _, err := NewFinder("A").Cut("{", nil).Read(); err == nil {
 		t.Error("a file that can't be read is no error")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -19,6 +20,25 @@ type Candidate struct {
 	Source  Source
 	// Allow is the value of the source's annotation cryptobroker.io/allow-weaker.
 	Allow string
+
+	// compiled is the profile once it was compiled. Copies of a candidate, which are
+	// judged in many namespaces, have it in common.
+	compiled *compilation
+}
+
+// compilation is what came of compiling a profile. It is made when it is needed first.
+type compilation struct {
+	once    sync.Once
+	profile *profile.Compiled
+	err     error
+}
+
+func (c Candidate) compile() (*profile.Compiled, error) {
+	if c.compiled == nil {
+		return compiled(c.Profile)
+	}
+	c.compiled.once.Do(func() { c.compiled.profile, c.compiled.err = compiled(c.Profile) })
+	return c.compiled.profile, c.compiled.err
 }
 
 // Candidates returns the parts of a namespace's set, with what their objects allow.
@@ -36,7 +56,7 @@ func Candidates(namespace string, parts []render.Part, namespaced []v1alpha1.Cry
 		if part.Cluster {
 			source = Source{KindCluster, "", part.Object}
 		}
-		all[i] = Candidate{Profile: part.Profile, Source: source, Allow: allow[source]}
+		all[i] = Candidate{Profile: part.Profile, Source: source, Allow: allow[source], compiled: &compilation{}}
 	}
 	return all
 }
@@ -102,7 +122,7 @@ func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 		switch {
 		case same:
 		case old != nil:
-			weakenings = Compare(*old, c.Profile)
+			weakenings = compare(*old, c.Profile, c.compile)
 		case doubt != "":
 			weakenings = []Weakening{{Sentence: doubt}}
 		}

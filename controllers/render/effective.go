@@ -118,11 +118,20 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 // Selects reports whether a ClusterCryptoProfile selects a namespace with these labels.
 // One whose selector can't be read selects none.
 func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]string) bool {
+	return Selector(spec).Matches(labels.Set(namespaceLabels))
+}
+
+// Selector returns the selector of a ClusterCryptoProfile, for callers that ask about many
+// namespaces.
+func Selector(spec *v1alpha1.ClusterProfileSpec) labels.Selector {
 	if spec.NamespaceSelector == nil {
-		return true
+		return labels.Everything()
 	}
 	selector, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
-	return err == nil && selector.Matches(labels.Set(namespaceLabels))
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
 }
 
 // Sentence returns one message with all errors, a sentence each.

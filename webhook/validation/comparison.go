@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -21,18 +23,27 @@ import (
 // comparison compares what namespaces serve before and after one request.
 type comparison struct {
 	before, after client.Object
+	// selectors are those of before and after, nil where they are no cluster profiles.
+	selectors [2]labels.Selector
 	// minimum is the least strength in bits, 0 for none.
 	minimum int
 	// names are the profile names that the request concerns, one or two.
 	names      []string
+	finder     downgrade.Finder
 	namespaces []corev1.Namespace
 	namespaced map[string][]v1alpha1.CryptoProfile // of the names, by namespace
-	cluster    []v1alpha1.ClusterCryptoProfile     // of the names
+	cluster    []selecting                         // of the names, without the subject
 	sets       map[string]*corev1.ConfigMap        // by namespace
 
 	// Results so far, which are used again because most namespaces are alike.
 	rendered map[string]*rendered
 	judged   map[likeness]judged
+}
+
+// selecting is a cluster profile with its selector, which is read once for all namespaces.
+type selecting struct {
+	*v1alpha1.ClusterCryptoProfile
+	selector labels.Selector
 }
 
 // likeness is all that a judgement depends on.
@@ -63,13 +74,20 @@ func newComparison(before, after client.Object, minimum int) *comparison {
 		namespaced: map[string][]v1alpha1.CryptoProfile{}, sets: map[string]*corev1.ConfigMap{},
 		rendered: map[string]*rendered{}, judged: map[likeness]judged{},
 	}
-	for _, object := range []client.Object{before, after} {
-		for _, name := range profileName(object) {
+	for i, object := range []*client.Object{&c.before, &c.after} {
+		switch p := (*object).(type) {
+		case *v1alpha1.CryptoProfile:
+			*object = asCreated(p.DeepCopy())
+		case *v1alpha1.ClusterCryptoProfile:
+			*object, c.selectors[i] = asCreated(p.DeepCopy()), render.Selector(&p.Spec)
+		}
+		for _, name := range profileName(*object) {
 			if !slices.Contains(c.names, name) {
 				c.names = append(c.names, name)
 			}
 		}
 	}
+	c.finder = downgrade.NewFinder(c.names...)
 	return c
 }
 
@@ -83,62 +101,59 @@ func (c *comparison) subject() client.Object {
 
 // concerns reports whether the object is for a namespace, before or after.
 func (c *comparison) concerns(ns *corev1.Namespace) bool {
-	for _, object := range []client.Object{c.before, c.after} {
-		switch p := object.(type) {
-		case *v1alpha1.CryptoProfile:
-			if p.Namespace == ns.Name {
-				return true
-			}
-		case *v1alpha1.ClusterCryptoProfile:
-			if render.Selects(&p.Spec, ns.Labels) {
-				return true
-			}
-		}
+	if where := c.subject().GetNamespace(); where != "" {
+		return where == ns.Name
 	}
-	return false
+	return slices.ContainsFunc(c.selectors[:], func(selector labels.Selector) bool {
+		return selector != nil && selector.Matches(labels.Set(ns.Labels))
+	})
 }
 
 // judge returns what the request makes weaker in a namespace.
 func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
-	alike := likeness{before: c.effective("before", c.before, ns), after: c.effective("after", c.after, ns)}
+	own, cluster := c.counting(0, ns)
+	var served downgrade.Excerpt
 	if set := c.sets[ns.Name]; set != nil {
-		alike.served = downgrade.Cut(set.Data[profile.FileName], set.Annotations, c.names...)
+		served = c.finder.Cut(set.Data[profile.FileName], set.Annotations)
 	}
-	if found, ok := c.judged[alike]; ok {
-		return found, nil
+	alike := likeness{served: served, after: c.effective(1, ns)}
+	if len(own) == 0 {
+		alike.before = c.effective(0, ns)
+		if found, ok := c.judged[alike]; ok {
+			return found, nil
+		}
 	}
-	found, err := c.compare(alike)
+	state, err := served.Read()
 	if err != nil {
 		return judged{}, fmt.Errorf("ConfigMap %s/%s: %w", ns.Name, v1alpha1.ProfilesConfigMap, err)
 	}
-	c.judged[alike] = found
-	return found, nil
+	if len(own) > 0 { // no other namespace is alike
+		return c.compare(state, c.inService(state, own, cluster, ns), alike.after), nil
+	}
+	c.judged[alike] = c.compare(state, alike.before, alike.after)
+	return c.judged[alike], nil
 }
 
 // compare begins with what the namespace will serve once the operator has caught up
 // with the objects as they are before the request. A profile that is withheld already
 // and that the request does not change is no effect of the request.
-func (c *comparison) compare(in likeness) (judged, error) {
-	state, err := in.served.Read()
-	if err != nil {
-		return judged{}, err
-	}
-	caughtUp := state.Judge(in.before.candidates, c.minimum).After
-	j := caughtUp.Judge(in.after.candidates, c.minimum)
+func (c *comparison) compare(state downgrade.State, before, after *rendered) judged {
+	caughtUp := state.Judge(before.candidates, c.minimum).After
+	j := caughtUp.Judge(after.candidates, c.minimum)
 	found := judged{allowed: j.Allowed}
 	for _, change := range j.Withheld {
 		same := func(p render.Part) bool { return p.Profile.Name == change.Profile }
-		b, a := slices.IndexFunc(in.before.parts, same), slices.IndexFunc(in.after.parts, same)
-		its := b >= 0 && isOf(in.before.parts[b], change.Source) && caughtUp.Serves(in.before.parts[b].Profile)
+		b, a := slices.IndexFunc(before.parts, same), slices.IndexFunc(after.parts, same)
+		its := b >= 0 && isOf(before.parts[b], change.Source) && caughtUp.Serves(before.parts[b].Profile)
 		switch {
-		case b >= 0 && reflect.DeepEqual(in.before.parts[b], in.after.parts[a]):
+		case b >= 0 && reflect.DeepEqual(before.parts[b], after.parts[a]):
 		case c.isOfCatalogue(change.Source) && !its: // the namespace serves something of another object
 			found.tolerated = append(found.tolerated, change)
 		default:
 			found.withheld = append(found.withheld, change)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // isOf reports whether a profile comes from this ClusterCryptoProfile.
@@ -155,15 +170,14 @@ func (c *comparison) isOfCatalogue(source downgrade.Source) bool {
 	return is && source == sourceOf(downgrade.KindCluster, p) && catalogue.Has(p)
 }
 
-// effective returns the profiles of the names in a namespace, with the object in the
-// place of the stored one, or without it where it is nil. Namespaces in which only the
-// same ClusterCryptoProfiles count share one result.
-func (c *comparison) effective(when string, object client.Object, ns *corev1.Namespace) *rendered {
-	own, cluster := c.counting(object, ns)
+// effective returns the profiles of the names in a namespace, before (0) or after (1) the
+// request. Namespaces in which only the same ClusterCryptoProfiles count share one result.
+func (c *comparison) effective(when int, ns *corev1.Namespace) *rendered {
+	own, cluster := c.counting(when, ns)
 	key := ""
 	if len(own) == 0 {
 		var text strings.Builder
-		text.WriteString(when)
+		text.WriteString(strconv.Itoa(when))
 		for i := range cluster {
 			text.WriteString("\n" + cluster[i].Name)
 		}
@@ -172,33 +186,46 @@ func (c *comparison) effective(when string, object client.Object, ns *corev1.Nam
 			return known
 		}
 	}
-	parts := render.Effective(own, cluster, ns).Parts
-	found := &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster)}
+	found := renderedOf(render.Effective(own, cluster, ns).Parts, own, cluster, ns)
 	if len(own) == 0 {
 		c.rendered[key] = found
 	}
 	return found
 }
 
-// counting returns the profiles that count in a namespace. A CryptoProfile does not
+// inService returns the profiles of the names in a namespace before the request. One that
+// the namespace serves need not be compiled again.
+func (c *comparison) inService(state downgrade.State, own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) *rendered {
+	if len(own) == 1 && len(cluster) == 0 && own[0].DeletionTimestamp.IsZero() {
+		if p, err := render.Document(own[0].Name, &own[0].Spec); err == nil && state.Serves(p) {
+			return renderedOf([]render.Part{{Profile: p, Object: own[0].Name}}, own, nil, ns)
+		}
+	}
+	return renderedOf(render.Effective(own, cluster, ns).Parts, own, cluster, ns)
+}
+
+func renderedOf(parts []render.Part, own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) *rendered {
+	return &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster)}
+}
+
+// counting returns the profiles that count in a namespace, with the object of the request
+// in the place of the stored one, or without it where it is nil. A CryptoProfile does not
 // count where a ClusterCryptoProfile has its name.
-func (c *comparison) counting(object client.Object, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
-	subject := c.subject()
+func (c *comparison) counting(when int, ns *corev1.Namespace) (own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile) {
+	subject, object := c.subject(), []client.Object{c.before, c.after}[when]
 	_, isCluster := subject.(*v1alpha1.ClusterCryptoProfile)
 	taken := map[string]bool{}
-	take := func(p *v1alpha1.ClusterCryptoProfile) {
-		if p.DeletionTimestamp.IsZero() && render.Selects(&p.Spec, ns.Labels) {
-			cluster = append(cluster, *p)
-			taken[profileName(p)[0]] = true
+	take := func(p selecting) {
+		if p.DeletionTimestamp.IsZero() && p.selector.Matches(labels.Set(ns.Labels)) {
+			cluster = append(cluster, *p.ClusterCryptoProfile)
+			taken[profileName(p.ClusterCryptoProfile)[0]] = true
 		}
 	}
-	for i := range c.cluster {
-		if p := &c.cluster[i]; !isCluster || p.Name != subject.GetName() {
-			take(p)
-		}
+	for _, p := range c.cluster {
+		take(p)
 	}
 	if p, ok := object.(*v1alpha1.ClusterCryptoProfile); ok {
-		take(asCreated(p.DeepCopy()))
+		take(selecting{p, c.selectors[when]})
 	}
 	for i := range c.namespaced[ns.Name] {
 		if p := &c.namespaced[ns.Name][i]; !taken[profileName(p)[0]] && (isCluster || p.Name != subject.GetName()) {
@@ -206,7 +233,7 @@ func (c *comparison) counting(object client.Object, ns *corev1.Namespace) (own [
 		}
 	}
 	if p, ok := object.(*v1alpha1.CryptoProfile); ok && !taken[profileName(p)[0]] {
-		own = append(own, *asCreated(p.DeepCopy()))
+		own = append(own, *p)
 	}
 	return own, cluster
 }

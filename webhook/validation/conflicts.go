@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -33,9 +34,10 @@ type conflicts struct {
 // whether the set has room. before is the object before the request, nil for a new one.
 func (c *conflicts) ofNamespaced(ctx context.Context, before, object *v1alpha1.CryptoProfile) ([]string, error) {
 	namespace := &corev1.Namespace{}
-	if err := c.reader.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); err != nil {
+	if err := c.reader.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the namespace %q: %w", object.Namespace, err)
 	}
+	namespace.Name = object.Namespace // the cache may not have a new namespace yet
 	namespaced, cluster, err := c.named(ctx, profileName(object)[0], object.Namespace)
 	if err != nil {
 		return nil, err
@@ -121,8 +123,9 @@ func (c *conflicts) ofCluster(ctx context.Context, _, object *v1alpha1.ClusterCr
 		return nil, fmt.Errorf("list the namespaces: %w", err)
 	}
 	selected := map[string]*corev1.Namespace{}
+	selector := render.Selector(&object.Spec)
 	for i := range namespaces.Items {
-		if namespace := &namespaces.Items[i]; render.Selects(&object.Spec, namespace.Labels) {
+		if namespace := &namespaces.Items[i]; selector.Matches(labels.Set(namespace.Labels)) {
 			selected[namespace.Name] = namespace
 		}
 	}
@@ -130,9 +133,9 @@ func (c *conflicts) ofCluster(ctx context.Context, _, object *v1alpha1.ClusterCr
 	var found []string
 	for i := range cluster {
 		other := &cluster[i]
-		shared := 0
+		shared, its := 0, render.Selector(&other.Spec)
 		for _, namespace := range selected {
-			if render.Selects(&other.Spec, namespace.Labels) {
+			if its.Matches(labels.Set(namespace.Labels)) {
 				shared++
 			}
 		}

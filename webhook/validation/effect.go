@@ -22,7 +22,12 @@ type placed struct {
 
 // effect is what a request makes weaker: changes that refuse the request, changes that
 // are allowed, and changes that are admitted and that the operator withholds.
-type effect struct{ withheld, allowed, tolerated []placed }
+type effect struct {
+	withheld, allowed, tolerated []placed
+	// uncompared is how many namespaces were not compared, because the request is refused
+	// for enough others.
+	uncompared int
+}
 
 // where names the namespaces of a change, the first of many.
 func (p placed) where() string {
@@ -61,6 +66,9 @@ func (e effect) refusal(subject downgrade.Source, created bool) string {
 	}
 	if more := len(e.withheld) - maxChanges; more > 0 {
 		sentences = append(sentences, fmt.Sprintf("And %d more changes make profiles weaker.", more))
+	}
+	if e.uncompared > 0 {
+		sentences = append(sentences, fmt.Sprintf("%d namespaces were not compared: there may be more once these changes are allowed.", e.uncompared))
 	}
 	sources := slices.SortedFunc(maps.Keys(bySource), func(a, b downgrade.Source) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))

@@ -13,6 +13,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // effects finds what a request changes in the sets of namespaces. The work grows with
@@ -28,7 +29,8 @@ type effects struct {
 }
 
 // of returns the effect of a request that turns before into after, one of which
-// may be nil.
+// may be nil. Once as many changes refuse the request as one annotation of a refusal allows,
+// it compares no further namespaces.
 func (e *effects) of(ctx context.Context, before, after client.Object) (effect, error) {
 	w := newComparison(before, after, e.minimum)
 	if err := e.read(ctx, w); err != nil {
@@ -36,9 +38,14 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 	}
 	found := map[string]*placed{}
 	var withheld, allowed, tolerated []string
+	uncompared := 0
 	for i := range w.namespaces {
 		if err := ctx.Err(); err != nil {
 			return effect{}, fmt.Errorf("%d of %d namespaces compared: %w", i, len(w.namespaces), err)
+		}
+		if len(withheld) >= downgrade.MaxDigests {
+			uncompared = len(w.namespaces) - i
+			break
 		}
 		ns := &w.namespaces[i]
 		if !w.concerns(ns) || contract.IsExcluded(ns.Name, e.operatorNamespace) || !ns.DeletionTimestamp.IsZero() {
@@ -67,7 +74,7 @@ func (e *effects) of(ctx context.Context, before, after client.Object) (effect, 
 		}
 		return changes
 	}
-	return effect{withheld: all(withheld), allowed: all(allowed), tolerated: all(tolerated)}, nil
+	return effect{withheld: all(withheld), allowed: all(allowed), tolerated: all(tolerated), uncompared: uncompared}, nil
 }
 
 // read reads what the comparison needs: the namespace of a CryptoProfile, or all
@@ -112,7 +119,12 @@ func (e *effects) readProfiles(ctx context.Context, w *comparison, name string) 
 	for _, p := range namespaced.Items {
 		w.namespaced[p.Namespace] = append(w.namespaced[p.Namespace], p)
 	}
-	w.cluster = append(w.cluster, cluster.Items...)
+	_, isCluster := w.subject().(*v1alpha1.ClusterCryptoProfile)
+	for i := range cluster.Items {
+		if p := &cluster.Items[i]; !isCluster || p.Name != w.subject().GetName() {
+			w.cluster = append(w.cluster, selecting{p, render.Selector(&p.Spec)})
+		}
+	}
 	return nil
 }
 

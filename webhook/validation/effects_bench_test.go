@@ -32,27 +32,41 @@ func BenchmarkAWeakerClusterProfileInManyNamespaces(b *testing.B) {
 	}
 }
 
-// The worst case: each namespace has another profile of the name.
-func BenchmarkAClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
-	for _, count := range []int{1000, 5000} {
-		b.Run(fmt.Sprint(count), func(b *testing.B) {
-			m := &fixture.StoredProfiles{}
-			for i := range count {
-				name := fmt.Sprintf("n%d", i)
-				own := *fixture.ProfileNamed("default", func(p *v1alpha1.CryptoProfile) {
-					p.Namespace, p.Spec.Callers = name, &v1alpha1.Callers{Containers: []string{name}}
-				})
-				set := fixture.ProfilesIn(name)
-				set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{own}, nil, fixture.Namespace(name, nil)).Data)
-				m.Namespaces, m.Own, m.Sets = append(m.Namespaces, *fixture.Namespace(name, nil)), append(m.Own, own), append(m.Sets, *set)
-			}
-			e := &effects{reader: m}
-			for b.Loop() {
-				found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default"))
-				if err != nil || len(found.withheld) != count {
-					b.Fatal(len(found.withheld), err)
-				}
-			}
+// unlike are namespaces each of which serves another profile of the name "default".
+func unlike(tb testing.TB, count int) *fixture.StoredProfiles {
+	tb.Helper()
+	m := &fixture.StoredProfiles{}
+	for i := range count {
+		name := fmt.Sprintf("n%d", i)
+		own := *fixture.ProfileNamed("default", func(p *v1alpha1.CryptoProfile) {
+			p.Namespace, p.Spec.Callers = name, &v1alpha1.Callers{Containers: []string{name, "app"}}
 		})
+		set := fixture.ProfilesIn(name)
+		set.Data[profile.FileName] = string(render.Effective([]v1alpha1.CryptoProfile{own}, nil, fixture.Namespace(name, nil)).Data)
+		m.Namespaces, m.Own, m.Sets = append(m.Namespaces, *fixture.Namespace(name, nil)), append(m.Own, own), append(m.Sets, *set)
+	}
+	return m
+}
+
+func BenchmarkAWeakerClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
+	e := &effects{reader: unlike(b, 5000)}
+	for b.Loop() {
+		found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default"))
+		if err != nil || len(found.withheld) == 0 {
+			b.Fatal(len(found.withheld), err)
+		}
+	}
+}
+
+// The worst case: each namespace has to be compared, and none is like another.
+func BenchmarkAStrongClusterProfileInThePlaceOfAnotherInEachNamespace(b *testing.B) {
+	e := &effects{reader: unlike(b, 5000)}
+	for b.Loop() {
+		found, err := e.of(b.Context(), nil, fixture.ClusterProfileNamed("default", func(p *v1alpha1.ClusterCryptoProfile) {
+			p.Spec.Callers = &v1alpha1.Callers{Containers: []string{"app"}}
+		}))
+		if err != nil || len(found.withheld) > 0 {
+			b.Fatal(len(found.withheld), err)
+		}
 	}
 }

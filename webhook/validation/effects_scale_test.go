@@ -12,6 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
@@ -84,5 +85,26 @@ func TestAClusterProfileIsJudgedInAMomentWhateverElseNamespacesServe(t *testing.
 	}
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("comparing %d namespaces took %s", count, took)
+	}
+}
+
+// Where each namespace serves another profile of the name, each has to be compared by
+// itself. A refusal names so many that one annotation has room for.
+func TestARefusalComparesAsManyNamespacesAsOneAnnotationAllows(t *testing.T) {
+	e := &effects{reader: unlike(t, downgrade.MaxDigests+50)}
+	weaker := fixture.ClusterProfileNamed("default")
+	found, err := e.of(t.Context(), nil, weaker)
+	if err != nil || len(found.withheld) != downgrade.MaxDigests || found.uncompared != 50 {
+		t.Fatalf("found %d changes and %d namespaces that were not compared, %v", len(found.withheld), found.uncompared, err)
+	}
+	source := downgrade.Source{Kind: downgrade.KindCluster, Name: "default"}
+	text := found.refusal(source, true)
+	if !strings.Contains(text, "And 95 more changes make profiles weaker. 50 namespaces were not compared: there may be more once these changes are allowed.") {
+		t.Errorf("the refusal is %.2000s", text)
+	}
+	_, digests, _ := strings.Cut(text, v1alpha1.AllowWeakerAnnotation+": ")
+	weaker.Annotations = map[string]string{v1alpha1.AllowWeakerAnnotation: digests}
+	if found, err = e.of(t.Context(), nil, weaker); err != nil || len(found.withheld) != 50 || len(found.allowed) != downgrade.MaxDigests || found.uncompared != 0 {
+		t.Errorf("with the annotation found %d withheld, %d allowed, %d not compared, %v", len(found.withheld), len(found.allowed), found.uncompared, err)
 	}
 }

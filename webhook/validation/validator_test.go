@@ -329,6 +329,14 @@ func TestAProfileIsAdmittedWithAWarningIfConflictsCannotBeLookedFor(t *testing.T
 	}
 }
 
+// Whoever creates a namespace and a profile at once is faster than the cache.
+func TestAProfileOfANewNamespaceIsAdmittedWithoutAWarning(t *testing.T) {
+	namespaced, _ := validatorsWith(t, apiServerWith(t))
+	if response := namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("p"))); !response.Allowed || len(response.Warnings) > 0 {
+		t.Errorf("answered %v with the warnings %q, expected allowed without any", response.Result, response.Warnings)
+	}
+}
+
 func TestValidationsAreCountedByResult(t *testing.T) {
 	namespaced, _ := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil)))
 	broken := change(t, nil, fixture.ProfileNamed("p"))
