@@ -154,17 +154,25 @@ func everySwitchOn() []string {
 // appVersion is what the chart installs unless a tag is given.
 func appVersion(t *testing.T) string {
 	t.Helper()
+	return readMetadata(t).AppVersion
+}
+
+// chartMetadata is what the tests read of Chart.yaml.
+type chartMetadata struct {
+	AppVersion  string `json:"appVersion"`
+	KubeVersion string `json:"kubeVersion"`
+}
+
+func readMetadata(t *testing.T) (found chartMetadata) {
+	t.Helper()
 	content, err := os.ReadFile(filepath.Join(chartPath, "Chart.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var metadata struct {
-		AppVersion string `json:"appVersion"`
-	}
-	if err := sigsyaml.Unmarshal(content, &metadata); err != nil {
+	if err := sigsyaml.Unmarshal(content, &found); err != nil {
 		t.Fatal(err)
 	}
-	return metadata.AppVersion
+	return found
 }
 
 func mustJSON(t *testing.T, object any) []byte {

@@ -90,6 +90,21 @@ func TestAWrongValueIsRefusedWithItsPath(t *testing.T) {
 	}
 }
 
+// hack/cluster has an API server of the oldest Kubernetes, on which make test-apiserver KUBERNETES=VERSION runs.
+func TestTheChartAllowsNoKubernetesThatIsOlderThanTheTestedOnes(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(repository, "hack", "cluster", "apiserver-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(folders) == 0 {
+		t.Fatal("found no API server in hack/cluster, expected that of the oldest Kubernetes")
+	}
+	oldest := strings.TrimPrefix(filepath.Base(slices.Min(folders)), "apiserver-")
+	if found, want := readMetadata(t).KubeVersion, ">="+oldest+".0-0"; found != want {
+		t.Errorf("found the kubeVersion %q in Chart.yaml, expected %q: the oldest API server of the tests is that of Kubernetes %s", found, want, oldest)
+	}
+}
+
 func TestAValueReachesTheOperator(t *testing.T) {
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	argument := func(want string) func(*testing.T, corev1.PodSpec) {

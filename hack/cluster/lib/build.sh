@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Compiles the cluster's programs from the Go modules that kubernetes/go.mod, containerd/go.mod and coredns/go.mod pin.
+# Compiles the cluster's programs from the Go modules that kubernetes/go.mod, containerd/go.mod and coredns/go.mod pin, and
+# API servers of other versions of Kubernetes from those that apiserver-VERSION/go.mod pin.
 
 # name, folder of the module, package, and how long it takes on two processors with nothing compiled yet
 readonly programs=(
@@ -24,16 +25,16 @@ readonly backup_programs=(
 	"etcdutl kubernetes go.etcd.io/etcd/etcdutl/v3 10 seconds"
 )
 
-# kubernetes_version prints the version that go.mod pins, as v1.2.3.
+# kubernetes_version [FOLDER] prints the version that the go.mod of a folder pins, as v1.2.3.
 kubernetes_version() {
-	awk '$1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' "$here/kubernetes/go.mod"
+	awk '{ sub(/^require /, "") } $1 == "k8s.io/kubernetes" && $2 ~ /^v/ { print $2; exit }' "$here/${1:-kubernetes}/go.mod"
 }
 
-# linker_flags prints what makes the programs say their version.
+# linker_flags [FOLDER] prints what makes the programs say the version of Kubernetes that the go.mod of a folder pins.
 linker_flags() {
-	local version flags="-s -w" package
-	version="$(kubernetes_version)"
-	[[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+ ]] || fail "no version of k8s.io/kubernetes in $here/kubernetes/go.mod"
+	local folder="${1:-kubernetes}" version flags="-s -w" package
+	version="$(kubernetes_version "$folder")"
+	[[ $version =~ ^v([0-9]+)\.([0-9]+)\.[0-9]+ ]] || fail "no version of k8s.io/kubernetes in $here/$folder/go.mod"
 	for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 		flags+=" -X $package.gitVersion=$version -X $package.gitMajor=${BASH_REMATCH[1]}"
 		flags+=" -X $package.gitMinor=${BASH_REMATCH[2]} -X $package.gitTreeState=clean"
@@ -52,19 +53,22 @@ fingerprint() {
 
 # build_programs PROGRAM... compiles the programs of a list above that are missing or outdated.
 build_programs() {
-	local line name folder package duration flags
-	local -A fingerprints
+	local line name folder package duration
+	local -A fingerprints flags
 	make_cache
 	take_lock "$bin"
-	flags="$(linker_flags)"
-	fingerprints[kubernetes]="$(fingerprint kubernetes "$flags")"
-	fingerprints[containerd]="$(fingerprint containerd "$flags")"
-	fingerprints[coredns]="$(fingerprint coredns "$flags")"
 	for line in "$@"; do
 		read -r name folder package duration <<<"$line"
+		if [[ ! -v fingerprints[$folder] ]]; then
+			case "$folder" in
+			apiserver-*) flags[$folder]="$(linker_flags "$folder")" ;;
+			*) flags[$folder]="$(linker_flags)" ;;
+			esac
+			fingerprints[$folder]="$(fingerprint "$folder" "${flags[$folder]}")"
+		fi
 		if [[ ! -x $bin/$name || $(cat "$bin/.$name.built-from" 2>/dev/null) != "${fingerprints[$folder]}" ]]; then
 			say "building $name (about $duration the first time)"
-			build "$name" "$here/$folder" "$package" "$flags"
+			build "$name" "$here/$folder" "$package" "${flags[$folder]}"
 			printf '%s\n' "${fingerprints[$folder]}" >"$bin/.$name.built-from"
 		fi
 	done
@@ -87,11 +91,36 @@ build_dns() {
 	release_lock
 }
 
+# build_apiserver [VERSION] compiles an API server, which is the cluster's own if there is no version, and etcd. It prints
+# the folder in which tests find both by their names.
+build_apiserver() {
+	if (($# == 0)); then
+		build_programs "${programs[@]:0:2}"
+		printf '%s\n' "$bin"
+		return
+	fi
+	local folder="apiserver-$1"
+	[[ $1 =~ ^[0-9]+\.[0-9]+$ && -e $here/$folder/go.mod ]] ||
+		fail "there is no API server of Kubernetes \"$1\", expected one of: $(apiserver_versions)"
+	build_programs "kube-$folder $folder k8s.io/kubernetes/cmd/kube-apiserver 4 minutes" "${programs[1]}"
+	mkdir -p "$cache/$folder"
+	ln -sfn "$bin/kube-$folder" "$cache/$folder/kube-apiserver"
+	ln -sfn "$bin/etcd" "$cache/$folder/etcd"
+	printf '%s\n' "$cache/$folder"
+}
+
+# apiserver_versions prints the versions that build_apiserver takes, in one line.
+apiserver_versions() {
+	local each
+	for each in "$here"/apiserver-*; do printf '%s\n' "${each##*/apiserver-}"; done | paste -sd' '
+}
+
 # build NAME FOLDER PACKAGE FLAGS compiles a static program.
 build() {
 	local cgo=0 tags= flags="$4"
 	case "$1" in
 	containerd) tags=no_devmapper,no_zfs ;; # what the node has no use for
+	kube-apiserver-1.30) tags=providerless ;; # without the clients of clouds, which are half of it
 	runc)                                   # it is in part of C, and filters system calls by libseccomp
 		cgo=1 tags=seccomp,netgo,osusergo
 		flags+=" -linkmode external -extldflags -static"
