@@ -227,6 +227,16 @@ must_fail_with "unreachable" kubectl exec app -c app -- /probe get http://198.51
 it "the API server reaches a webhook behind a service"
 eventually "the webhook refuses" webhook_refuses
 
+it "parts stop and start again, and pods run on"
+tasks="$(on "$first" exec -- ctr -n k8s.io tasks list | sort)"
+must_fail_with "there is no part fly" on "$first" stop fly
+must_fail_with "kubelet runs already" on "$first" start kubelet
+on "$first" stop kubelet kube-apiserver
+must_fail_with "kubelet was not started" on "$first" status
+on "$first" start kube-apiserver kubelet
+eventually "the cluster is healthy again" on "$first" status
+[[ $(on "$first" exec -- ctr -n k8s.io tasks list | sort) == "$tasks" ]] || broken "containers have changed since: $tasks"
+
 it "a snapshot that is restored brings back what was there, and pods run on"
 kubectl create configmap before >/dev/null
 on "$first" snapshot "$cache/etcd.snapshot"

@@ -113,6 +113,19 @@ func (c *Cluster) Restore(ctx context.Context, progress io.Writer, file string) 
 	return err
 }
 
+// Stop kills parts of the cluster, such as "kubelet". What they started runs on.
+func (c *Cluster) Stop(ctx context.Context, parts ...string) error {
+	_, err := c.run(ctx, nil, "stop", parts...)
+	return err
+}
+
+// Start starts parts of the cluster again that Stop stopped, in this order. It does not
+// wait until they answer.
+func (c *Cluster) Start(ctx context.Context, parts ...string) error {
+	_, err := c.run(ctx, nil, "start", parts...)
+	return err
+}
+
 // Exec runs a program inside the cluster's node and returns its output.
 func (c *Cluster) Exec(ctx context.Context, arguments ...string) (string, error) {
 	return c.run(ctx, nil, "exec", append([]string{"--"}, arguments...)...)

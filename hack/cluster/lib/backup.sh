@@ -64,17 +64,3 @@ cluster_restore() {
 is_well() {
 	[[ -z $(trouble) ]]
 }
-
-# request_of_node stop|start PART... asks node/init to stop or start parts, and waits until that is done.
-request_of_node() {
-	local verb="$1" request="$state/parts/request" deadline=$((SECONDS + 30))
-	shift
-	printf '%s\n' "${@/#/$verb }" >"$request.new"
-	mv "$request.new" "$request"
-	while [[ -e $request ]]; do
-		[[ -n $(node_process) ]] || fail "the node ended while it was to $verb $*; see $state/log/init.log"
-		((SECONDS < deadline)) || fail "the node's first process did not $verb $* within 30 s; see $state/log/init.log"
-		kill -USR1 "$node" 2>/dev/null || true
-		sleep 0.1
-	done
-}

@@ -164,6 +164,31 @@ cluster_status() {
 	printf 'the cluster "%s" is healthy; KUBECONFIG=%s\n' "$cluster" "$kubeconfig"
 }
 
+cluster_stop() {
+	require_parts stop "$@"
+	request_of_node stop "$@"
+}
+
+cluster_start() {
+	local part
+	require_parts start "$@"
+	for part in "$@"; do
+		[[ ! -e $state/parts/$part.pid || -e $state/parts/$part.ended ]] || fail "$part runs already"
+	done
+	request_of_node start "$@"
+}
+
+# require_parts COMMAND PART... checks that the command has names of parts behind it, and that the node runs.
+require_parts() {
+	local command="$1" part
+	shift
+	(($# > 0)) || fail "$command needs parts behind it, some of: ${parts[*]}"
+	for part in "$@"; do
+		[[ " ${parts[*]} " == *" $part "* ]] || fail "there is no part $part, expected one of: ${parts[*]}"
+	done
+	require_node
+}
+
 cluster_load() {
 	local archive
 	(($# > 0)) || fail "load needs at least one image archive (a tar file)"
