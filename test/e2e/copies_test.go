@@ -16,6 +16,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // kubectl debug leaves the annotations out of a copy, and lets its containers see the processes of each other.
@@ -73,7 +74,7 @@ func expectSharedIdentity(t testing.TB, namespace, name string) *corev1.Pod {
 	eventually(t, 90*time.Second, "the application in "+name+" runs", func() (err error) {
 		pod, err = shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil && !slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "app" && s.State.Running != nil }) {
-			err = fmt.Errorf("it is %s: %s", pod.Status.Phase, describeContainers(pod))
+			err = fmt.Errorf("it is %s: %s", pod.Status.Phase, workload.DescribeContainers(pod))
 		}
 		return err
 	})

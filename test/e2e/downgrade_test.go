@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // profileAdministrator is an administrator of a namespace who may write its profiles, as the chart's
@@ -78,7 +79,7 @@ func TestANamespaceAdministratorCannotWeakenWhatPodsAreServed(t *testing.T) {
 		if condition == nil || condition.Status != metav1.ConditionTrue {
 			return fmt.Errorf("found %+v", weak.Status.Conditions)
 		}
-		digest = downgradeDigest.FindStringSubmatch(condition.Message)
+		digest = workload.DowngradeDigest.FindStringSubmatch(condition.Message)
 		return nil
 	})
 	stats := awaitCalls(t, pod, statsPort, mustStats(t, pod), 30)

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // The kubelet starts a container at once the first time it ends, and after 10 s the second time.
@@ -31,7 +33,7 @@ func TestTheGoClientLosesNoCallWhenItsBrokerIsKilledTwice(t *testing.T) {
 			}
 			pod = fresh
 			if status := brokerStatus(t, pod); status.RestartCount != kill || status.State.Running == nil {
-				return fmt.Errorf("%s", describeContainers(pod))
+				return fmt.Errorf("%s", workload.DescribeContainers(pod))
 			}
 			return nil
 		})

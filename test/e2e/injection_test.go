@@ -18,6 +18,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // restricted makes a namespace refuse every pod that the strictest of the Pod Security Standards forbids.
@@ -39,8 +40,8 @@ func TestADeploymentsPodsHashThroughTheirOwnBrokers(t *testing.T) {
 			t.Errorf("%s: found the first init container %s with the restart policy %v, expected the broker as a sidecar",
 				pod.Name, broker.Name, ptr.Deref(broker.RestartPolicy, ""))
 		}
-		if broker.SecurityContext != nil && ptr.Deref(broker.SecurityContext.RunAsUser, 0) == appUser {
-			t.Errorf("%s: the broker runs as user %d like the application, so the test says nothing about users", pod.Name, appUser)
+		if broker.SecurityContext != nil && ptr.Deref(broker.SecurityContext.RunAsUser, 0) == workload.AppUser {
+			t.Errorf("%s: the broker runs as user %d like the application, so the test says nothing about users", pod.Name, workload.AppUser)
 		}
 	}
 	awaitPropagated(t, profile, 2)
@@ -162,8 +163,8 @@ func TestAPodWaitsForItsFirstProfileAndThenHashes(t *testing.T) {
 	createProfile(t, namespace, "sha3-256")
 	eventually(t, 30*time.Second, "the pod is ready", func() error {
 		found, err := shared.clientset.CoreV1().Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
-		if err == nil && !podReady(found) {
-			err = fmt.Errorf("%s", describeContainers(found))
+		if err == nil && !workload.Ready(found) {
+			err = fmt.Errorf("%s", workload.DescribeContainers(found))
 		}
 		return err
 	})

@@ -150,23 +150,11 @@ func bringUp(ctx context.Context, cluster *environment.Cluster, keep bool) ([]by
 	if err := up(ctx, os.Stderr); err != nil {
 		return nil, err
 	}
-	images, err := environment.BuildImages(ctx, os.Stderr, options)
+	images, err := environment.Install(ctx, os.Stderr, cluster, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.Load(ctx, os.Stderr, images.Archives...); err != nil {
-		return nil, err
-	}
-	helm, err := environment.NewHelm(ctx, os.Stderr, cluster)
-	if err != nil {
-		return nil, err
-	}
-	progress("installing the chart with the images %s", images.Tag)
-	if _, err := helm.Install(ctx, environment.Chart(repository), images); err != nil {
-		said, more := cluster.KubectlRun(ctx, nil, "-n", environment.Namespace, "describe", "pods")
-		return nil, errors.Join(err, more, errors.New(said))
-	}
-	progress("the chart is installed")
+	progress("the chart is installed, with the images %s", images.Tag)
 	return json.Marshal(installed{Repository: repository, Cache: cache, Images: *images})
 }
 

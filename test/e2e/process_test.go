@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // process is what the node's kernel knows of the first process of a container, in the node's own users and groups.
@@ -46,7 +48,7 @@ func processOf(t testing.TB, pod *corev1.Pod, container string) process {
 		found.firstUser = numbers(t, users, "0")[0]
 		return found
 	}
-	t.Fatalf("the pod %s has no container %s: %s", pod.Name, container, describeContainers(pod))
+	t.Fatalf("the pod %s has no container %s: %s", pod.Name, container, workload.DescribeContainers(pod))
 	return process{}
 }
 

@@ -7,27 +7,24 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // algorithms are all of the profile format, in an order in which neighbours differ.
-var algorithms = []string{"sha3-512", "sha-256", "sha-384", "sha-512", "sha-512/256", "sha3-256", "sha3-384", "shake-128", "shake-256"}
+var algorithms = workload.Algorithms
 
 // hashing is a profile that offers HashData alone.
 func hashing(profileName, algorithm string) v1alpha1.ProfileSpec {
-	return v1alpha1.ProfileSpec{ProfileName: profileName,
-		API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: algorithm}}}
+	return workload.Hashing(profileName, algorithm)
 }
 
 // createProfile makes the profile "Default" of a namespace.
@@ -41,39 +38,12 @@ func createProfile(t testing.TB, namespace, algorithm string) *v1alpha1.CryptoPr
 	return profile
 }
 
-// downgradeDigest is what a refusal names as allowing exactly the change that it refuses.
-var downgradeDigest = regexp.MustCompile(regexp.QuoteMeta(v1alpha1.AllowWeakerAnnotation) + `[=:] ?(sha256:[0-9a-f]{64}(,sha256:[0-9a-f]{64})*)`)
-
 // changeHash writes another algorithm into a profile and returns when the writing began. Where the new one is weaker, it
 // allows that, as an administrator of the cluster may.
 func changeHash(t testing.TB, object client.Object, algorithm string) time.Time {
 	t.Helper()
-	var began time.Time
-	must(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-		switch profile := object.(type) {
-		case *v1alpha1.CryptoProfile:
-			profile.Spec.API.HashData.HashAlg = algorithm
-		case *v1alpha1.ClusterCryptoProfile:
-			profile.Spec.API.HashData.HashAlg = algorithm
-		default:
-			return fmt.Errorf("found a %T, expected a profile", object)
-		}
-		began = time.Now()
-		err := shared.client.Update(t.Context(), object)
-		if err == nil || !apierrors.IsForbidden(err) {
-			return err
-		}
-		digest := downgradeDigest.FindStringSubmatch(err.Error())
-		if digest == nil {
-			return err
-		}
-		object.SetAnnotations(map[string]string{v1alpha1.AllowWeakerAnnotation: digest[1]})
-		began = time.Now()
-		return shared.client.Update(t.Context(), object)
-	}))
+	began, err := shared.load.ChangeHash(t.Context(), object, algorithm)
+	must(t, err)
 	return began
 }
 

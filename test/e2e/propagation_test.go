@@ -17,13 +17,14 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // resync is what a kubelet takes at least to notice a changed ConfigMap by itself; propagation has to be faster.
 const resync = 10 * time.Second
 
 // load makes an application call about 180 times a second.
-var load = map[string]string{"WORKERS": "2", "INTERVAL": "10ms"}
+var load = workload.Load
 
 // fleet is five pods under load in two namespaces, which serve a set of 100 profiles.
 type fleet struct {

@@ -6,7 +6,6 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 func TestABrokerThatIsKilledServesAllItsContainersAgainWithoutARestartOfTheirs(t *testing.T) {
@@ -42,7 +42,7 @@ func TestABrokerThatIsKilledServesAllItsContainersAgainWithoutARestartOfTheirs(t
 		}
 		pod = found
 		if restarts = brokerStatus(t, pod).RestartCount; restarts == 0 || brokerStatus(t, pod).State.Running == nil {
-			return fmt.Errorf("%s", describeContainers(pod))
+			return fmt.Errorf("%s", workload.DescribeContainers(pod))
 		}
 		return nil
 	})
@@ -78,14 +78,8 @@ func killBroker(t testing.TB, pod *corev1.Pod) {
 // runningTasks are the process ids in the node of all containers that run, by the ids that pods' statuses give them.
 func runningTasks(t testing.TB) map[string]string {
 	t.Helper()
-	output, err := shared.cluster.Exec(t.Context(), "ctr", "-n", "k8s.io", "tasks", "list")
+	processes, err := shared.load.Tasks(t.Context())
 	must(t, err)
-	processes := map[string]string{}
-	for line := range strings.Lines(output) {
-		if fields := strings.Fields(line); len(fields) >= 3 && fields[2] == "RUNNING" {
-			processes["containerd://"+fields[0]] = fields[1]
-		}
-	}
 	return processes
 }
 
@@ -96,6 +90,6 @@ func brokerStatus(t testing.TB, pod *corev1.Pod) corev1.ContainerStatus {
 			return each
 		}
 	}
-	t.Fatalf("the pod %s has no broker: %s", pod.Name, describeContainers(pod))
+	t.Fatalf("the pod %s has no broker: %s", pod.Name, workload.DescribeContainers(pod))
 	return corev1.ContainerStatus{}
 }

@@ -107,7 +107,7 @@ func TestEtcdIsRestoredFromABackupUnderRunningPods(t *testing.T) {
 		}
 	})
 	t.Run("new pods trust the key of the backup and serve the same", func(t *testing.T) {
-		must(t, scaleOperator(t.Context(), replicas)) // waits until all answer
+		must(t, shared.load.ScaleOperator(t.Context(), replicas)) // waits until all answer
 		fresh := createPod(t, appPod(namespace, inject("true"), nil))
 		if trustedKeys(t, fresh) != trustedKeys(t, pod) {
 			t.Errorf("they trust %s, expected %s", trustedKeys(t, fresh), trustedKeys(t, pod))

@@ -7,7 +7,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,21 +14,19 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // suite is what all tests share: the cluster with the installed chart, and clients of it with an administrator's rights.
 type suite struct {
 	installed
+	load      *workload.Cluster
 	cluster   *environment.Cluster
 	helm      *environment.Helm
 	config    *rest.Config
@@ -53,25 +50,12 @@ func setUpSuite(state string) error {
 	if s.helm, err = environment.NewHelm(context.Background(), os.Stderr, s.cluster); err != nil {
 		return err
 	}
-	if s.config, err = clientcmd.BuildConfigFromFlags("", s.cluster.Kubeconfig); err != nil {
+	if s.load, err = workload.Connect(s.cluster, s.Images); err != nil {
 		return err
 	}
-	s.config.QPS, s.config.Burst = 200, 400
-	if s.client, err = clientFor(s.config); err != nil {
-		return err
-	}
-	s.clientset, err = kubernetes.NewForConfig(s.config)
+	s.config, s.client, s.clientset = s.load.Config, s.load.Client, s.load.Clientset
 	shared = s
-	return err
-}
-
-// clientFor is a client of Kubernetes' own types and ours.
-func clientFor(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: scheme})
+	return nil
 }
 
 // as is a client that acts as somebody else.
@@ -79,7 +63,7 @@ func as(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(shared.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
-	found, err := clientFor(config)
+	found, err := workload.ClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}

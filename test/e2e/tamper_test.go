@@ -19,6 +19,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // withoutConfigMapPolicy takes away, until the test ends, what keeps others from writing the ConfigMaps of profiles.
@@ -118,8 +119,8 @@ func TestABrokerTakesNoSetButTheNewestOfItsNamespace(t *testing.T) {
 						return err
 					}
 					pod = found
-					if brokerStatus(t, pod).RestartCount == restarts || !podReady(pod) {
-						return fmt.Errorf("%s", describeContainers(pod))
+					if brokerStatus(t, pod).RestartCount == restarts || !workload.Ready(pod) {
+						return fmt.Errorf("%s", workload.DescribeContainers(pod))
 					}
 					return nil
 				})

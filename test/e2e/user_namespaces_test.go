@@ -11,6 +11,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 const (
@@ -40,7 +41,7 @@ func TestAPodWithAUserNamespaceOfItsOwnHasABrokerThatIsNoUserOfTheNode(t *testin
 		if found := processOf(t, ordinary, contract.BrokerContainer); found.user != brokerUser || found.firstUser != 0 {
 			t.Errorf("without a user namespace of its own: found %+v, expected the user %d of the node", found, brokerUser)
 		}
-		for container, user := range map[string]int64{contract.BrokerContainer: brokerUser, "app": appUser, "side": appUser} {
+		for container, user := range map[string]int64{contract.BrokerContainer: brokerUser, "app": workload.AppUser, "side": workload.AppUser} {
 			found := processOf(t, pod, container)
 			if found.firstUser < userNamespace || found.firstUser%userNamespace != 0 {
 				t.Errorf("%s: found that its users begin with %d of the node, expected a range beyond the node's own",

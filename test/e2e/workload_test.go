@@ -15,69 +15,36 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 const (
-	// appUser differs from the user of the broker's image.
-	appUser   = 12345
-	statsPort = 8080
+	statsPort = workload.StatsPort
 	// brokerStatusPort is the chart's default.
 	brokerStatusPort = 9470
 )
 
 // appContainer calls its broker; environment is what the application takes as its options.
 func appContainer(name string, environment map[string]string) corev1.Container {
-	container := corev1.Container{
-		Name: name, Image: shared.Images.Image("demo-app"), ImagePullPolicy: corev1.PullNever,
-		SecurityContext: &corev1.SecurityContext{
-			RunAsUser: ptr.To[int64](appUser), RunAsGroup: ptr.To[int64](appUser), RunAsNonRoot: ptr.To(true),
-			AllowPrivilegeEscalation: ptr.To(false),
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-			SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-	}
-	for variable, value := range environment {
-		container.Env = append(container.Env, corev1.EnvVar{Name: variable, Value: value})
-	}
-	return container
+	return shared.load.Container(name, environment)
 }
 
 // appPod is a pod of one application; annotations are the pod's.
 func appPod(namespace string, annotations, environment map[string]string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "app-", Namespace: namespace, Annotations: annotations},
-		Spec: corev1.PodSpec{
-			// The application ends at once on SIGTERM.
-			TerminationGracePeriodSeconds: ptr.To[int64](5),
-			Containers:                    []corev1.Container{appContainer("app", environment)},
-		},
-	}
+	return shared.load.Pod(namespace, annotations, environment)
 }
 
 // inject is the annotation that asks for a broker.
 func inject(value string) map[string]string {
-	return map[string]string{contract.InjectAnnotation: value}
+	return workload.Inject(value)
 }
 
 // appDeployment is a Deployment of such pods.
 func appDeployment(namespace, name string, replicas int32, environment map[string]string) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	pod := appPod(namespace, inject("true"), environment)
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: pod.Annotations},
-				Spec:       pod.Spec,
-			},
-		},
-	}
+	return shared.load.Deployment(namespace, name, replicas, environment)
 }
 
 // readyPods waits until that many pods with a label are ready and returns them.
@@ -91,7 +58,7 @@ func readyPods(t testing.TB, namespace, label string, count int) []corev1.Pod {
 		}
 		ready = ready[:0]
 		for _, each := range list.Items {
-			if podReady(&each) {
+			if workload.Ready(&each) {
 				ready = append(ready, each)
 			}
 		}
@@ -101,15 +68,6 @@ func readyPods(t testing.TB, namespace, label string, count int) []corev1.Pod {
 		return nil
 	})
 	return ready
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, each := range pod.Status.Conditions {
-		if each.Type == corev1.PodReady {
-			return each.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
-		}
-	}
-	return false
 }
 
 // createPod makes a pod and waits until it is ready.
@@ -122,29 +80,13 @@ func createPod(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 		if err != nil {
 			return err
 		}
-		if !podReady(found) {
-			return fmt.Errorf("it is %s: %s", found.Status.Phase, describeContainers(found))
+		if !workload.Ready(found) {
+			return fmt.Errorf("it is %s: %s", found.Status.Phase, workload.DescribeContainers(found))
 		}
 		pod = found
 		return nil
 	})
 	return pod
-}
-
-// describeContainers says in short what the containers of a pod are at.
-func describeContainers(pod *corev1.Pod) string {
-	var description string
-	for _, each := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-		state := "running"
-		switch {
-		case each.State.Waiting != nil:
-			state = each.State.Waiting.Reason + " " + each.State.Waiting.Message
-		case each.State.Terminated != nil:
-			state = fmt.Sprintf("ended with status %d", each.State.Terminated.ExitCode)
-		}
-		description += fmt.Sprintf("[%s: %s, started %v, ready %v] ", each.Name, state, ptr.Deref(each.Started, false), each.Ready)
-	}
-	return description
 }
 
 // hasBroker is true if a broker was put into the pod.

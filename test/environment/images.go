@@ -4,6 +4,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -73,3 +74,28 @@ func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Imag
 
 // Image returns the full name of an image, for example of "broker".
 func (i *Images) Image(name string) string { return i.Registry + "/" + name + ":" + i.Tag }
+
+// Install builds images, loads them into a local cluster that runs, installs the chart with
+// them, and waits until the operator is ready.
+func Install(ctx context.Context, progress io.Writer, cluster *Cluster, options ImageOptions) (*Images, error) {
+	repository, err := Repository()
+	if err != nil {
+		return nil, err
+	}
+	images, err := BuildImages(ctx, progress, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.Load(ctx, progress, images.Archives...); err != nil {
+		return nil, err
+	}
+	helm, err := NewHelm(ctx, progress, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := helm.Install(ctx, Chart(repository), images); err != nil {
+		said, more := cluster.KubectlRun(ctx, nil, "-n", Namespace, "describe", "pods")
+		return nil, errors.Join(err, more, errors.New(said))
+	}
+	return images, nil
+}
