@@ -189,6 +189,11 @@ bench-webhook: ## Measure the webhook for the table of docs/webhook.md: admissio
 	go test -count=1 -run '^$$' -bench ClusterProfile ./webhook/validation
 	go test -tags apiserver -count=1 -v -run TestManyProfilesAreDeleted ./webhook
 
+.PHONY: chaos
+chaos: ## Break a real cluster part by part under load; write docs/faults.md (Linux, root; 10 minutes). FAULTS=kubelet,clock for some, no page.
+	hack/cluster/cluster build
+	go run ./test/faults --report docs/faults.md --only "$(FAULTS)"
+
 ##@ Keep it tidy
 
 .PHONY: clean

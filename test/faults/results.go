@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+)
+
+// result is what one fault did.
+type result struct {
+	fault *fault
+	// lasted is from the beginning of the fault until its cause was gone.
+	lasted time.Duration
+	// served and right are from then until the last broker served the newest profile, and
+	// until everything was right again. Less than zero is before the end of the fault.
+	served, right time.Duration
+	// servedAfterWrite is from the accepted change of the profile.
+	servedAfterWrite        time.Duration
+	calls, failed, repeated int64
+	errors                  []string // texts that applications had not seen before
+	write                   write
+	withBroker, without     admission
+	notes                   []string
+	problems                []string // what must not be
+}
+
+func (r *result) say() {
+	progress("  %d calls, %d failed, %d repeated; refused: %d of %d pods with a broker, %d of %d others; served %s and right %s after the fault",
+		r.calls, r.failed, r.repeated, r.withBroker.refused, r.withBroker.tries, r.without.refused, r.without.tries, seconds(r.served), seconds(r.right))
+	for _, each := range []string{r.write.said, r.withBroker.said, r.without.said} {
+		if each != "" {
+			progress("  refused: %s", each)
+		}
+	}
+	for _, each := range r.problems {
+		progress("  WRONG: %s", each)
+	}
+}
+
+// results are all faults, and what they were made with.
+type results struct {
+	began               time.Time
+	machine, load       string
+	version, kubernetes string
+	all                 []*result
+}
+
+func newResults(s *suite) *results {
+	r := &results{began: time.Now(), machine: measurement.Machine(), load: measurement.Load(), version: "unknown", kubernetes: "unknown"}
+	if described, err := exec.Command("git", "describe", "--tags", "--always", "--dirty").Output(); err == nil {
+		r.version = strings.TrimSpace(string(described))
+	}
+	if version, err := s.Clientset.Discovery().ServerVersion(); err == nil {
+		r.kubernetes = version.GitVersion
+	}
+	return r
+}
+
+func (r *results) add(one *result) { r.all = append(r.all, one) }
+
+// failed returns an error that names what must not be.
+func (r *results) failed() error {
+	var problems []error
+	for _, each := range r.all {
+		for _, problem := range each.problems {
+			problems = append(problems, fmt.Errorf("%s: %s", each.fault.name, problem))
+		}
+	}
+	return errors.Join(problems...)
+}
