@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +50,10 @@ type pod struct {
 	asked   int
 	// trust is what it demands of a set; nil where it takes any.
 	trust *signed.Trust
+	// failing is true when all calls with a new profile fail.
+	failing bool
+	// old is true for a broker of an image that does not know rollouts.
+	old bool
 }
 
 // runPod runs a pod until the test ends. Each change is made before it starts.
@@ -68,6 +73,7 @@ func runPod(t *testing.T, namespace string, change ...func(*pod)) *pod {
 			InitContainers: []corev1.Container{{
 				Name: contract.BrokerContainer, Image: "broker", RestartPolicy: &always,
 				Args: []string{"--profiles-dir=/etc/crypto-broker/profiles", "--status-address=:" + address.Port()},
+				Env:  []corev1.EnvVar{{Name: contract.InstanceVariable, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.uid"}}}},
 			}},
 			Containers: []corev1.Container{{Name: "app", Image: "app"}},
 		},
@@ -128,6 +134,10 @@ func (p *pod) load() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.old && strings.HasPrefix(set.Data[profile.FileName], "FormatVersion: 2\n") {
+		p.answer.Reason = string(directory.SetRejected)
+		return
+	}
 	answer := confirm.Answer{Digest: profile.Digest([]byte(set.Data[profile.FileName])), Since: time.Now(), Reason: string(directory.Loaded)}
 	if p.partial {
 		answer.Reason = string(directory.ProfilesRejected)
@@ -144,6 +154,14 @@ func (p *pod) load() {
 			return
 		}
 		answer.Revision = statement.Revision
+	}
+	if loaded, _ := profile.Compile(profile.FileName, []byte(set.Data[profile.FileName]), profile.Instance(string(p.object.UID))); loaded != nil {
+		for i, side := range loaded.Rollouts() {
+			answer.Rollouts[i] = confirm.Rollout{Profile: side.Profile, Digest: side.Digest, New: side.New, Refused: side.Refused, Calls: 100}
+			if side.New && p.failing {
+				answer.Rollouts[i].Failed = 100
+			}
+		}
 	}
 	p.answer = answer
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/status"
 )
 
@@ -79,6 +80,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		namespaces = state.NewStore()
 		sets       = queue.New("namespace")
 		statuses   = queue.New("profile-status")
+		rollouts   = queue.New("rollout")
 	)
 	distributor, err := distribute.Setup(mgr, distribute.Options{
 		Annotate: options.Annotate,
@@ -106,7 +108,22 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Keys:              options.Keys,
 		Queue:             sets,
 		Distributor:       distributor,
-		Decided:           func(namespace string) { status.Request(statuses, namespace) },
+		Decided: func(namespace string) {
+			status.Request(statuses, namespace)
+			known, _ := namespaces.Get(namespace)
+			rollout.Request(rollouts, namespace, known.Decision)
+		},
+		Metrics: options.Metrics,
+	})
+	if err != nil {
+		return err
+	}
+	err = rollout.Setup(mgr, rollout.Options{
+		Namespaces:        namespaces,
+		OperatorNamespace: options.OperatorNamespace,
+		Queue:             rollouts,
+		Distributor:       distributor,
+		Changed:           func(namespace string) { status.Request(statuses, namespace) },
 		Metrics:           options.Metrics,
 	})
 	if err != nil {

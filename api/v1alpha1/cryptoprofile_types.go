@@ -16,11 +16,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedPods`,description="Pods whose broker has confirmed that it serves the current set"
 // +kubebuilder:printcolumn:name="Unverified",type=integer,JSONPath=`.status.unverifiedPods`,priority=1,description="Pods whose broker could not be asked"
 // +kubebuilder:printcolumn:name="Propagated",type=string,JSONPath=`.status.conditions[?(@.type=="Propagated")].status`,description="Whether every broker serves the current set"
+// +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.status.rollout.phase`,description="How far the rollout of the last change is"
+// +kubebuilder:printcolumn:name="Weight",type=integer,JSONPath=`.status.rollout.weight`,priority=1,description="Percentage of the pods that get the new profile of the rollout"
 // +kubebuilder:printcolumn:name="Degraded",type=string,JSONPath=`.status.conditions[?(@.type=="Degraded")].status`,description="Whether something is wrong that a person has to correct"
 // +kubebuilder:printcolumn:name="Weakest",type=string,JSONPath=`.status.weakest`,priority=1,description="What limits the strength"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].reason`,priority=1,description="Why the profile is accepted or not"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.profileName) || size(self.metadata.name) <= 64",message="metadata.name is longer than the 64 bytes a profile name may have: set spec.profileName"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.rollout) || self.spec.rollout.steps.all(s, !has(s.namespaceSelector))",message="a step of spec.rollout has namespaceSelector, which is for a ClusterCryptoProfile: a CryptoProfile has one namespace"
 
 // CryptoProfile is a policy for the cryptography of the applications in its
 // namespace: the operations with their algorithms, key sizes and limits.

@@ -48,6 +48,16 @@ const (
 // separate several digests. Whoever writes it needs the verb "weaken" on the object.
 const AllowWeakerAnnotation = "cryptobroker.io/allow-weaker"
 
+// PromoteAnnotation on a profile of either kind ends pauses of its rollout, and
+// has it go on after a failure. Its value is the attempt of status.rollout, which
+// ends the rollout at once; or the attempt, a slash and the number of the last
+// step whose pause is over; or the attempt, a slash and PromoteReturn, which gives
+// all pods the old profile again.
+const PromoteAnnotation = "cryptobroker.io/promote"
+
+// PromoteReturn ends a PromoteAnnotation by which all pods get the old profile again.
+const PromoteReturn = "return"
+
 // Labels on ClusterCryptoProfiles.
 const (
 	// CatalogueLabel is the label of the profiles of the catalogue, and

@@ -53,6 +53,12 @@ type ProfileSpec struct {
 	// Example: {replacedBy: orders-2027, removeAfter: "2027-12-31"}.
 	// +optional
 	Deprecation *Deprecation `json:"deprecation,omitempty"`
+
+	// rollout brings changes of the profile to some pods first. If it is absent,
+	// a change reaches all pods at once.
+	// Example: {steps: [{setWeight: 10, pause: {duration: 10m}}]}.
+	// +optional
+	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // Settings chooses the implementation of the primitives.

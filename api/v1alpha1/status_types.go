@@ -80,6 +80,12 @@ type ProfileStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	UnverifiedPods int32 `json:"unverifiedPods"`
 
+	// rollout says how far the rollout of the last change is. It is there if
+	// spec.rollout is.
+	// Example: {phase: Progressing, step: 1, weight: 10}.
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// conditions are Ready (whether the profile is accepted, nothing is wrong,
 	// and every broker serves the set), Accepted (whether the profile is valid
 	// and part of the set), Propagated (whether every broker serves the set),

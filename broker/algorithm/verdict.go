@@ -37,11 +37,13 @@ const (
 	Format0 Format = iota + 1
 	// Format1 is the version after Format0.
 	Format1
+	// Format2 is the version after Format1. No algorithm needs it.
+	Format2
 )
 
 // newest is the version that an unknown algorithm needs. So a profile with it is not written
 // for brokers that may overlook it.
-const newest = Format1
+const newest = Format2
 
 // Version returns the number of the version in profile files, from 0.
 func (f Format) Version() int { return int(f) - 1 }

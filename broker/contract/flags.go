@@ -20,6 +20,7 @@ const (
 	ProfilesAudienceFlag = "profiles-audience"
 	LowestRevisionFlag   = "lowest-revision"
 	StateDirFlag         = "state-dir"
+	InstanceFlag         = "instance"
 )
 
 // Argument returns the argument that sets a flag to a value.

@@ -35,5 +35,10 @@ const (
 // clients.
 const SocketVariable = "CRYPTO_BROKER_SOCKET"
 
+// InstanceVariable is the variable of the broker's container with the UID of the pod, see
+// InstanceFlag. A broker that does not know it ignores it, while it would not start with an
+// unknown flag.
+const InstanceVariable = BrokerVariablePrefix + "INSTANCE"
+
 // BrokerVariablePrefix is the beginning of the names of the broker's environment variables.
 const BrokerVariablePrefix = "CRYPTO_BROKER_"

@@ -19,6 +19,7 @@ type Set struct {
 	fips     bool
 	warnings Problems
 	refused  map[string]Refusal
+	sides    []Side
 }
 
 // Digest identifies the file the set was compiled from, see Digest. It is empty for
@@ -74,6 +75,7 @@ type CompileOption func(*compileOptions)
 
 type compileOptions struct {
 	requireFIPS bool
+	instance    string
 	manager     *KMS // of the profile at hand, nil where it has none
 }
 
@@ -138,17 +140,23 @@ func compileRead(r *yamlfile.Report, doc *Document, digest string, options []Com
 		return nil, problems
 	}
 	set := &Set{digest: digest, profiles: make(map[string]*Compiled, len(doc.Profiles)), fips: o.requireFIPS}
+	set.sides = sides(r, doc, o.instance)
 	for i := range doc.Profiles {
-		if !r.Invalid[i] {
+		switch {
+		case r.Invalid[i]:
+			set.rejected++
+		case set.serves(&doc.Profiles[i]):
 			o.manager = managerOf(&doc.Profiles[i], doc)
 			p := compile(&doc.Profiles[i], o)
 			set.profiles[p.name] = p
 			set.names = append(set.names, p.name)
 		}
 	}
-	set.rejected = len(doc.Profiles) - len(set.names)
 	set.warnings = warnings(r, doc)
 	set.refused = refusals(r, doc, problems)
+	for _, name := range set.names {
+		delete(set.refused, name) // one of two profiles of the name is served
+	}
 	if len(set.names) == 0 && len(doc.Profiles) > 0 {
 		return nil, problems
 	}

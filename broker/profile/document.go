@@ -16,8 +16,8 @@ type Document struct {
 
 // Profile is one named policy: which operations it offers and with what.
 type Profile struct {
-	// Name is unique in its file and has at most MaxNameLength bytes. Upper and lower case
-	// matter.
+	// Name is unique in its file, where a profile with Rollout and one without may share a
+	// name. It has at most MaxNameLength bytes. Upper and lower case matter.
 	Name        string       `yaml:"Name"`
 	Settings    *Settings    `yaml:"Settings,omitempty"`
 	KMS         *KMS         `yaml:"KMS,omitempty"`
@@ -25,6 +25,8 @@ type Profile struct {
 	Callers     *Callers     `yaml:"Callers,omitempty"`
 	Audit       *Audit       `yaml:"Audit,omitempty"`
 	Deprecation *Deprecation `yaml:"Deprecation,omitempty"`
+	// Rollout is nil for a profile that all brokers serve.
+	Rollout *Rollout `yaml:"Rollout,omitempty"`
 }
 
 // Settings chooses the implementation of the primitives.

@@ -27,8 +27,8 @@ const (
 	// package reads. Version 0 is the released format. Version 1 adds KeyIds,
 	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests,
 	// ShortTagLength, Audit, NonceStrategy "random" and the signature algorithms
-	// rsa-pss, ed25519 and ml-dsa.
-	NewestFormatVersion = 1
+	// rsa-pss, ed25519 and ml-dsa. Version 2 adds Rollout.
+	NewestFormatVersion = 2
 
 	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
 	maxTextLength = 1024

@@ -144,7 +144,10 @@ func Section(operation string) string {
 // profile with a field that they do not know, and that profile alone.
 func (p *Profile) FormatVersion() int {
 	newest := algorithm.Format0
-	if p.Callers != nil || p.Audit != nil {
+	switch {
+	case p.Rollout != nil:
+		newest = algorithm.Format2
+	case p.Callers != nil || p.Audit != nil:
 		newest = algorithm.Format1
 	}
 	for _, row := range sections {

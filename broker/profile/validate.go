@@ -34,23 +34,31 @@ func (v validator) document(doc *Document) {
 	}
 	v.settings(at.Field("Settings"), doc.Settings)
 	v.kms(at.Field("KMS"), doc.KMS)
-	first := map[string]int{}
+	first := map[nameAndSide]int{}
 	for i := range doc.Profiles {
 		v.profile(yamlfile.Item(i), &doc.Profiles[i])
 		v.unique(yamlfile.Item(i).Field("Name"), doc.Profiles, i, first)
 	}
+	v.alone(doc.Profiles, first)
+}
+
+// nameAndSide is what no two profiles of a file have in common.
+type nameAndSide struct {
+	name    string
+	rollout bool
 }
 
 // unique takes all profiles with the same name out of service, because the order in the file
-// must not decide which of them is served.
-func (v validator) unique(at yamlfile.Place, profiles []Profile, i int, first map[string]int) {
+// must not decide which of them is served. One with Rollout may have the name of one without.
+func (v validator) unique(at yamlfile.Place, profiles []Profile, i int, first map[nameAndSide]int) {
 	name := profiles[i].Name
 	if name == "" {
 		return
 	}
-	before, twice := first[name]
+	key := nameAndSide{name, profiles[i].Rollout != nil}
+	before, twice := first[key]
 	if !twice {
-		first[name] = i
+		first[key] = i
 		return
 	}
 	other := fmt.Sprintf("at index %d", before)
@@ -77,6 +85,7 @@ func (v validator) profile(at yamlfile.Place, p *Profile) {
 	v.callers(at.Field("Callers"), p.Callers)
 	v.audit(at.Field("Audit"), p.Audit)
 	v.deprecation(at.Field("Deprecation"), p)
+	v.rollout(at.Field("Rollout"), p.Rollout)
 }
 
 func (v validator) name(at, around yamlfile.Place, name string) {

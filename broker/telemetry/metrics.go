@@ -130,8 +130,11 @@ func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code,
 // It drops the counters of all other profiles.
 func (m *Metrics) Profiles(set *profile.Set) map[string]*Counters {
 	m.deprecated.Reset() // so that the number of labels does not grow without limit
-	return m.requests.use(set.Names())
+	return m.requests.use(set)
 }
+
+// Rollouts returns the calls of each profile that is rolled out.
+func (m *Metrics) Rollouts() []RolloutCalls { return m.requests.rolledOut() }
 
 // Deprecated counts a request for a deprecated profile. container is the name of the
 // caller, empty if all callers share a socket.

@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,37 @@ type requests struct {
 	unknown Counters
 	// uses is how many uses the counters of current have. mu guards its changes.
 	uses atomic.Int64
+	// rollouts are the profiles that are rolled out, in the order of the file.
+	rollouts []rollout
+}
+
+// rollout is the side that the broker is on in the rollout of a profile, and what its
+// counters were when it came to that side.
+type rollout struct {
+	profile.Side
+	calls, failed uint64
+}
+
+// RolloutCalls are the calls of a profile since the broker came to its side of the rollout.
+type RolloutCalls struct {
+	profile.Side
+	// Calls are all that ended. Failed are those that ended with another code than OK, unless
+	// the client cancelled the call.
+	Calls, Failed uint64
+}
+
+// totals returns the numbers of RolloutCalls, since the counters began.
+func (c *Counters) totals() (calls, failed uint64) {
+	for op := range c.byCode {
+		for code := range c.byCode[op] {
+			n := c.byCode[op][code].Load()
+			calls += n
+			if code != int(codes.OK) && code != int(codes.Canceled) {
+				failed += n
+			}
+		}
+	}
+	return calls, failed
 }
 
 func newRequests() *requests {
@@ -64,15 +96,15 @@ func newRequests() *requests {
 	}
 }
 
-// use returns the counters of the given profiles. Counters of profiles that were there
+// use returns the counters of the profiles of a set. Counters of profiles that were there
 // before continue. Counters of all other profiles are dropped, so that the number of labels
 // does not grow without limit.
-func (r *requests) use(names []string) map[string]*Counters {
+func (r *requests) use(set *profile.Set) map[string]*Counters {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, uses := time.Now(), 0
-	next := make(map[string]*Counters, len(names))
-	for _, name := range names {
+	next := make(map[string]*Counters, set.Len())
+	for _, name := range set.Names() {
 		counters := r.current[name]
 		if counters == nil {
 			counters = &Counters{all: r, since: now}
@@ -87,7 +119,38 @@ func (r *requests) use(names []string) map[string]*Counters {
 	}
 	r.current = next
 	r.uses.Store(int64(uses))
+	r.follow(set.Rollouts())
 	return next
+}
+
+// follow notes what the counters of profiles are whose side is another one now. The caller
+// has locked r.mu.
+func (r *requests) follow(sides []profile.Side) {
+	before := r.rollouts
+	r.rollouts = nil
+	for _, side := range sides {
+		now := rollout{Side: side}
+		if i := slices.IndexFunc(before, func(b rollout) bool { return b.Side == side }); i >= 0 {
+			now = before[i]
+		} else if counters := r.current[side.Profile]; counters != nil {
+			now.calls, now.failed = counters.totals()
+		}
+		r.rollouts = append(r.rollouts, now)
+	}
+}
+
+// rolledOut returns the calls of each profile that is rolled out.
+func (r *requests) rolledOut() []RolloutCalls {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []RolloutCalls
+	for _, since := range r.rollouts {
+		if counters := r.current[since.Profile]; counters != nil {
+			calls, failed := counters.totals()
+			all = append(all, RolloutCalls{since.Side, calls - since.calls, failed - since.failed})
+		}
+	}
+	return all
 }
 
 // Describe implements prometheus.Collector.

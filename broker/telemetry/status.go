@@ -49,6 +49,20 @@ type profilesAnswer struct {
 	// Withdrawn are the first maxWithdrawn profiles out of service. Older brokers do not
 	// have the field.
 	Withdrawn []withdrawn `json:"withdrawn,omitempty"`
+	// Rollouts are the first maxRollouts profiles that are rolled out. Older brokers do not
+	// have the field.
+	Rollouts []rolloutAnswer `json:"rollouts,omitempty"`
+}
+
+// rolloutAnswer says which of two profiles of this name the broker serves, and how its calls
+// ended since then, see [RolloutCalls].
+type rolloutAnswer struct {
+	Profile string `json:"profile"`
+	Digest  string `json:"digest"`
+	New     bool   `json:"new"`
+	Refused bool   `json:"refused,omitempty"`
+	Calls   uint64 `json:"calls"`
+	Failed  uint64 `json:"failed"`
 }
 
 // withdrawn is a profile that was served and is out of service.
@@ -57,8 +71,11 @@ type withdrawn struct {
 	Since   string `json:"since"`
 }
 
-// maxWithdrawn bounds the answer, because operators read at most 4 KiB.
-const maxWithdrawn = 8
+// maxWithdrawn and maxRollouts bound the answer, because operators read at most 8 KiB.
+const (
+	maxWithdrawn = 8
+	maxRollouts  = 8
+)
 
 // Server returns the HTTP server of the status port. It allows only what its paths need:
 // few connections, headers of 8 KiB, no bodies, and short timeouts.
@@ -139,6 +156,10 @@ func (s *Status) profiles(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, out := range state.Withdrawn[:min(len(state.Withdrawn), maxWithdrawn)] {
 		body.Withdrawn = append(body.Withdrawn, withdrawn{out.Profile, out.Since.UTC().Format(timeLayout)})
+	}
+	rollouts := s.Metrics.Rollouts()
+	for _, r := range rollouts[:min(len(rollouts), maxRollouts)] {
+		body.Rollouts = append(body.Rollouts, rolloutAnswer{r.Profile, r.Digest, r.New, r.Refused, r.Calls, r.Failed})
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

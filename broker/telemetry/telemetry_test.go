@@ -215,6 +215,62 @@ func TestTheStatusPortAnswers(t *testing.T) {
 	}
 }
 
+// rollingOut is a set in which the profile A is rolled out to brokers below a place.
+func rollingOut(t *testing.T, below int64, digest string) *profile.Set {
+	t.Helper()
+	file := fmt.Sprintf("FormatVersion: 2\nProfiles:\n- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n- Name: A\n  API: {HashData: {HashAlg: sha-512}}\n  Rollout: {Below: %d, Digest: %q}\n", below, digest)
+	set, problems := profile.Compile(profile.FileName, []byte(file))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return set
+}
+
+func TestCallsOfARolloutAreThoseSinceTheBrokerCameToItsSide(t *testing.T) {
+	metrics := telemetry.NewMetrics("test")
+	count := func(set *profile.Set, all ...codes.Code) {
+		counters := metrics.Profiles(set)
+		for _, code := range all {
+			metrics.Begin()
+			metrics.End(profile.OpHashData, counters["A"], code, time.Millisecond)
+		}
+	}
+	expect := func(want ...telemetry.RolloutCalls) {
+		t.Helper()
+		if diff := cmp.Diff(want, metrics.Rollouts()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	side := func(digest string, isNew bool) profile.Side {
+		return profile.Side{Profile: "A", Digest: digest, New: isNew}
+	}
+	count(set(t, "A", "B"), codes.OK, codes.Internal)
+	expect()
+	count(rollingOut(t, 0, "first"), codes.OK, codes.PermissionDenied, codes.Canceled)
+	expect(telemetry.RolloutCalls{Side: side("first", false), Calls: 3, Failed: 1})
+	// A step that does not reach the broker is no other side.
+	count(rollingOut(t, 5, "first"), codes.OK)
+	expect(telemetry.RolloutCalls{Side: side("first", false), Calls: 4, Failed: 1})
+	count(rollingOut(t, profile.RolloutPlaces, "first"), codes.InvalidArgument)
+	expect(telemetry.RolloutCalls{Side: side("first", true), Calls: 1, Failed: 1})
+	// The next change begins with nothing, also where the broker has not seen the set between.
+	count(rollingOut(t, profile.RolloutPlaces, "second"), codes.OK)
+	expect(telemetry.RolloutCalls{Side: side("second", true), Calls: 1})
+	count(set(t, "A"), codes.OK)
+	expect()
+}
+
+func TestTheStatusPortTellsTheSideOfTheBroker(t *testing.T) {
+	metrics := telemetry.NewMetrics("test")
+	counters := metrics.Profiles(rollingOut(t, profile.RolloutPlaces, "first"))
+	metrics.Begin()
+	metrics.End(profile.OpHashData, counters["A"], codes.PermissionDenied, time.Millisecond)
+	body := get(t, status(metrics), http.MethodGet, "/profiles").Body.String()
+	if want := `"rollouts":[{"profile":"A","digest":"first","new":true,"calls":1,"failed":1}]`; !strings.Contains(body, want) {
+		t.Errorf("found %s, want %s", body, want)
+	}
+}
+
 func TestCountingARequestAllocatesNothing(t *testing.T) {
 	metrics := telemetry.NewMetrics("test")
 	counters := metrics.Profiles(set(t, "A"))["A"]

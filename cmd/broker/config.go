@@ -40,6 +40,7 @@ type config struct {
 	shutdownTimeout time.Duration
 	memoryLimit     int64
 	requireFIPS     bool
+	instance        string
 	development     bool
 	environment     string
 	maxStreams      uint32
@@ -90,6 +91,10 @@ func (c *config) settings() []setting {
 		{
 			name: contract.RequireFIPSFlag, env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
 			usage: "start only with the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
+		},
+		{
+			name: contract.InstanceFlag, env: contract.InstanceVariable, kind: "name", set: someText(&c.instance),
+			usage: "name of this broker, such as the UID of its pod; it decides whether a profile that is rolled out to some brokers reaches this one; without it, the profile does so at the end",
 		},
 		{
 			name: "development-service", env: "CRYPTO_BROKER_DEVELOPMENT_SERVICE", kind: "bool", set: boolean(&c.development),

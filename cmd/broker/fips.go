@@ -28,8 +28,9 @@ func checkFIPS(computing engine.FIPSStatus, required bool) error {
 
 // compileOptions returns the options to compile profiles with.
 func (c *config) compileOptions() []profile.CompileOption {
+	options := []profile.CompileOption{profile.Instance(c.instance)}
 	if c.requireFIPS {
-		return []profile.CompileOption{profile.RequireFIPS()}
+		options = append(options, profile.RequireFIPS())
 	}
-	return nil
+	return options
 }

@@ -123,15 +123,16 @@ func annotate(ctx context.Context, client kubernetes.Interface, changes []effect
 		all[i] = changes[i].Change
 	}
 	key, value, _ := strings.Cut(downgrade.Annotation(all...), "=")
+	return patchAnnotation(ctx, client, source, key, value)
+}
+
+// patchAnnotation writes an annotation of an object.
+func patchAnnotation(ctx context.Context, client kubernetes.Interface, source downgrade.Source, key, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
 	if err != nil {
 		return err
 	}
-	path := []string{"/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version}
-	if source.Namespace != "" {
-		path = append(path, "namespaces", source.Namespace)
-	}
-	return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(append(path, source.Resource(), source.Name)...).
+	return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(pathOf(source)...).
 		Param("fieldManager", "kubectl-crypto_broker").Body(patch).Do(ctx).Error()
 }
 
@@ -161,8 +162,10 @@ func awaitServed(ctx context.Context, client kubernetes.Interface, changes []eff
 			case set.Served.IsUnknown() && len(set.Judgement.Withheld) > 0:
 				fmt.Fprintf(out, "Namespace %s gets its set once %s of it %s allowed, too: %s diff -n %s\n", namespace,
 					text.Count(len(set.Judgement.Withheld), "more profile"), choose(len(set.Judgement.Withheld), "is", "are"), name, namespace)
-			case slices.ContainsFunc(wanted, func(c effective.Change) bool { return !set.IsServed(c) }):
+			case slices.ContainsFunc(wanted, func(c effective.Change) bool { return !set.IsServed(c) && !set.IsRollingOut(c) }):
 				continue
+			case slices.ContainsFunc(wanted, func(c effective.Change) bool { return !set.IsServed(c) }):
+				fmt.Fprintf(out, "The change is being rolled out in namespace %s: %s profiles -n %s says how far.\n", namespace, name, namespace)
 			default:
 				fmt.Fprintf(out, "The brokers of namespace %s should serve it: %s profiles -n %s says how many do.\n", namespace, name, namespace)
 			}

@@ -29,7 +29,7 @@ const (
 	Timeout = time.Second
 
 	// MaxBody is the size in bytes up to which an answer is read.
-	MaxBody = 4 << 10
+	MaxBody = 8 << 10
 )
 
 // Answer is what a broker says about the set that it serves.
@@ -46,6 +46,24 @@ type Answer struct {
 	// Withdrawn are profiles that it served and that are out of service, the last
 	// ones empty where there are fewer. Older brokers report none.
 	Withdrawn [8]Withdrawn `json:"withdrawn"`
+	// Rollouts are the profiles that are rolled out, with the side that the broker is on,
+	// the last ones empty where there are fewer. Older brokers report none.
+	Rollouts [8]Rollout `json:"rollouts"`
+}
+
+// Rollout is the side of a broker in the rollout of a profile, and how the calls of the
+// profile ended since the broker came to that side.
+type Rollout struct {
+	Profile string `json:"profile"`
+	// Digest identifies the new profile.
+	Digest string `json:"digest"`
+	// New is whether the broker serves the new profile, and Refused whether it should and
+	// refuses it.
+	New     bool `json:"new"`
+	Refused bool `json:"refused"`
+	// Calls are all that ended, and Failed those that did not succeed.
+	Calls  int64 `json:"calls"`
+	Failed int64 `json:"failed"`
 }
 
 // Withdrawn is a profile that a broker served and took out of service.

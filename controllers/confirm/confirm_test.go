@@ -81,7 +81,7 @@ func TestWhatIsNoBrokersAnswerIsAnError(t *testing.T) {
 			http.Redirect(w, r, "http://"+elsewhere.String(), http.StatusFound)
 		}, "HTTP status 302"},
 		"another status":                     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }, "HTTP status 418"},
-		"a body that never ends":             {text(`{"digest":"` + strings.Repeat("a", MaxBody) + `"}`), "more than 4096 bytes"},
+		"a body that never ends":             {text(`{"digest":"` + strings.Repeat("a", MaxBody) + `"}`), "more than 8192 bytes"},
 		"no JSON":                            {text("<html>"), "not the expected JSON"},
 		"a digest of another kind":           {text(`{"digest":"md5:00","reason":"Loaded"}`), "that no broker writes"},
 		"a digest in capitals":               {text(`{"digest":"` + strings.ToUpper(digest) + `","reason":"Loaded"}`), "that no broker writes"},

@@ -58,6 +58,11 @@ const (
 	// A broker that confirmed is asked again after a time between these.
 	minRecheck = 3 * time.Minute
 	maxRecheck = 7 * time.Minute
+	// rolloutRecheck is that time while the broker's set rolls a profile out. It is
+	// rolloutQuestion for each broker of the cluster where that is longer: at most 100
+	// questions a second.
+	rolloutRecheck  = 10 * time.Second
+	rolloutQuestion = 10 * time.Millisecond
 
 	// waitingIsBehind is how long a broker may wait for its first set before it counts
 	// as waiting.
@@ -300,11 +305,14 @@ func (b *broker) recordWrite(digest, value string, took time.Duration, now time.
 }
 
 // recordAnswer records the broker's answer, and reports whether it is the first that
-// confirms the target.
-func (b *broker) recordAnswer(answer confirm.Answer, now time.Time) bool {
+// confirms the target. brokers is how many brokers the cluster has.
+func (b *broker) recordAnswer(answer confirm.Answer, brokers int, now time.Time) bool {
 	b.known, b.answer, b.failures = true, answer, 0
 	b.asked, b.answered = now, now
 	b.recheck = minRecheck + rand.N(maxRecheck-minRecheck)
+	if b.rolls() {
+		b.recheck = min(b.recheck, max(rolloutRecheck, time.Duration(brokers)*rolloutQuestion))
+	}
 	if !b.serves() {
 		b.wasBehind, b.confirmed = true, time.Time{}
 		return false

@@ -58,7 +58,7 @@ func (s *simulation) run(d time.Duration) {
 			if answer, err := s.answers(s.now); err != nil {
 				s.recordFailure(s.now)
 			} else {
-				s.recordAnswer(answer, s.now)
+				s.recordAnswer(answer, 1, s.now)
 			}
 			continue
 		}
@@ -361,7 +361,7 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 	} {
 		s := simulate(becomes("old", "new", arrives))
 		s.took = took
-		s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
+		s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, 1, s.now)
 		s.setTarget(Target{Digest: "new", Written: s.now})
 		s.run(time.Minute)
 		if want := []string{"new.1"}; !slices.Equal(s.annotated, want) {
@@ -372,7 +372,7 @@ func TestASlowAPIServerIsWrittenToNoMoreThanAFastOne(t *testing.T) {
 
 func TestAnAnnotationThatArrivedBesideAnErrorIsNotWrittenAgain(t *testing.T) {
 	s := simulate(serves("old"))
-	s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, s.now)
+	s.recordAnswer(confirm.Answer{Digest: "old", Reason: string(directory.Loaded)}, 1, s.now)
 	s.setTarget(Target{Digest: "new", Written: s.now})
 	s.uncertain, s.uncertainFor = s.nextValue(), s.target.Digest // the answer of the API server was lost
 	seen := s.pod

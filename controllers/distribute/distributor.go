@@ -72,6 +72,7 @@ type Distributor struct {
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
+	brokers    int // of all namespaces
 }
 
 // namespace is what is known of a namespace.
@@ -217,7 +218,9 @@ func (d *Distributor) observe(ctx context.Context, name types.NamespacedName) (*
 	seen, ok := view(&object)
 	if err != nil || !ok {
 		if ns, known := d.namespaces[name.Namespace]; known {
+			d.brokers -= len(ns.brokers)
 			delete(ns.brokers, name.Name)
+			d.brokers += len(ns.brokers)
 			d.drop(name.Namespace, ns)
 			d.options.Changed(name.Namespace)
 		}
@@ -236,6 +239,7 @@ func (d *Distributor) see(ns *namespace, object *corev1.Pod, seen pod) (b *broke
 	if !had {
 		b = &broker{annotates: d.options.Annotate}
 		ns.brokers[object.Name] = b
+		d.brokers++
 	}
 	b.setTarget(ns.target)
 	b.setPod(seen, time.Now())

@@ -5,6 +5,7 @@ package distribute
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,8 @@ type pod struct {
 	instance string
 	// sealed is whether the broker takes signed sets only, and reports their revision.
 	sealed bool
+	// rolls is whether the broker knows its pod, so that it takes part in rollouts.
+	rolls bool
 	// annotation is the value that was written last, as far as the cache knows.
 	annotation string
 }
@@ -42,13 +45,15 @@ func view(p *corev1.Pod) (pod, bool) {
 	if !hasBroker(p) || p.DeletionTimestamp != nil {
 		return pod{}, false
 	}
-	arguments := injected.Broker(p).Args
+	container := injected.Broker(p)
+	arguments := container.Args
 	_, sealed := contract.ArgumentOf(arguments, contract.TrustedKeysFlag)
 	out := pod{
 		name:       types.NamespacedName{Namespace: p.Namespace, Name: p.Name},
 		uid:        p.UID,
 		annotation: p.Annotations[contract.ProfilesDigestAnnotation],
 		sealed:     sealed,
+		rolls:      len(instanceVariable(container)) > 0,
 	}
 	if status := injected.BrokerStatus(p); status != nil && status.State.Running != nil {
 		out.running = status.State.Running.StartedAt.Time
@@ -61,6 +66,16 @@ func view(p *corev1.Pod) (pod, bool) {
 		}
 	}
 	return out, true
+}
+
+// instanceVariable returns the variable that tells a broker the UID of its pod, nothing where
+// there is none, as in pods that earlier versions of the operator injected.
+func instanceVariable(container *corev1.Container) []corev1.EnvVar {
+	i := slices.IndexFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == contract.InstanceVariable })
+	if i < 0 {
+		return nil
+	}
+	return container.Env[i : i+1]
 }
 
 // hasBroker reports whether a pod has a broker that has not ended, though it may be

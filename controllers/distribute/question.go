@@ -76,7 +76,7 @@ func (d *Distributor) record(ctx context.Context, b *broker, at netip.AddrPort, 
 	case failure != nil:
 		b.recordFailure(now)
 		log.FromContext(ctx).V(1).Info("broker not confirmed", "pod", b.pod.name, "reason", failure.Error())
-	case b.recordAnswer(answer, now) && b.isTimed():
+	case b.recordAnswer(answer, d.brokers, now) && b.isTimed():
 		propagationDuration.Observe(now.Sub(b.target.Written).Seconds())
 	}
 	return b.ahead()

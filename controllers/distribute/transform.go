@@ -3,6 +3,7 @@
 package distribute
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,6 +63,7 @@ func strip(pod *corev1.Pod) *corev1.Pod {
 			Name:          container.Name,
 			Image:         container.Image,
 			Args:          container.Args,
+			Env:           slices.Clone(instanceVariable(container)),
 			Ports:         container.Ports,
 			RestartPolicy: container.RestartPolicy,
 		}},

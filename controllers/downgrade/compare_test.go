@@ -65,6 +65,8 @@ var neutral = map[string]string{
 	"Deprecation.DeprecatedSince":       "an announcement",
 	"Deprecation.RemoveAfter":           "an announcement: brokers serve the profile until it is deleted",
 	"Deprecation.Reason":                "an announcement",
+	"Rollout.Below":                     "the profile was judged when its rollout began",
+	"Rollout.Digest":                    "the profile was judged when its rollout began",
 }
 
 func TestEveryFieldOfAProfileIsCompared(t *testing.T) {

@@ -95,6 +95,13 @@ type Judgement struct {
 // IsUnchanged reports whether exactly the candidates are served.
 func (j Judgement) IsUnchanged() bool { return len(j.Withheld)+len(j.Short) == 0 }
 
+// IsWithheld reports whether the change of a source is not served: it is weaker and not
+// allowed, or below the minimum.
+func (j Judgement) IsWithheld(source Source) bool {
+	return slices.ContainsFunc(j.Withheld, func(c Change) bool { return c.Source == source }) ||
+		slices.ContainsFunc(j.Short, func(s Shortfall) bool { return s.Source == source })
+}
+
 // Judge decides about the candidates, which have different names. minimum is
 // in bits, 0 for none. The work grows with the candidates and with what changes.
 func (s State) Judge(candidates []Candidate, minimum int) Judgement {
@@ -106,7 +113,7 @@ func (s State) Judge(candidates []Candidate, minimum int) Judgement {
 		var strength profile.Strength
 		if minimum > 0 {
 			strength = strengthOf(c.Profile)
-			served = served && (same && strength.Bits >= minimum || !same && strengthServed(*old).Bits >= minimum)
+			served = served && (same && strength.Bits >= minimum || !same && MeetsMinimum(*old, minimum))
 		}
 		keep := func() {
 			if served {
@@ -152,6 +159,12 @@ func strengthOf(p profile.Profile) profile.Strength {
 		return profile.Strength{Limit: "nothing that can be judged"}
 	}
 	return all[len(all)-1]
+}
+
+// MeetsMinimum reports whether a profile that is served may go on being served where
+// profiles must have a strength of minimum bits, 0 for any.
+func MeetsMinimum(served profile.Profile, minimum int) bool {
+	return minimum == 0 || strengthServed(served).Bits >= minimum
 }
 
 // strengthServed returns the strength of a whole profile that was served, perhaps by an older

@@ -53,7 +53,9 @@ func profiles(what, file string) (map[string]profile.Profile, error) {
 		return all, fmt.Errorf("%s can't be read: %w", what, problems.Err())
 	}
 	for _, p := range doc.Profiles {
-		all[p.Name] = p
+		if p.Rollout == nil { // what is rolled out was not served by all
+			all[p.Name] = p
+		}
 	}
 	return all, nil
 }
@@ -65,6 +67,12 @@ func (s State) IsEmpty() bool { return s.past.isEmpty() }
 func (s State) Serves(p profile.Profile) bool {
 	served, is := s.served[p.Name]
 	return is && reflect.DeepEqual(served, p)
+}
+
+// ServedAs returns the profile that is served under a name, and whether one is.
+func (s State) ServedAs(name string) (profile.Profile, bool) {
+	served, is := s.served[name]
+	return served, is
 }
 
 // IsNew reports whether the namespace never had profiles.

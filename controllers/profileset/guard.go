@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 )
 
 // guard withholds from the sets of namespaces what is weaker than what they
@@ -70,10 +71,14 @@ func (g *guard) judge(ctx context.Context, from sources) (guarded, error) {
 	}
 	candidates := downgrade.Candidates(from.namespace.Name, from.rendered.Parts, from.namespaced, from.cluster)
 	j, without := fitting(served, candidates, g.minimum)
+	kept, rolling := rollout.Of(from.namespaced, from.cluster).Keep(served, candidates, j, g.minimum)
+	if len(rolling) > 0 {
+		j, without = fitting(served, kept, g.minimum)
+	}
 	g.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Withheld = len(j.Withheld) })
 	set := guarded{Result: from.rendered, annotations: j.After.Annotations(), state: j.After, withheld: j.Withheld, allowed: j.Allowed}
 	set.frozen = served.IsUnknown() && len(j.Withheld) > 0
-	if j.IsUnchanged() && len(without) == 0 {
+	if j.IsUnchanged() && len(without) == 0 && len(rolling) == 0 {
 		return set, nil
 	}
 	set.explain(j, candidates, without)
@@ -82,7 +87,7 @@ func (g *guard) judge(ctx context.Context, from sources) (guarded, error) {
 		set.Data, set.Digest, set.Names, set.Parts = nil, "", nil, nil
 		return set, nil
 	}
-	set.fill(j.Served)
+	set.fill(set.rollOut(j.Served, rolling, from.namespace.Labels))
 	return set, nil
 }
 
@@ -163,12 +168,17 @@ func size(profiles []profile.Profile) int {
 
 // refuse says why an object's profile is not in the set.
 func (g *guarded) refuse(source downgrade.Source, reason, message string) {
+	g.update(source, func(v *render.Verdict) { v.Accepted, v.Reason, v.Message = false, reason, message })
+}
+
+// update changes the verdict on an object. The maps of verdicts must be this set's own.
+func (g *guarded) update(source downgrade.Source, change func(*render.Verdict)) {
 	verdicts := g.Namespaced
 	if source.Namespace == "" {
 		verdicts = g.Cluster
 	}
 	verdict := verdicts[source.Name]
-	verdict.Accepted, verdict.Reason, verdict.Message = false, reason, message
+	change(&verdict)
 	verdicts[source.Name] = verdict
 }
 
@@ -188,6 +198,7 @@ func (g *guarded) fill(served []profile.Profile) {
 	for _, p := range served {
 		g.Names = append(g.Names, p.Name)
 	}
+	g.Names = slices.Compact(g.Names) // two profiles of a rollout have one name
 }
 
 // served returns what the namespace served.

@@ -32,9 +32,9 @@ func watchForNamespaces(b *builder.Builder, reader client.Reader, operatorNamesp
 	})
 	return b.
 		Watches(&corev1.Namespace{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(namespaceChanged)).
-		Watches(&v1alpha1.CryptoProfile{}, ofNamespace, builder.WithPredicates(queue.SpecChanged)).
+		Watches(&v1alpha1.CryptoProfile{}, ofNamespace, builder.WithPredicates(queue.StepChanged)).
 		Watches(&corev1.ConfigMap{}, ofNamespace).
-		Watches(&v1alpha1.ClusterCryptoProfile{}, selected{reader, operatorNamespace}.handler(), builder.WithPredicates(queue.SpecChanged))
+		Watches(&v1alpha1.ClusterCryptoProfile{}, selected{reader, operatorNamespace}.handler(), builder.WithPredicates(queue.StepChanged))
 }
 
 // namespaceChanged ignores updates that make no difference to the set of a namespace.

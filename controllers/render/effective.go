@@ -33,6 +33,12 @@ type Verdict struct {
 	Message string
 	// Held says why the whole set stays as it was, empty where it does not.
 	Held string
+	// Rolling is the digest of the profile while it does not reach all brokers of the set, but
+	// those that its rollout has reached. It is empty otherwise.
+	Rolling string
+	// NoRoom is true where the rollout has reached brokers, and the set has no room for both
+	// profiles. Brokers get the old one then.
+	NoRoom bool
 }
 
 // Result is what counts in a namespace.

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
@@ -19,7 +20,7 @@ import (
 // resource's metadata.name.
 func Validate(objectName string, spec *v1alpha1.ProfileSpec) field.ErrorList {
 	_, errs := compileSpec(objectName, spec)
-	return errs
+	return append(errs, validateRollout(spec.Rollout)...)
 }
 
 // Warnings returns what in a valid profile can never succeed, or differs from earlier
@@ -71,7 +72,7 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 // ValidateSelector returns all problems of the selector of a ClusterCryptoProfile. A
 // selector that can't be read selects no namespace.
 func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, field.NewPath("spec", "namespaceSelector"))
+	return validateSelector(selector, field.NewPath("spec", "namespaceSelector"))
 }
 
 // path translates the path of a field in a profile file into the path in the
@@ -119,4 +120,30 @@ func fieldName(inFile string) string {
 		capitals--
 	}
 	return strings.ToLower(name[:capitals]) + name[capitals:] + index
+}
+
+func validateSelector(selector *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
+}
+
+// validateRollout returns what is wrong with the steps of a rollout that the schema allows.
+func validateRollout(rollout *v1alpha1.Rollout) (all field.ErrorList) {
+	if rollout == nil {
+		return nil
+	}
+	weight := int32(0)
+	for i, step := range rollout.Steps {
+		at := field.NewPath("spec", "rollout", "steps").Index(i)
+		all = append(all, validateSelector(step.NamespaceSelector, at.Child("namespaceSelector"))...)
+		if step.SetWeight != nil {
+			if *step.SetWeight < weight {
+				all = append(all, field.Invalid(at.Child("setWeight"), *step.SetWeight, fmt.Sprintf("an earlier step has %d, and a rollout goes only forward", weight)))
+			}
+			weight = max(weight, *step.SetWeight)
+		}
+		if p := step.Pause; p != nil && p.Duration != nil && p.Duration.Duration <= 0 {
+			all = append(all, field.Invalid(at.Child("pause", "duration"), p.Duration.Duration.String(), "expected more than 0, or no duration, to wait until somebody promotes the rollout"))
+		}
+	}
+	return all
 }

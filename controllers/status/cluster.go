@@ -103,6 +103,9 @@ type total struct {
 	refused     int
 	refusedIn   string
 	refusedWith render.Verdict
+	// rolling is the digest of the profile where it has not reached all brokers of a
+	// namespace, empty otherwise.
+	rolling string
 	// heldIn is the first namespace, by name, whose set is held, and held says why.
 	heldIn, held string
 	// perNamespace are the namespaces that the status lists.
@@ -158,6 +161,7 @@ func (all total) verdict(p *v1alpha1.ClusterCryptoProfile) render.Verdict {
 	verdict := deleting
 	if p.DeletionTimestamp.IsZero() {
 		verdict = all.judge(p)
+		verdict.Rolling = all.rolling
 	}
 	if all.held != "" {
 		verdict.Held = fmt.Sprintf("Namespace %q: %s", all.heldIn, all.held)

@@ -34,14 +34,16 @@ type conditions struct {
 }
 
 // propagated returns the condition Propagated for a profile in sets with these
-// numbers of brokers. What is known to be wrong counts before what is not known.
-func (c conditions) propagated(s distribute.Summary, isAccepted bool) metav1.Condition {
+// numbers of brokers. What is known to be wrong counts before what is not known. While
+// the profile is rolled out, it has not reached all brokers, though the set has; rollout
+// is the status of the rollout, nil for none.
+func (c conditions) propagated(s distribute.Summary, verdict render.Verdict, rollout *v1alpha1.RolloutStatus) metav1.Condition {
 	condition := func(status metav1.ConditionStatus, reason, message string, args ...any) metav1.Condition {
 		return metav1.Condition{Type: v1alpha1.ConditionPropagated, Status: status, Reason: reason, Message: fmt.Sprintf(message, args...)}
 	}
 	served := fmt.Sprintf("%d of %s %s it", s.Updated, plural(s.Pods, "broker", "brokers"), choose(s.Updated, "serves", "serve"))
 	switch {
-	case !isAccepted:
+	case !verdict.Accepted:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonNotAccepted, "The profile is not accepted: see the condition Accepted.")
 	case s.Refusing > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s; %d refused the set and %s an older one: the broker's log says why.", served, s.Refusing, choose(s.Refusing, "keeps", "keep"))
@@ -53,6 +55,10 @@ func (c conditions) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonInProgress, "%s; %s being brought up to date.", served, plural(s.Updating+s.Checking, "is", "are"))
 	case s.Partial > 0:
 		return condition(metav1.ConditionFalse, v1alpha1.ReasonRefusedByBroker, "%s, %d of these without some of its profiles: the broker's log says which and why.", served, s.Partial)
+	case isOf(rollout, verdict):
+		return condition(metav1.ConditionFalse, rollout.Reason(), "%s", rollout.Message)
+	case verdict.Rolling != "":
+		return condition(metav1.ConditionFalse, v1alpha1.ReasonRolloutProgressing, "The rollout has not reached all brokers: see status.rollout.")
 	case s.Unverified > 0:
 		return condition(metav1.ConditionUnknown, v1alpha1.ReasonUnverified, "%s; %d could not be asked. To let the operator ask, add a NetworkPolicy that allows ingress to TCP port %d of these pods, or to the port in their annotation %s, from namespace %q; pods on the host's network have no such port and stay unverified.", served, s.Unverified, c.statusPort, contract.MetricsPortAnnotation, c.operatorNamespace)
 	case s.Pods == 0:
@@ -60,6 +66,12 @@ func (c conditions) propagated(s distribute.Summary, isAccepted bool) metav1.Con
 	default:
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonAllUpdated, "%s.", served)
 	}
+}
+
+// isOf reports whether the status of a rollout is about the change that does not reach all
+// brokers yet.
+func isOf(rollout *v1alpha1.RolloutStatus, verdict render.Verdict) bool {
+	return rollout != nil && verdict.Rolling != "" && rollout.Digest == verdict.Rolling && rollout.Phase != v1alpha1.RolloutComplete
 }
 
 // waited returns what was done for brokers that are behind. It ends with the kubelet.

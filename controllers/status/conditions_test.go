@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 func TestTheConditionPropagated(t *testing.T) {
@@ -14,6 +16,8 @@ func TestTheConditionPropagated(t *testing.T) {
 		summary      distribute.Summary
 		notAccepted  bool
 		notAnnotated bool
+		rolling      string
+		rollout      *v1alpha1.RolloutStatus
 		status       string
 		says         string
 	}{
@@ -60,10 +64,34 @@ func TestTheConditionPropagated(t *testing.T) {
 			summary: distribute.Summary{Pods: 4, Updated: 4}, notAccepted: true,
 			status: "False NotAccepted", says: "see the condition Accepted",
 		},
+		"a change whose rollout has yet to begin": {
+			summary: distribute.Summary{Pods: 4, Updated: 4}, rolling: "sha256:2",
+			status: "False RolloutProgressing", says: "has not reached all brokers",
+		},
+		"a change whose rollout waits": {
+			summary: distribute.Summary{Pods: 4, Updated: 3, Unverified: 1}, rolling: "sha256:2",
+			rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutPaused, Digest: "sha256:2", Message: "Somebody has to promote it."},
+			status:  "False RolloutPaused", says: "Somebody has to promote it.",
+		},
+		"a change whose set is on the way": {
+			summary: distribute.Summary{Pods: 4, Updated: 3, Updating: 1}, rolling: "sha256:2",
+			rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutProgressing, Digest: "sha256:2"},
+			status:  "False InProgress", says: "being brought up to date",
+		},
+		"a change after the rollout of another one": {
+			summary: distribute.Summary{Pods: 4, Updated: 4}, rolling: "sha256:2",
+			rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutComplete, Digest: "sha256:1"},
+			status:  "False RolloutProgressing", says: "has not reached all brokers",
+		},
+		"a change that was taken back": {
+			summary: distribute.Summary{Pods: 4, Updated: 4},
+			rollout: &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Digest: "sha256:2"},
+			status:  "True AllUpdated", says: "4 of 4 brokers serve it.",
+		},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
-			c := conditions{"operators", 9470, !test.notAnnotated, newAssessments()}.propagated(test.summary, !test.notAccepted)
+			c := conditions{"operators", 9470, !test.notAnnotated, newAssessments()}.propagated(test.summary, render.Verdict{Accepted: !test.notAccepted, Rolling: test.rolling}, test.rollout)
 			if found := string(c.Status) + " " + c.Reason; found != test.status || !strings.Contains(c.Message, test.says) {
 				t.Errorf("found %s: %s", found, c.Message)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
 // Reasons and actions of events.
@@ -73,7 +74,7 @@ func (r *reporter) reportSet(ctx context.Context, namespace string, s distribute
 	if !settled(s) || s.Digest == "" {
 		return nil
 	}
-	c := r.conditions.propagated(s, true)
+	c := r.conditions.propagated(s, render.Verdict{Accepted: true}, nil)
 	problem := ""
 	if c.Status != metav1.ConditionTrue {
 		problem = c.Reason

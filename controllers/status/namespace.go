@@ -35,7 +35,7 @@ func (c conditions) inNamespace(name, digest string, verdict render.Verdict, s d
 		in.severity = refused
 		return in
 	}
-	propagated := c.propagated(s, true)
+	propagated := c.propagated(s, verdict, nil)
 	in.status.State, in.status.Digest = propagated.Reason, digest
 	in.status.UpdatedPods, in.status.UnverifiedPods = int32(s.Updated), int32(s.Unverified)
 	switch {

@@ -31,14 +31,19 @@ func ready(accepted, degraded, propagated metav1.Condition) metav1.Condition {
 // profile: the operator tries again, or the object goes.
 var triedAgain = []string{v1alpha1.ReasonNotWritten, v1alpha1.ReasonDeleting}
 
-// setStalled sets the condition Stalled while the profile is not accepted and the operator
-// does not try again, and removes it otherwise: kstatus expects it only while it is True.
-func setStalled(conditions *[]metav1.Condition, verdict render.Verdict, generation int64) {
-	if verdict.Accepted || slices.Contains(triedAgain, verdict.Reason) {
+// setStalled sets the condition Stalled while a person has to act: the profile is not
+// accepted and the operator does not try again, or its rollout failed. It removes the
+// condition otherwise: kstatus expects it only while it is True.
+func setStalled(conditions *[]metav1.Condition, verdict render.Verdict, rollout *v1alpha1.RolloutStatus, generation int64) {
+	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue}
+	switch {
+	case !verdict.Accepted && !slices.Contains(triedAgain, verdict.Reason):
+		stalled.Reason, stalled.Message = verdict.Reason, verdict.Message
+	case isOf(rollout, verdict) && rollout.HasFailed():
+		stalled.Reason, stalled.Message = rollout.Reason(), rollout.Message
+	default:
 		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 		return
 	}
-	set(conditions, metav1.Condition{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: verdict.Reason, Message: verdict.Message,
-	}, generation)
+	set(conditions, stalled, generation)
 }

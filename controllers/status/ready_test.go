@@ -36,7 +36,23 @@ func TestTheConditionsReadyAndStalled(t *testing.T) {
 		"the set can't be written, which is tried again": {distribute.Summary{Pods: 1}, refused(v1alpha1.ReasonNotWritten), "False NotWritten", v1alpha1.ConditionAccepted, ""},
 		"it is being deleted":                            {distribute.Summary{Pods: 1}, deleting, "False Deleting", v1alpha1.ConditionAccepted, ""},
 	}
+	rolling := valid
+	rolling.Rolling = "sha256:2"
 	c := conditions{"operators", 9470, true, newAssessments()}
+	t.Run("its rollout has failed", func(t *testing.T) {
+		p := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "orders", Generation: 7}}
+		p.Status.Rollout = &v1alpha1.RolloutStatus{Phase: v1alpha1.RolloutFailed, Digest: "sha256:2", Message: "Calls fail."}
+		c.fill(&p.Status, p, &p.Spec, rolling, distribute.Summary{Pods: 3, Updated: 3})
+		for name, status := range map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionPropagated: "False", v1alpha1.ConditionStalled: "True"} {
+			if found := meta.FindStatusCondition(p.Status.Conditions, name); found == nil || found.Status != status || found.Reason != "RolloutFailed" || found.Message != "Calls fail." {
+				t.Errorf("found %s %+v", name, found)
+			}
+		}
+		c.fill(&p.Status, p, &p.Spec, valid, distribute.Summary{Pods: 3, Updated: 3})
+		if meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled) != nil || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
+			t.Errorf("found %+v after the change was taken back", p.Status.Conditions)
+		}
+	})
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {
 			p := &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: "orders", Generation: 7}}

@@ -66,7 +66,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	// The namespaces that a ClusterCryptoProfile selects make further requests.
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster-profile-status").
-		Watches(&v1alpha1.ClusterCryptoProfile{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(queue.SpecChanged)).
+		Watches(&v1alpha1.ClusterCryptoProfile{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(queue.RolloutChanged)).
 		WithOptions(queue.Options(clusterQueue, clusterWorkers)).
 		Complete(&clusterReconciler{
 			client: mgr.GetClient(), totals: totals, distributor: options.Distributor, conditions: conditions,

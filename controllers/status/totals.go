@@ -49,6 +49,10 @@ type sums struct {
 	ordered []*share
 	brokers distribute.Summary
 	refused int
+	// rolling counts the shares in which the profile has not reached all brokers, and
+	// rollingWith is the digest of the profile there.
+	rolling     int
+	rollingWith string
 	// generations counts the shares by the generation that they are about.
 	generations map[int64]int
 	// special are the namespaces that have more to report than numbers.
@@ -99,6 +103,9 @@ func (a *sums) add(namespace string, s *share) {
 	if !s.verdict.Accepted {
 		a.refused++
 	}
+	if s.verdict.Rolling != "" {
+		a.rolling, a.rollingWith = a.rolling+1, s.verdict.Rolling
+	}
 	if s.special() {
 		a.special[namespace] = true
 	}
@@ -120,6 +127,9 @@ func (a *sums) remove(namespace string) {
 	if !s.verdict.Accepted {
 		a.refused--
 	}
+	if s.verdict.Rolling != "" {
+		a.rolling--
+	}
 	delete(a.special, namespace)
 }
 
@@ -136,6 +146,9 @@ func (t *totals) of(name string, generation int64) (total, bool) {
 		return total{}, false
 	}
 	all := total{namespaces: len(a.shares), brokers: a.brokers, refused: a.refused, perNamespace: listed(a.ordered)}
+	if a.rolling > 0 {
+		all.rolling = a.rollingWith
+	}
 	if a.refused > 0 { // they are the most severe
 		all.refusedIn, all.refusedWith = a.ordered[0].status.Name, a.ordered[0].verdict
 	}

@@ -34,12 +34,12 @@ func (c conditions) fill(status *v1alpha1.ProfileStatus, object client.Object, s
 	status.Pods = int32(s.Pods)
 	status.UpdatedPods = int32(s.Updated)
 	status.UnverifiedPods = int32(s.Unverified)
-	accepted, propagated, degraded := accepted(verdict), c.propagated(s, verdict.Accepted), c.degraded(s, verdict)
+	accepted, propagated, degraded := accepted(verdict), c.propagated(s, verdict, status.Rollout), c.degraded(s, verdict)
 	urgent = set(&status.Conditions, accepted, generation) || urgent
 	for _, other := range []metav1.Condition{propagated, degraded, ready(accepted, degraded, propagated)} {
 		set(&status.Conditions, other, generation)
 	}
-	setStalled(&status.Conditions, verdict, generation)
+	setStalled(&status.Conditions, verdict, status.Rollout, generation)
 	return urgent
 }
 
@@ -107,8 +107,9 @@ func replacing(object client.Object, status any) (map[string]any, error) {
 		return nil, err
 	}
 	fields, _ := before["status"].(map[string]any) // there is none in an object that is new
+	delete(after, "rollout")                       // its own reconciler writes it
 	for name := range fields {
-		if _, kept := after[name]; !kept {
+		if _, kept := after[name]; !kept && name != "rollout" {
 			after[name] = nil
 		}
 	}

@@ -26,6 +26,12 @@ const brokerUserID = 65532
 // (at most 1 MiB) while the next is being written.
 var socketVolumeSize = resource.MustParse("4Mi")
 
+// instance is the variable that tells the broker the UID of its pod.
+var instance = corev1.EnvVar{
+	Name:      contract.InstanceVariable,
+	ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}},
+}
+
 // rendering has all that the broker's part of one pod depends on. Two equal renderings
 // make equal parts. Every default of the API server is written out, so that a part is
 // still equal after the API server has stored it.
@@ -74,7 +80,7 @@ func (r rendering) container() corev1.Container {
 			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
 			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
 		), r.template.Seal.podArguments()...),
-		Env:           r.template.Traces.environment(),
+		Env:           append([]corev1.EnvVar{instance}, r.template.Traces.environment()...),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},

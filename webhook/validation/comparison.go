@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 )
 
 // comparison compares what namespaces serve before and after one request.
@@ -64,6 +65,7 @@ type judged struct {
 type rendered struct {
 	parts      []render.Part
 	candidates []downgrade.Candidate
+	rollouts   rollout.Rollouts
 }
 
 // newComparison returns a comparison that nothing is read for yet. One of the objects
@@ -136,9 +138,11 @@ func (c *comparison) judge(ns *corev1.Namespace) (judged, error) {
 
 // compare begins with what the namespace will serve once the operator has caught up
 // with the objects as they are before the request. A profile that is withheld already
-// and that the request does not change is no effect of the request.
+// and that the request does not change is no effect of the request. Of a profile that is
+// being rolled out, the namespace serves the old one until that is complete.
 func (c *comparison) compare(state downgrade.State, before, after *rendered) judged {
-	caughtUp := state.Judge(before.candidates, c.minimum).After
+	kept, _ := before.rollouts.Keep(state, before.candidates, downgrade.Judgement{}, c.minimum)
+	caughtUp := state.Judge(kept, c.minimum).After
 	j := caughtUp.Judge(after.candidates, c.minimum)
 	found := judged{allowed: j.Allowed}
 	for _, change := range j.Withheld {
@@ -205,7 +209,7 @@ func (c *comparison) inService(state downgrade.State, own []v1alpha1.CryptoProfi
 }
 
 func renderedOf(parts []render.Part, own []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCryptoProfile, ns *corev1.Namespace) *rendered {
-	return &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster)}
+	return &rendered{parts, downgrade.Candidates(ns.Name, parts, own, cluster), rollout.Of(own, cluster)}
 }
 
 // counting returns the profiles that count in a namespace, with the object of the request

@@ -15,6 +15,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
 
@@ -141,6 +143,34 @@ func TestWhatTheGuardDoesNotLookAt(t *testing.T) {
 			response := guardWith(t, shopServing(t, before), false, nil).Handle(t.Context(), byAlice(request))
 			if !response.Allowed || len(response.Warnings) > 0 {
 				t.Errorf("answered %v with the warnings %q", response.Result, response.Warnings)
+			}
+		})
+	}
+}
+
+// The strong profile of the documentation has reached some brokers.
+func TestAChangeThatIsBeingRolledOutCanBeTakenBack(t *testing.T) {
+	_, strong, weak := examples(t)
+	weak.Spec.Rollout = &v1alpha1.Rollout{Steps: []v1alpha1.RolloutStep{{SetWeight: ptr.To[int32](10), Pause: &v1alpha1.RolloutPause{}}}}
+	strong.Spec.Rollout = weak.Spec.Rollout
+	p, err := render.Document(strong.Name, &strong.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, test := range map[string]struct {
+		phase   string
+		allowed bool
+	}{
+		"while it waits":              {v1alpha1.RolloutPaused, true},
+		"after it failed":             {v1alpha1.RolloutFailed, true},
+		"but not once it is complete": {v1alpha1.RolloutComplete, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			stored := strong.DeepCopy()
+			stored.Status.Rollout = &v1alpha1.RolloutStatus{Phase: test.phase, Digest: rollout.Digest(p), Step: 1, Below: 7}
+			response := guardWith(t, shopServing(t, weak), false, nil).Handle(t.Context(), byAlice(change(t, stored, weak)))
+			if response.Allowed != test.allowed {
+				t.Errorf("answered %+v", response.Result)
 			}
 		})
 	}

@@ -3,7 +3,9 @@
 package queue
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -27,4 +29,54 @@ var SpecChanged = predicate.Funcs{
 			e.ObjectOld.GetAnnotations()[v1alpha1.AllowWeakerAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.AllowWeakerAnnotation] ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
 	},
+}
+
+// PromotionChanged is as SpecChanged. It also takes updates of the annotation that promotes a
+// rollout.
+var PromotionChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return SpecChanged.Update(e) ||
+			e.ObjectOld.GetAnnotations()[v1alpha1.PromoteAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.PromoteAnnotation]
+	},
+}
+
+// RolloutChanged is as SpecChanged. It also takes updates of status.rollout.
+var RolloutChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return SpecChanged.Update(e) || !equality.Semantic.DeepEqual(rolloutOf(e.ObjectOld), rolloutOf(e.ObjectNew))
+	},
+}
+
+// StepChanged is as SpecChanged. Of status.rollout it takes what decides which brokers get the
+// new profile. The rest of it changes with every broker, and no set depends on it.
+var StepChanged = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return SpecChanged.Update(e) || stepOf(rolloutOf(e.ObjectOld)) != stepOf(rolloutOf(e.ObjectNew))
+	},
+}
+
+// step is what decides which brokers get the new profile of a rollout.
+type step struct {
+	digest             string
+	step               int32
+	below              int64
+	complete, returned bool
+}
+
+func stepOf(r *v1alpha1.RolloutStatus) step {
+	if r == nil {
+		return step{}
+	}
+	return step{r.Digest, r.Step, r.Below, r.Phase == v1alpha1.RolloutComplete, r.Phase == v1alpha1.RolloutReturned}
+}
+
+// rolloutOf returns status.rollout of a profile of either kind.
+func rolloutOf(o client.Object) *v1alpha1.RolloutStatus {
+	switch p := o.(type) {
+	case *v1alpha1.CryptoProfile:
+		return p.Status.Rollout
+	case *v1alpha1.ClusterCryptoProfile:
+		return p.Status.Rollout
+	}
+	return nil
 }

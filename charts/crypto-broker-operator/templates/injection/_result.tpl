@@ -70,7 +70,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     has(c.startupProbe) && !has(c.startupProbe.tcpSocket) && !has(c.startupProbe.grpc) &&
     (!has(c.startupProbe.exec) || c.startupProbe.exec.?command.orValue([]) ==
     ['/broker', 'health', '--socket', '/run/broker/' + variables.callers[0] + '/crypto-broker-server.sock']) &&
-    c.?env.orValue([]).all(e, e.name != 'GODEBUG' && !e.name.startsWith('CRYPTO_BROKER_')) &&
+    c.?env.orValue([]).all(e, e.name != 'GODEBUG' && (!e.name.startsWith('CRYPTO_BROKER_') || e.name in variables.variableNames)) &&
     dyn(params.spec).container.?env.orValue([]).all(e, c.?env.orValue([]).exists_one(f, f.name == e.name && f.?value.orValue('') == e.?value.orValue('') &&
     f.?valueFrom.?fieldRef.?fieldPath.orValue('') == e.?valueFrom.?fieldRef.?fieldPath.orValue(''))) &&
     c.?env.orValue([]).map(f, f.name).filter(n, n in variables.variableNames) == variables.variableNames &&

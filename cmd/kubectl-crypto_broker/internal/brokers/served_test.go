@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers/brokerstest"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +96,7 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		"an older one, and refused a signature":           {200, said(older, "SignatureRejected"), nil, SetRefused, ""},
 		"the namespace's set, and refuses its signature":  {200, said(current, "SignatureRejected"), nil, SetRefused, ""},
 		"something that no broker says":                   {200, `{"digest":"x"}`, nil, SetUnknown, "not the expected JSON"},
-		"more than a broker says":                         {200, strings.Repeat(" ", 5000) + said(current, "Loaded"), nil, SetUnknown, "not the expected JSON"},
+		"more than a broker says":                         {200, strings.Repeat(" ", confirm.MaxBody) + said(current, "Loaded"), nil, SetUnknown, "not the expected JSON"},
 		"nothing, since nobody may ask":                   {403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, nil, SetUnknown, "needs the right to get pods/proxy"},
 		"nothing, since it can't be reached":              {503, `no route`, nil, SetUnknown, "the broker did not answer"},
 		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, SetUnknown, "no status port"},

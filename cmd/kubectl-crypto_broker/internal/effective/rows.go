@@ -25,6 +25,9 @@ const (
 	// StateWithheld means that the profile is weaker than what was served, and is not
 	// served.
 	StateWithheld = "withheld"
+	// StateRollingOut means that the profile reaches brokers step by step, and that not all
+	// have it.
+	StateRollingOut = "rolling out"
 	// StatePending means that the operator has not written the profile yet.
 	StatePending = "pending"
 	// StateWithoutObject means that the set has the profile, and no object describes it.
@@ -124,14 +127,23 @@ func (s *Set) fill(r *Row, source downgrade.Source, object metav1.Object, status
 		r.State, r.Why = StateWithheld, Withheld(*change)
 	case part >= 0 && s.Served.Serves(s.Rendered.Parts[part].Profile):
 		r.State = StateServed
+	case part >= 0 && s.isRollingOut(status, r.Profile):
+		r.State, r.Why = StateRollingOut, fmt.Sprintf("%s: %d %% of the pods get it, the others what was served before. %s", status.Rollout.Phase, status.Rollout.Weight, status.Rollout.Message)
 	case accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.ObservedGeneration == object.GetGeneration():
 		r.State, r.Why = state(accepted.Reason), accepted.Message
 	default:
 		r.State, r.Why = StatePending, fmt.Sprintf("the operator has not written it into the ConfigMap %s yet; if that lasts, kubectl crypto-broker check says whether it runs", v1alpha1.ProfilesConfigMap)
 	}
 	if r.State != StateServed {
-		r.Pods, r.UpdatedPods = nil, nil // no pod serves what the object describes
+		r.Pods, r.UpdatedPods = nil, nil // not all pods, or none, serve what the object describes
 	}
+}
+
+// isRollingOut reports whether an object with this status is rolled out to a namespace, which
+// serves another profile of the name.
+func (s *Set) isRollingOut(status *v1alpha1.ProfileStatus, name string) bool {
+	_, serves := s.Served.ServedAs(name)
+	return serves && status.Rollout != nil && status.Rollout.Phase != v1alpha1.RolloutComplete
 }
 
 // withheld returns the change by an object that is withheld; nil if none is.
@@ -165,5 +177,6 @@ func (s *Set) ServedProfiles() []profile.Profile {
 	if document == nil {
 		return nil
 	}
-	return document.Profiles
+	// What is rolled out is not what all brokers serve.
+	return slices.DeleteFunc(document.Profiles, func(p profile.Profile) bool { return p.Rollout != nil })
 }

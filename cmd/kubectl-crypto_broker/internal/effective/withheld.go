@@ -3,6 +3,8 @@
 package effective
 
 import (
+	"slices"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
@@ -66,3 +68,8 @@ func Has(sets []*Set, kind, name string) bool {
 // IsServed reports whether the namespace serves the change as it was wanted. A namespace
 // without a baseline serves nothing until all of its profiles are allowed.
 func (s *Set) IsServed(c Change) bool { return s.Served.Serves(c.Wanted) }
+
+// IsRollingOut reports whether the change reaches brokers of the namespace step by step.
+func (s *Set) IsRollingOut(c Change) bool {
+	return slices.ContainsFunc(s.Rows(), func(r Row) bool { return r.Profile == c.Profile && r.State == StateRollingOut })
+}
