@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
 
 // TestARolloutThatBreaksOnePodGoesBackByItself changes a profile so that one of twenty pods may
@@ -64,7 +65,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 			return err
 		}
 		if brokerStatus(t, found).RestartCount == 0 || brokerStatus(t, found).State.Running == nil {
-			return fmt.Errorf("%s", describeContainers(found))
+			return fmt.Errorf("%s", workload.DescribeContainers(found))
 		}
 		return nil
 	})
