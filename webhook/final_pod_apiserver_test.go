@@ -146,7 +146,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		}), ""},
 		"a volume with a similar name": {func(pod *corev1.Pod) { once(fixture.Empty("crypto-broker-data"))(pod) }, ""},
 		"a variable and a token of others": {fixture.Join(once(fixture.Empty("token")), fixture.InBroker(func(c *corev1.Container) {
-			c.Env = fixture.Env("AWS_ROLE_ARN", "arn")
+			c.Env = append(c.Env, fixture.Env("AWS_ROLE_ARN", "arn")...)
 			c.VolumeMounts = append(c.VolumeMounts[:2:2], fixture.Mounts("token", "/var/run/secrets/token")...)
 		})), ""},
 	} {

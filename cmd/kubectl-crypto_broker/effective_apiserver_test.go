@@ -122,7 +122,7 @@ func TestTheProfilesOfANamespaceAreListedWithTheObjectThatCounts(t *testing.T) {
 	expect(t, order, "early cprof/early served", "listed ccprof/listed served", "listed cprof/loses conflict")
 	eventually(t, "the operator has counted the pods", func() bool {
 		_, stdout, _ := plugin(t, "profiles", "-n", ns)
-		return strings.Contains(stdout, "to serve the set ") && strings.Contains(stdout, "early     cprof/early     served     256        0/0")
+		return strings.Contains(stdout, "should serve the set ") && strings.Contains(stdout, "early     cprof/early     served     256        0/0")
 	})
 	if code, _, stderr := plugin(t, "profiles", "-n", "kube-system"); code != program.ExitFailed || !strings.Contains(stderr, "namespace kube-system never gets profiles") {
 		t.Errorf("exit code %d, found %q", code, stderr)
