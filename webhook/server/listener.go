@@ -5,6 +5,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -72,7 +73,11 @@ func (l *listener) accept() {
 	}
 }
 
-// greet does the TLS handshake of a connection and passes it to Accept, or closes it.
+// greet does the TLS handshake of a connection and passes it to Accept once its first
+// request begins, or closes it.
+//
+// An API server may open a connection and keep it for a later request. net/http would close
+// it after headerTimeout, and the request that comes at that moment would fail.
 func (l *listener) greet(client shares.Holder, connection net.Conn) {
 	secured := tls.Server(connection, l.config)
 	if err := l.handshake(client, secured); err != nil {
@@ -80,11 +85,53 @@ func (l *listener) greet(client shares.Holder, connection net.Conn) {
 		_ = connection.Close() // it has failed already
 		return
 	}
+	begun, err := l.awaitRequest(secured)
+	if err != nil {
+		_ = secured.Close() // the client made no request
+		return
+	}
 	select {
-	case l.accepted <- secured:
+	case l.accepted <- begun:
 	case <-l.closed:
 		_ = secured.Close() // nobody reads from it any more
 	}
+}
+
+// awaitRequest waits for idleTimeout, or until the listener is closed, for the first byte of
+// a connection, and returns the connection with that byte.
+func (l *listener) awaitRequest(connection net.Conn) (net.Conn, error) {
+	waited := make(chan struct{})
+	defer close(waited)
+	go func() {
+		select {
+		case <-l.closed:
+			_ = connection.Close()
+		case <-waited:
+		}
+	}()
+	if err := connection.SetReadDeadline(time.Now().Add(idleTimeout)); err != nil {
+		return nil, err
+	}
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(connection, first); err != nil {
+		return nil, err
+	}
+	return &begunConnection{Conn: connection, first: first}, connection.SetReadDeadline(time.Time{})
+}
+
+// begunConnection is a connection whose first byte was read already.
+type begunConnection struct {
+	net.Conn
+	first []byte // nil once it was given to net/http
+}
+
+// Read returns the first byte, and then what the connection has.
+func (c *begunConnection) Read(into []byte) (int, error) {
+	if c.first == nil || len(into) == 0 {
+		return c.Conn.Read(into)
+	}
+	into[0], c.first = c.first[0], nil
+	return 1, nil
 }
 
 func (l *listener) handshake(client shares.Holder, connection *tls.Conn) error {

@@ -45,8 +45,10 @@ const (
 	handshakeTimeout = 5 * time.Second
 	headerTimeout    = 5 * time.Second
 
-	// idleTimeout is how long a connection may be without a request.
-	idleTimeout = 90 * time.Second
+	// idleTimeout is how long a connection may be without a request. It is longer than the 90
+	// seconds after which API servers close a connection: if the server closed it first, a
+	// request that comes at that moment would fail.
+	idleTimeout = 2 * time.Minute
 
 	// requestTimeout bounds a request from its headers to its answer. An API server
 	// waits thirty seconds at most.

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -166,6 +167,32 @@ func TestAClientHasHalfOfTheConnectionsAndGetsThemBack(t *testing.T) {
 		}
 	}
 	t.Errorf("nothing was given back: %v", err)
+}
+
+func TestAConnectionServesARequestThatComesLate(t *testing.T) {
+	t.Parallel()
+	s := serve(t, hello)
+	connection, err := s.from(t, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secured := tls.Client(connection, &tls.Config{RootCAs: s.trusted, ServerName: "webhook", MinVersion: tls.VersionTLS13})
+	if err := secured.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(headerTimeout + time.Second) // an API server may keep it for later
+	if _, err := io.WriteString(secured, "POST / HTTP/1.1\r\nHost: webhook\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(secured), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("found %s, expected 200", response.Status)
+	}
+	_ = secured.Close()
 }
 
 func isTimeout(err error) bool {
