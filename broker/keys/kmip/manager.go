@@ -109,12 +109,13 @@ func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
 		remembered = &version
 	}
 	s, err := Dial(ctx, address, m.config, remembered)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err != nil {
+		delete(m.versions, address) // the server may be replaced by one with other versions
 		return nil, err
 	}
-	m.mu.Lock()
 	m.versions[address] = s.Version()
-	m.mu.Unlock()
 	return s, nil
 }
 

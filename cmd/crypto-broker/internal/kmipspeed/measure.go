@@ -265,9 +265,14 @@ func connect(ctx context.Context, config Config, row *Row) (do does, done func()
 	}, manager.Close, nil
 }
 
-// warm waits until so many connections are open. It pings meanwhile, so that it returns the
-// error of a manager that does not answer.
+// warmTime is how long connections may take to open before the measurement begins without
+// the rest, for example because a server allows fewer.
+const warmTime = 20 * time.Second
+
+// warm waits until so many connections are open, for warmTime at most. It pings meanwhile, so
+// that it returns the error of a manager that does not answer.
 func warm(ctx context.Context, manager *kmip.Manager, connections int) error {
+	began := time.Now()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -281,7 +286,7 @@ func warm(ctx context.Context, manager *kmip.Manager, connections int) error {
 			}
 			open += status.Connections
 		}
-		if open >= connections {
+		if open >= connections || time.Since(began) > warmTime {
 			return nil
 		}
 		<-tick.C

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"crypto/tls"
+	"net"
+	"testing"
+
+	"github.com/ovh/kmip-go"
+)
+
+func TestTheVersionOfAServerIsForgottenOnceItDoesNotAnswer(t *testing.T) {
+	listening, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listening.Addr().String()
+	if err := listening.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m := &Manager{config: &tls.Config{MinVersion: tls.VersionTLS12}, versions: map[string]kmip.ProtocolVersion{address: kmip.V1_4, "other:5696": kmip.V1_2}}
+	if _, err := m.dial(t.Context(), address); err == nil {
+		t.Fatal("a server that is not there was reached")
+	}
+	if _, known := m.versions[address]; known || len(m.versions) != 1 {
+		t.Errorf("the versions are %v, want the other server's alone", m.versions)
+	}
+}
