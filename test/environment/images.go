@@ -75,6 +75,11 @@ func BuildImages(ctx context.Context, progress io.Writer, o ImageOptions) (*Imag
 // Image returns the full name of an image, for example of "broker".
 func (i *Images) Image(name string) string { return i.Registry + "/" + name + ":" + i.Tag }
 
+// KeyGateway returns the values of the chart that install the key gateway with these images.
+func (i *Images) KeyGateway() []string {
+	return []string{"keyGateway.enabled=true", "keyGateway.image.registry=" + i.Registry, "keyGateway.image.tag=" + i.Tag}
+}
+
 // Install builds images, loads them into a local cluster that runs, installs the chart with
 // them, and waits until the operator is ready.
 func Install(ctx context.Context, progress io.Writer, cluster *Cluster, options ImageOptions) (*Images, error) {

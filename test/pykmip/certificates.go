@@ -25,8 +25,8 @@ func (s *Servers) makeCertificates(t testing.TB) {
 	authority.KeyUsage = x509.KeyUsageCertSign
 	issuer := s.certify(t, "ca", authority, nil)
 
-	server := template("127.0.0.1")
-	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	server := template(s.host)
+	server.IPAddresses = []net.IP{net.ParseIP(s.host)}
 	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	s.certify(t, "server", server, issuer)
 

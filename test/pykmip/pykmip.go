@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pykmip starts KMIP servers for tests: PyKMIP, with certificates of its own, on
-// ports of the loopback interface that are free.
+// ports that are free.
 package pykmip
 
 import (
@@ -35,15 +35,21 @@ type Servers struct {
 	// Files are the paths of the client's certificate and key, and of the authority.
 	Certificate, Key, Authority string
 
-	packages, folder string
-	running          []*exec.Cmd
+	packages, folder, host string
+	running                []*exec.Cmd
 }
 
-// Start starts servers, which end with the test. The first use of a cache installs PyKMIP
-// with pip.
+// Start starts servers on the loopback interface, which end with the test. The first use of a
+// cache installs PyKMIP with pip.
 func Start(t testing.TB, servers int) *Servers {
 	t.Helper()
-	s := &Servers{packages: install(t), folder: t.TempDir()}
+	return StartAt(t, "127.0.0.1", servers)
+}
+
+// StartAt is Start for servers that listen at another IP address of this machine.
+func StartAt(t testing.TB, host string, servers int) *Servers {
+	t.Helper()
+	s := &Servers{packages: install(t), folder: t.TempDir(), host: host}
 	s.makeCertificates(t)
 	if err := os.WriteFile(filepath.Join(s.folder, "serve.py"), []byte(script), 0o600); err != nil {
 		t.Fatal(err)
@@ -64,33 +70,8 @@ func Start(t testing.TB, servers int) *Servers {
 // install returns the folder with PyKMIP and what it needs.
 func install(t testing.TB) string {
 	t.Helper()
-	repository, err := environment.Repository()
+	folder, err := environment.PythonPackage{Name: "pykmip", Version: version}.Install(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := environment.Cache(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := filepath.Join(cache, "pykmip-"+version)
-	if _, err := os.Stat(folder); err == nil {
-		return folder
-	}
-	t.Log("installing PyKMIP " + version + " with pip, once")
-	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the cache of the repository is not secret
-		t.Fatal(err)
-	}
-	partial, err := os.MkdirTemp(cache, "pykmip-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(partial)
-	cmd := exec.CommandContext(t.Context(), "python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location",
-		"--root-user-action=ignore", "--target", partial, "pykmip=="+version)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("install PyKMIP %s, for which python3 with pip is needed: %v\n%s", version, err, output)
-	}
-	if err := os.Rename(partial, folder); err != nil && !os.IsExist(err) { // another test may have been quicker
 		t.Fatal(err)
 	}
 	return folder
@@ -99,7 +80,7 @@ func install(t testing.TB) string {
 // start starts a server and waits until it accepts connections.
 func (s *Servers) start(t testing.TB, n int, port string) {
 	t.Helper()
-	cmd := exec.Command("python3", filepath.Join(s.folder, "serve.py"), port, s.folder, filepath.Join(s.folder, "keys.db"))
+	cmd := exec.Command("python3", filepath.Join(s.folder, "serve.py"), s.host, port, s.folder, filepath.Join(s.folder, "keys.db"))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+s.packages, "PYTHONWARNINGS=ignore")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // PyKMIP has several processes
 	var stderr strings.Builder
@@ -118,7 +99,7 @@ func (s *Servers) start(t testing.TB, n int, port string) {
 		log, _ := os.ReadFile(filepath.Join(s.folder, "server.log")) // it may not exist
 		t.Fatalf("PyKMIP did not start: %v\n%s\n%s", err, stderr.String(), log)
 	}
-	s.Addresses[n] = net.JoinHostPort("127.0.0.1", strings.TrimSpace(line))
+	s.Addresses[n] = net.JoinHostPort(s.host, strings.TrimSpace(line))
 	s.awaitHandshake(t, n)
 }
 

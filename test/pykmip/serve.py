@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serves KMIP with PyKMIP, and prints the port once connections are accepted.
 
-The arguments are: port (0 for a free one), folder with server.crt, server.key and ca.crt,
+The arguments are: IP address, port (0 for a free one), folder with server.crt, server.key and ca.crt,
 which also gets the log, and the path of the database. Servers with the same database serve
 the same keys.
 """
@@ -10,9 +10,9 @@ import sys
 
 from kmip.services.server import KmipServer
 
-port, folder, database = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+host, port, folder, database = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 server = KmipServer(
-    hostname="127.0.0.1",
+    hostname=host,
     port=5696,
     certificate_path=folder + "/server.crt",
     key_path=folder + "/server.key",
