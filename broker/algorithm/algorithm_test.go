@@ -40,6 +40,15 @@ func TestNoRowHasABlankCell(t *testing.T) {
 	for i, row := range ciphers[1:] {
 		rows["cipher "+Cipher(i+1).String()] = row
 	}
+	for i, row := range streams[1:] {
+		rows["stream "+Stream(i+1).String()] = row
+	}
+	for i, row := range wrappings[1:] {
+		if row.key != RSAWrappingKey {
+			row.hash = crypto.Hash(1) // other algorithms have none
+		}
+		rows["wrapping "+Wrapping(i+1).String()] = row
+	}
 	for name, row := range rows {
 		if fields := blank(row); len(fields) > 0 {
 			t.Errorf("%s has no %s", name, strings.Join(fields, ", "))
@@ -86,6 +95,17 @@ func TestEachRowHoldsTogether(t *testing.T) {
 			}
 		}
 	}
+	for i := range wrappings[1:] {
+		wrapping := Wrapping(i + 1)
+		if found, _ := FindWrapping(strings.ToUpper(wrapping.String())); found != wrapping {
+			t.Errorf("%s is found as %s", wrapping, found)
+		}
+		for _, size := range wrapping.KeySizes() {
+			if bits, limit := wrapping.Strength(size); bits < 112 || limit == "" {
+				t.Errorf("%s has a strength of %d bits with %q", wrapping, bits, limit)
+			}
+		}
+	}
 	for _, key := range keys {
 		for i, row := range key.strengths {
 			if i > 0 && (row.size >= key.strengths[i-1].size || row.strength >= key.strengths[i-1].strength) {
@@ -111,7 +131,9 @@ func TestANameThatIsUnknownNeedsTheNewestFormat(t *testing.T) {
 		"a hybrid with an unknown part": {SignatureFormat("rsa+rot13"), newest},
 		"an unknown key":                {KeyFormat("rsa"), newest},
 		"an unknown cipher":             {CipherFormat("rot13"), newest},
-		"no name at all":                {max(DigestFormat(""), SignatureFormat(""), CipherFormat("")), Format0},
+		"an unknown stream":             {StreamFormat("rot13"), newest},
+		"an unknown wrapping":           {WrappingFormat("rot13"), newest},
+		"no name at all":                {max(DigestFormat(""), SignatureFormat(""), CipherFormat(""), WrappingFormat(""), StreamFormat("")), Format0},
 		"a released digest":             {DigestFormat("SHA-256"), Format0},
 		"a released signature":          {SignatureFormat("RSA"), Format0},
 		"a later signature":             {SignatureFormat("rsa-pss"), Format1},
@@ -122,5 +144,17 @@ func TestANameThatIsUnknownNeedsTheNewestFormat(t *testing.T) {
 				t.Errorf("found version %d, want %d", test.found.Version(), test.want.Version())
 			}
 		})
+	}
+}
+
+// Wrapped keys that were stored have these numbers in them.
+func TestTheNumbersOfWrappingAlgorithmsNeverChange(t *testing.T) {
+	want := "aes-kw aes-kwp aes-gcm rsa-oaep-sha-1 rsa-oaep-sha-256 rsa-oaep-sha-384 rsa-oaep-sha-512 " +
+		"hpke-p-256 hpke-p-384 hpke-p-521 hpke-ml-kem-768 hpke-ml-kem-1024 hpke-mlkem768-x25519"
+	if got := strings.Join(Wrappings(), " "); got != want {
+		t.Errorf("from number 1 on, found %s, want %s", got, want)
+	}
+	if Wrapping(0).IsKnown() || Wrapping(len(wrappings)).IsKnown() {
+		t.Error("a number without an algorithm is known")
 	}
 }

@@ -21,6 +21,10 @@ const (
 	LowestRevisionFlag   = "lowest-revision"
 	StateDirFlag         = "state-dir"
 	InstanceFlag         = "instance"
+
+	KeyGatewayFlag            = "key-gateway"
+	KeyGatewayTokenFlag       = "key-gateway-token"
+	KeyGatewayAuthoritiesFlag = "key-gateway-authorities"
 )
 
 // Argument returns the argument that sets a flag to a value.

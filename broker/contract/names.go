@@ -19,7 +19,14 @@ const (
 	// KeysVolumePrefix is the beginning of the names of the volumes with Secrets of keys. A
 	// number from 1 on follows. Only the broker mounts them.
 	KeysVolumePrefix = "crypto-broker-keys-"
+
+	// KeyGatewayVolume is the name of the volume with what the broker needs to call the key
+	// gateway. Only the broker mounts it.
+	KeyGatewayVolume = "crypto-broker-key-gateway"
 )
+
+// KeyGatewayAudience is the audience of tokens for the key gateway.
+const KeyGatewayAudience = "crypto-broker-key-gateway"
 
 // IsBroker reports whether an init container of this name and restart policy is a
 // broker: it has the reserved name and keeps running beside the application. The
@@ -33,7 +40,7 @@ func IsBroker[Policy ~string](name string, restartPolicy *Policy) bool {
 
 // IsReservedVolume reports whether the name is reserved for a volume of the broker.
 func IsReservedVolume(name string) bool {
-	return name == SocketVolume || name == ProfilesVolume || strings.HasPrefix(name, KeysVolumePrefix)
+	return name == SocketVolume || name == ProfilesVolume || name == KeyGatewayVolume || strings.HasPrefix(name, KeysVolumePrefix)
 }
 
 // Namespaces of Kubernetes that never get brokers or profiles.

@@ -27,6 +27,16 @@ const (
 	// KeysDir has a directory for each Secret with keys.
 	KeysDir = "/etc/crypto-broker/keys"
 
+	// KeyGatewayDir has KeyGatewayToken and KeyGatewayAuthorities.
+	KeyGatewayDir = "/etc/crypto-broker/key-gateway"
+
+	// KeyGatewayToken is the file name of the pod's token for the key gateway.
+	KeyGatewayToken = "token"
+
+	// KeyGatewayAuthorities is the file name of the authorities of the key gateway's
+	// certificate, in PEM. The ConfigMap with the profiles has an entry of this name.
+	KeyGatewayAuthorities = "key-gateway-ca.crt"
+
 	// BrokerBinary is the path of the broker's program in its image.
 	BrokerBinary = "/broker"
 )

@@ -57,7 +57,7 @@ func checkIssuer(policy *profile.CertificatePolicy, issuer Issuer, now time.Time
 		return issuer.keyProblem("is an RSA key of %d bits, expected at least %d, because the profile signs with %s", bits, 8*(2*digest+1)+2, policy.SignatureAlgorithm())
 	}
 	if policy.RequiresFIPS() {
-		if problem := unapprovedKey(public, issuer.Key); problem != "" {
+		if problem := UnapprovedKey(public, issuer.Key); problem != "" {
 			return issuer.keyProblem("is %s", problem)
 		}
 	}

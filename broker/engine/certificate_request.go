@@ -105,7 +105,7 @@ func checkSubjectKey(policy *profile.CertificatePolicy, csr *x509.CertificateReq
 		return inputError("csr", "is for %s", problem)
 	}
 	if policy.RequiresFIPS() {
-		if problem := unapprovedKey(csr.PublicKey, nil); problem != "" {
+		if problem := UnapprovedKey(csr.PublicKey, nil); problem != "" {
 			return inputError("csr", "is for %s", problem)
 		}
 		if algorithm := csr.SignatureAlgorithm; isSHA1(algorithm) {

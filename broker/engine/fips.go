@@ -48,11 +48,11 @@ func (s FIPSStatus) Problem() error {
 	}
 }
 
-// unapprovedKey returns why FIPS 186-5 does not approve a key whose algorithm and size are
+// UnapprovedKey returns why FIPS 186-5 does not approve a key whose algorithm and size are
 // allowed. It is empty if the key is approved. The module accepts such keys, but does not
-// count their use as an approved service. private is nil if the key only verifies. If the
+// count their use as an approved service. private is nil if there is only a public key. If the
 // private key is not in the memory of the broker, only the public key is checked.
-func unapprovedKey(public crypto.PublicKey, private crypto.Signer) string {
+func UnapprovedKey(public crypto.PublicKey, private crypto.Signer) string {
 	key, ok := public.(*rsa.PublicKey)
 	if !ok {
 		return ""

@@ -54,7 +54,7 @@ func Sign(policy *profile.SignaturePolicy, format profile.SignatureFormat, keys 
 			return nil, err
 		}
 		if policy.RequiresFIPS() {
-			if problem := unapprovedKey(key.Signer.Public(), key.Signer); problem != "" {
+			if problem := UnapprovedKey(key.Signer.Public(), key.Signer); problem != "" {
 				return nil, inputError(field, "is %s", problem)
 			}
 		}
@@ -93,7 +93,7 @@ func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, key
 			return false, err
 		}
 		if policy.RequiresFIPS() {
-			if problem := unapprovedKey(key.Public, nil); problem != "" {
+			if problem := UnapprovedKey(key.Public, nil); problem != "" {
 				return false, inputError(field, "is %s", problem)
 			}
 		}
@@ -117,12 +117,20 @@ func Verify(policy *profile.SignaturePolicy, format profile.SignatureFormat, key
 // signComponent returns a signature in its standard form. That is DER for ECDSA, and the
 // octets of the algorithm otherwise.
 func signComponent(c profile.SignatureComponent, signer crypto.Signer, input []byte) ([]byte, error) {
-	message := toSign(c, input)
-	signature, err := signer.Sign(rand.Reader, message, c.Algorithm.SignerOptions(c.Hash))
+	signature, err := signRaw(c, signer, input)
 	if errors.Is(err, rsa.ErrMessageTooLong) {
 		return nil, inputError("keySource", "is an RSA key too small for %s with %s", c.Algorithm, c.Hash)
 	}
 	return signature, err
+}
+
+// signRaw signs. A key manager that takes messages gets the input, and else its digest.
+func signRaw(c profile.SignatureComponent, signer crypto.Signer, input []byte) ([]byte, error) {
+	options := c.Algorithm.SignerOptions(c.Hash)
+	if remote, ok := signer.(crypto.MessageSigner); ok {
+		return remote.SignMessage(rand.Reader, input, options)
+	}
+	return signer.Sign(rand.Reader, toSign(c, input), options)
 }
 
 // verifyComponent reports whether a signature is valid. The signature has the form that

@@ -5,6 +5,8 @@ package keys_test
 import (
 	"crypto/x509"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
 func TestAKeyIsThatOfACertificateAuthority(t *testing.T) {
@@ -47,7 +49,7 @@ func TestAKeyIsThatOfACertificateAuthority(t *testing.T) {
 			if event := d.next(); len(event.Problems) > 0 {
 				t.Fatal(event.Problems)
 			}
-			key, err := d.Key(t.Context(), "k")
+			key, err := d.Key(t.Context(), keys.Name{ID: "k"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +67,7 @@ func TestAKeyBecomesThatOfACertificateAuthorityWithACertificateThatComesLater(t 
 	d.next()
 	d.write("ca.crt", certificate(ecKey, ecKey, nil))
 	d.next()
-	if key, err := d.Key(t.Context(), "k"); err != nil || !key.OfAuthority() {
+	if key, err := d.Key(t.Context(), keys.Name{ID: "k"}); err != nil || !key.OfAuthority() {
 		t.Errorf("%v, found a key of nobody's", err)
 	}
 }

@@ -120,14 +120,14 @@ func Watch(ctx context.Context, dir string, opts ...Option) (*Directory, error) 
 func (d *Directory) Wait() { <-d.done }
 
 // Key implements Provider. It only looks up the id among the keys that were found. The id
-// never becomes part of a path.
-func (d *Directory) Key(_ context.Context, id string) (*Key, error) {
+// never becomes part of a path. Keys of files have no versions.
+func (d *Directory) Key(_ context.Context, name Name) (*Key, error) {
 	current := d.current.Load()
 	if current == nil {
 		return nil, ErrUnavailable
 	}
-	switch key, ok := (*current)[id]; {
-	case !ok:
+	switch key, ok := (*current)[name.ID]; {
+	case !ok, name.Version != "":
 		return nil, ErrNotFound
 	case key == nil:
 		return nil, ErrUnusable

@@ -3,6 +3,7 @@
 package keys_test
 
 import (
+	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -72,7 +73,7 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 		"ca":      "verifies *rsa.PublicKey with 1 certificate",
 	} {
 		t.Run(id, func(t *testing.T) {
-			key, err := d.Key(t.Context(), id)
+			key, err := d.Key(t.Context(), keys.Name{ID: id})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,11 +85,11 @@ func TestEveryKindOfFileMakesAKey(t *testing.T) {
 }
 
 func describe(key *keys.Key) string {
-	if key.Cipher() != nil {
-		return fmt.Sprintf("encrypts with %d bits", 8*key.Cipher().KeySize())
+	if key.Cipher(context.Background()) != nil {
+		return fmt.Sprintf("encrypts with %d bits", 8*key.Cipher(context.Background()).KeySize())
 	}
 	text := "verifies"
-	if key.Signer() != nil {
+	if key.Signer(context.Background()) != nil {
 		text = "signs"
 	}
 	text += fmt.Sprintf(" %T", key.Public())
@@ -228,7 +229,7 @@ func TestABadKeyIsKnownButCannotBeUsed(t *testing.T) {
 	if e := d.next(); e.Keys != 0 || e.Unusable != 1 {
 		t.Errorf("%+v, want one key that cannot be used", e)
 	}
-	if _, err := d.Key(t.Context(), "bad"); !errors.Is(err, keys.ErrUnusable) {
+	if _, err := d.Key(t.Context(), keys.Name{ID: "bad"}); !errors.Is(err, keys.ErrUnusable) {
 		t.Errorf("%v, want ErrUnusable", err)
 	}
 }
@@ -243,7 +244,7 @@ func TestAnIDIsNeverPartOfAPath(t *testing.T) {
 		"", ".", "..", "../outside", "../outside.key", "inside.key", "inside/", "./inside", "inside/../inside", "/etc/passwd",
 		"..data", "inside\x00", "inside\n", "%2e%2e/outside", `..\outside`, "INSIDE", strings.Repeat("a", 1<<20), "\xff\xfe",
 	} {
-		if _, err := d.Key(t.Context(), id); !errors.Is(err, keys.ErrNotFound) {
+		if _, err := d.Key(t.Context(), keys.Name{ID: id}); !errors.Is(err, keys.ErrNotFound) {
 			t.Errorf("id %.40q: %v, want ErrNotFound", id, err)
 		}
 	}
@@ -273,7 +274,7 @@ func TestAVolumeOfSecretsIsFollowedThroughManyReplacements(t *testing.T) {
 		project(t, dir, content(edKey, nil))
 		d.until("there is one key", func(e keys.Event) bool { return e.Keys == 1 && len(e.Problems) == 0 })
 		d.has("app", edKey.Public())
-		if _, err := d.Key(t.Context(), "tls"); !errors.Is(err, keys.ErrNotFound) {
+		if _, err := d.Key(t.Context(), keys.Name{ID: "tls"}); !errors.Is(err, keys.ErrNotFound) {
 			t.Errorf("a key that was taken away: %v, want ErrNotFound", err)
 		}
 	}
@@ -317,13 +318,13 @@ func TestAKeyThatDidNotChangeIsTheSameKey(t *testing.T) {
 	d.next()
 	d.write("aes.bin", strings.Repeat("k", 32))
 	d.next()
-	before, err := d.Key(t.Context(), "aes")
+	before, err := d.Key(t.Context(), keys.Name{ID: "aes"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.write("more.key", privatePEM(edKey))
 	d.next()
-	if after, err := d.Key(t.Context(), "aes"); err != nil || after != before {
+	if after, err := d.Key(t.Context(), keys.Name{ID: "aes"}); err != nil || after != before {
 		t.Errorf("the key was made anew (%v), so that what it counts began anew", err)
 	}
 }
@@ -334,7 +335,7 @@ func TestADirectoryThatVanishesLeavesItsKeysInUse(t *testing.T) {
 	if e := d.next(); e.Err == nil {
 		t.Error("nothing was said about a directory that is missing")
 	}
-	if _, err := d.Key(t.Context(), "app"); !errors.Is(err, keys.ErrUnavailable) {
+	if _, err := d.Key(t.Context(), keys.Name{ID: "app"}); !errors.Is(err, keys.ErrUnavailable) {
 		t.Errorf("%v, want ErrUnavailable", err)
 	}
 	d.write("app.key", privatePEM(ecKey))
@@ -417,7 +418,7 @@ func TestTheCertificateOfAKeyFollowsItsIssuers(t *testing.T) {
 	d.next()
 	d.write("app.crt", leaf+root)
 	d.next()
-	key, err := d.Key(t.Context(), "app")
+	key, err := d.Key(t.Context(), keys.Name{ID: "app"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,11 +113,11 @@ func validity(key *Key, now time.Time) string {
 // path.
 func build(f files, content [roles][]byte) (key *Key, path string, err error) {
 	if path = f.paths[rawKey]; path != "" {
-		cipher, err := engine.NewAESGCM(content[rawKey])
+		key, err := NewAES(f.id, content[rawKey])
 		if err != nil {
 			return nil, path, fmt.Errorf("%w, without any encoding and without a newline at the end", err)
 		}
-		return NewSymmetric(f.id, cipher), path, nil
+		return key, path, nil
 	}
 	var signer crypto.Signer
 	var public crypto.PublicKey

@@ -9,30 +9,80 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// Provider finds keys by their ids. It is safe for concurrent use.
+// Name names a key of a provider.
+type Name struct {
+	// ID is the id of the key. A [Stack] gives its providers the id without their names.
+	ID string
+	// Version is one version of the key. It is empty for the version that new data is
+	// protected with.
+	Version string
+	// Use is what the key is for. Only providers that ask somebody else whether the key may be
+	// used need it, see [Stack.Delegate].
+	Use Use
+}
+
+// Use is the operation of a profile that a key is for.
+type Use struct {
+	Profile   string
+	Operation profile.Operation
+}
+
+// Provider finds keys. It is safe for concurrent use.
+//
+// The errors of a provider and of the operations of its keys wrap one of the errors below, or
+// are the error of the context if it has ended.
 type Provider interface {
-	// Key returns the key with an id. The error is ErrNotFound if there is no such key,
-	// ErrUnusable if the key cannot be used, the error of ctx if ctx ends, or an error that
-	// wraps ErrUnavailable if the provider cannot answer.
-	Key(ctx context.Context, id string) (*Key, error)
+	// Key returns a key.
+	Key(ctx context.Context, name Name) (*Key, error)
+}
+
+// Creator is a provider that makes keys. A key is made at most once for each call, also if the
+// call fails.
+type Creator interface {
+	// CreateAES makes an AES key of this many bits, which wraps and unwraps data keys.
+	CreateAES(ctx context.Context, id string, bits int) error
+	// Rotate makes a new version of a key, which new data is protected with from then on.
+	Rotate(ctx context.Context, id string) error
 }
 
 var (
-	// ErrNotFound means that the provider has no key with the id.
+	// ErrNotFound means that the provider has no key, or no version of the key, with the name.
 	ErrNotFound = errors.New("keys: there is no key with this id")
 
-	// ErrUnusable means that the provider has the key, but the key is not valid. The log of
-	// the broker says why.
+	// ErrUnusable means that the provider has the key, but the key is not valid or cannot do
+	// what was asked of it. The log of the broker says why.
 	ErrUnusable = errors.New("keys: the key cannot be used")
+
+	// ErrInvalidCiphertext means that a key manager did not unwrap or decrypt what it was
+	// given. Nobody can find out which part of it is wrong.
+	ErrInvalidCiphertext = errors.New("keys: the ciphertext does not authenticate")
 
 	// ErrUnavailable means that the provider cannot be reached or read. Another try may
 	// succeed.
 	ErrUnavailable = errors.New("keys: the provider is not available")
 
+	// ErrThrottled means that the provider refuses requests because there are too many. A
+	// later try may succeed.
+	ErrThrottled = errors.New("keys: the provider has too many requests")
+
 	// ErrDenied means that the provider does not let the broker use the key.
 	ErrDenied = errors.New("keys: the provider denies the use of the key")
 )
 
+// Transient reports whether another try may succeed. Only such errors say something about the
+// state of a provider.
+func Transient(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrThrottled) }
+
 // MaxIDLength is the longest id of a key, in bytes. [profile.ValidKeyID] says which ids are
 // valid. A provider may allow fewer ids.
 const MaxIDLength = profile.MaxKeyIDLength
+
+// ErrWouldWait is the error of KeyNow.
+var ErrWouldWait = errors.New("keys: the provider has to be asked")
+
+// Prompt is a provider that can tell that it would have to wait.
+type Prompt interface {
+	Provider
+	// KeyNow returns a key without waiting. It returns ErrWouldWait if only Key can return it.
+	KeyNow(name Name) (*Key, error)
+}

@@ -129,7 +129,7 @@ func (d *directory) until(what string, is func(keys.Event) bool) keys.Event {
 // has reports whether the key is in use, by its public key.
 func (d *directory) has(id string, public crypto.PublicKey) {
 	d.t.Helper()
-	key, err := d.Key(d.t.Context(), id)
+	key, err := d.Key(d.t.Context(), keys.Name{ID: id})
 	if err != nil {
 		d.t.Fatalf("key %q: %v", id, err)
 	}

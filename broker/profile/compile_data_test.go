@@ -111,6 +111,9 @@ func TestTheKeysAnOperationMayUse(t *testing.T) {
 	if _, pinned := every.Pin("any"); !every.ByReference() || !every.Allows("any") || pinned {
 		t.Error("a list of every key does not allow one")
 	}
+	if every.Allows("hsm/any") {
+		t.Error("a list of every key of the directory allows a key of a key manager")
+	}
 }
 
 func TestTheLargestRSAKeyThatARequestMayBringIs(t *testing.T) {

@@ -2,6 +2,8 @@
 
 package profile
 
+import "github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+
 // Document is the content of a profile file before it is checked. It has the fields of the
 // file. A file that is a list of profiles becomes a Document that has only Profiles.
 type Document struct {
@@ -37,9 +39,30 @@ type Settings struct {
 
 // KMS names an external key manager and how to reach it.
 type KMS struct {
-	Client string         `yaml:"Client,omitempty"`
-	Config map[string]any `yaml:"Config,omitempty"`
-	Cache  map[string]any `yaml:"Cache,omitempty"`
+	Client string `yaml:"Client,omitempty"`
+	// Config is a string, the name of a file with the settings, as in released profile files,
+	// or a map[string]any with the settings themselves.
+	Config yamlfile.TextOrMap `yaml:"Config,omitempty"`
+	// Cache is a bool, whether keys are kept, as in released profile files, or a
+	// map[string]any with settings.
+	Cache yamlfile.BoolOrMap `yaml:"Cache,omitempty"`
+}
+
+// settingsFile returns the name of the file with the settings, as released profile files name it.
+// It reports false if the key manager is another one than OpenBao, or has settings of another
+// form.
+func (k *KMS) settingsFile() (file string, cached, ok bool) {
+	if k == nil || k.Client != "openbao" {
+		return "", false, false
+	}
+	file, _ = k.Config.(string)
+	cached, isBool := k.Cache.(bool)
+	return file, cached, file != "" && (isBool || k.Cache == nil)
+}
+
+// empty reports whether no key manager is named.
+func (k *KMS) empty() bool {
+	return k.Client == "" && (k.Config == nil || k.Config == "") && (k.Cache == nil || k.Cache == false)
 }
 
 // Audit says which calls are recorded.

@@ -11,7 +11,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
+
+func TestTheKeyManagerOfAReleasedProfileIsRead(t *testing.T) {
+	const file = "- Name: P\n  KMS:\n    Client: openbao\n    Config: openbao.yaml\n    Cache: false\n  API:\n    EncryptData:\n      EncryptAlg: aes-gcm\n      KeySize: 256\n"
+	document, problems := profile.Parse(profile.FileName, []byte(file))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if diff := cmp.Diff(&profile.KMS{Client: "openbao", Config: "openbao.yaml", Cache: false}, document.Profiles[0].KMS); diff != "" {
+		t.Errorf("key manager (-want +got):\n%s", diff)
+	}
+	written, err := profile.Marshal(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(written) != file {
+		t.Errorf("written as\n%s", written)
+	}
+}
 
 func TestADocumentIsRenderedInTheOldestFormThatCanExpressIt(t *testing.T) {
 	released := profile.Profile{Name: "A", API: profile.API{HashData: &profile.HashData{HashAlg: "sha-256"}}}
@@ -72,6 +91,7 @@ func TestEveryFieldOfOursNeedsTheVersionThatHasIt(t *testing.T) {
 		"ML-DSA signatures":               {API: profile.API{SignData: &profile.SignData{SignAlg: "ml-dsa-44"}}},
 		"a nonce of the broker":           {API: profile.API{EncryptData: &profile.EncryptData{NonceStrategy: "Random"}}},
 		"a tag that is cut":               {API: profile.API{EncryptData: &profile.EncryptData{ShortTagLength: 96}}},
+		"data keys":                       {API: profile.API{DataKeys: &profile.DataKeys{}}},
 		"sizes of Ed25519 in certificate": {API: profile.API{SignCertificate: &profile.SignCertificate{KeyConstraints: ed25519}}},
 		"sizes of Ed25519 in signatures":  {API: profile.API{SignData: &profile.SignData{KeyConstraints: ed25519}}},
 	} {
@@ -148,7 +168,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 			}
 		}
 	case reflect.Interface:
-		v.Set(reflect.ValueOf(free(r, 3)))
+		v.Set(reflect.ValueOf(valueOf(r, v.Type())))
 	case reflect.String:
 		v.SetString(texts[r.IntN(len(texts))])
 	case reflect.Int, reflect.Int64:
@@ -158,6 +178,24 @@ func fill(r *rand.Rand, v reflect.Value) {
 	default:
 		panic(v.Kind())
 	}
+}
+
+// valueOf returns a value of any form that a field of an interface type can have.
+func valueOf(r *rand.Rand, t reflect.Type) any {
+	isMap := r.IntN(2) == 0
+	switch t {
+	case reflect.TypeFor[yamlfile.TextOrMap]():
+		if !isMap {
+			return texts[r.IntN(len(texts))]
+		}
+	case reflect.TypeFor[yamlfile.BoolOrMap]():
+		if !isMap {
+			return r.IntN(2) == 0
+		}
+	default:
+		return free(r, 3)
+	}
+	return map[string]any{texts[r.IntN(len(texts))]: free(r, 2)}
 }
 
 func free(r *rand.Rand, depth int) any {

@@ -3,6 +3,7 @@
 package profile_test
 
 import (
+	stdcmp "cmp"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,6 +29,16 @@ func verdicts(p *profile.Profile) map[string]string {
 	return all
 }
 
+// dataKeyVerdicts are the verdicts on the operations with data keys. The encryption of streams is
+// not in the module.
+func dataKeyVerdicts(reason string) map[string]string {
+	all := map[string]string{"EncryptStream": stdcmp.Or(reason, "it encrypts with aes256-gcm-hkdf-64kb, which the validated module does not have")}
+	for _, operation := range []string{"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey", "DecryptStream"} {
+		all[operation] = reason
+	}
+	return all
+}
+
 func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 	const ski = ", SKIHashAlg: sha-256"
 	for name, c := range map[string]struct {
@@ -44,6 +55,9 @@ func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 		"short RSA keys are not":               {"SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {" + size("RSA", 3072) + "}, Subject: {" + size("RSA", 1024) + "}}}", map[string]string{"SignData": "", "VerifyData": shortRSA}},
 		"ML-DSA is not in the module":          {"SignData: {SigningMode: post-quantum, SignAlg: ml-dsa-65}", map[string]string{"SignData": "SignAlg has ml-dsa-65, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-65, which the validated module does not have"}},
 		"nor are hybrids with it":              {"SignData: {SigningMode: hybrid, SignAlg: ed25519+ML-DSA-44}", map[string]string{"SignData": "SignAlg has ml-dsa-44, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-44, which the validated module does not have"}},
+		"data keys with AES-GCM are":           {"DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("")},
+		"data keys with AES key wrap are not":  {"DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has aes-kw, which the validated module does not have")},
+		"nor those with OAEP and SHA-1":        {"DataKeys: {WrapAlgs: [rsa-oaep-sha-1], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve")},
 		"a key identifier of SHA-1 is not":     {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256, SKIHashAlg: SHA-1", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
 		"nor is the one that is the default":   {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256", size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": oldSKI}},
 		"certificates with another one are":    {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256"+ski, size("ECDSA", 256), size("ECDSA", 256)), map[string]string{"SignCertificate": ""}},

@@ -12,8 +12,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// AnyKeyID is the id that stands for every key of the broker. It has to be alone in its
-// list, and SignCertificate does not allow it.
+// AnyKeyID is the id that stands for every key of the broker's directory. It has to be alone in
+// its list, and SignCertificate does not allow it. Keys of key providers, whose ids have a
+// slash, are always listed one by one: a key manager has keys of others, too.
 const AnyKeyID = "*"
 
 // KeyID allows one key of the broker by its id, or all keys by [AnyKeyID]. It may pin the
@@ -81,6 +82,20 @@ func (v validator) keyIDs(at yamlfile.Place, keys []KeyID) {
 // AllowsAnyKey reports whether a valid list allows every key of the broker.
 func AllowsAnyKey(keys []KeyID) bool { return len(keys) == 1 && keys[0].ID == AnyKeyID }
 
+// NamesKeyProviders reports whether one of the profiles lists a key of a key provider, whose id
+// is <provider>/<id>.
+func NamesKeyProviders(profiles []Profile) bool {
+	for i := range profiles {
+		for _, row := range sections {
+			listed := row.of(&profiles[i].API)
+			if listed != nil && slices.ContainsFunc(listed.listedKeys(), func(key KeyID) bool { return strings.Index(key.ID, "/") > 0 }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // KeyPolicy says which keys an operation may use by their ids, and whether the broker or a
 // key manager has them. A nil KeyPolicy allows none: requests bring their keys.
 type KeyPolicy struct {
@@ -93,6 +108,9 @@ type KeyPolicy struct {
 	// its KMS.
 	manager  string
 	external bool
+	// file and cached are what KMS says of the settings, see SettingsFile.
+	file   string
+	cached bool
 }
 
 // Manager reports whether an external key manager has the keys. client is the Client of its
@@ -102,6 +120,23 @@ func (p *KeyPolicy) Manager() (client string, external bool) {
 		return "", false
 	}
 	return p.manager, p.external
+}
+
+// SettingsFile returns the name of the file that says how to reach the key manager, and whether
+// keys may be kept. It reports false if the operation takes no keys from the key manager.
+func (p *KeyPolicy) SettingsFile() (file string, cached, ok bool) {
+	if p == nil {
+		return "", false, false
+	}
+	return p.file, p.cached, p.file != ""
+}
+
+// readFrom lets the operation take keys from a key manager, if its settings are in a file.
+func (p *KeyPolicy) readFrom(manager *KMS) *KeyPolicy {
+	if file, cached, ok := manager.settingsFile(); ok {
+		p.file, p.cached = strings.Clone(file), cached
+	}
+	return p
 }
 
 // ByReference reports whether requests name keys of the broker by their ids. If not, requests
@@ -114,7 +149,7 @@ func (p *KeyPolicy) Allows(id string) bool {
 		return false
 	}
 	_, ok := p.pins[id]
-	return ok || p.any
+	return ok || p.any && !strings.Contains(id, "/")
 }
 
 // IDs returns the ids of the listed keys, sorted.
@@ -164,7 +199,7 @@ func compileKeyIDs(keys []KeyID, manager *KMS) *KeyPolicy {
 func managerOf(p *Profile, doc *Document) *KMS {
 	for _, k := range []*KMS{p.KMS, doc.KMS} {
 		if k != nil {
-			if k.Client == "" && len(k.Config) == 0 && len(k.Cache) == 0 {
+			if k.empty() {
 				return nil
 			}
 			return k

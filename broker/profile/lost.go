@@ -64,8 +64,11 @@ func (c *Compiled) extremes(a Assessment) (all []Use) {
 		return c.certificate.extremes()
 	case OpSignData.String():
 		return c.signature.extremes(OpSignData, c.signature.Signs())
-	default:
+	case OpVerifyData.String():
 		return c.signature.extremes(OpVerifyData, c.signature.Checks())
+	default:
+		op, _ := FindOperation(a.Operation)
+		return c.dataKeys.extremes(op)
 	}
 }
 

@@ -25,6 +25,7 @@ func TestWhatAProfileNoLongerOffersIsListed(t *testing.T) {
 		hash     = `API: {HashData: {HashAlg: sha-256}}`
 		both     = `API: {HashData: {HashAlg: sha-256}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`
 		sign     = `API: {SignData: {SignAlg: rsa, HashAlg: sha-256}}`
+		data     = `API: {DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: a}, {Id: b}]}}`
 		certify  = `API: {SignCertificate: {SignAlg: ecdsa, HashAlg: sha-256, Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}, `
 		issuer   = `Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}`
 		signKeys = `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: a}, {Id: b}]}}`
@@ -49,6 +50,26 @@ func TestWhatAProfileNoLongerOffersIsListed(t *testing.T) {
 			[]string{"EncryptData: the caller gives the nonce, expected none: the broker makes it"}},
 		"whole tags": {both, `API: {HashData: {HashAlg: sha-256}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, ShortTagLength: 96}}`,
 			[]string{"EncryptData: tags of 96 bits instead of 128 bits", "DecryptData: tags of 128 bits, expected 96 bits"}},
+		"nothing of data keys, since more is allowed": {data, `API: {DataKeys: {WrapAlgs: [aes-gcm, aes-kw, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: "*"}]}}`, nil},
+		"a wrapping key": {data, `API: {DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: a}]}}`, []string{
+			`GenerateDataKey: the key "b", which KeyIds does not list`, `WrapKey: the key "b", which KeyIds does not list`, `UnwrapKey: the key "b", which KeyIds does not list`,
+			`RewrapKey: the key "b", which KeyIds does not list`, `GetPublicKey: the key "b", which KeyIds does not list`,
+			`EncryptStream: the key "b", which KeyIds does not list`, `DecryptStream: the key "b", which KeyIds does not list`,
+		}},
+		"an old wrapping algorithm": {data, `API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: a}, {Id: b}]}}`, []string{
+			"UnwrapKey: keys wrapped with aes-kw, expected aes-gcm", "DecryptStream: keys wrapped with aes-kw, expected aes-gcm",
+		}},
+		"the wrapping algorithm of new data keys": {data, `API: {DataKeys: {WrapAlgs: [aes-kwp, aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: a}, {Id: b}]}}`, []string{
+			"GenerateDataKey: aes-kwp instead of aes-gcm", "WrapKey: aes-kwp instead of aes-gcm", "RewrapKey: aes-kwp instead of aes-gcm",
+			"EncryptStream: aes-kwp instead of aes-gcm",
+		}},
+		"data keys without a context": {`API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: a}]}}`, `API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, Context: required, KeyIds: [{Id: a}]}}`, []string{
+			"GenerateDataKey: no context, expected one", "WrapKey: no context, expected one", "UnwrapKey: no context, expected one", "RewrapKey: no context, expected one",
+			"EncryptStream: no context, expected one", "DecryptStream: no context, expected one",
+		}},
+		"the size of data keys": {`API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: a}]}}`, `API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 128, KeyIds: [{Id: a}]}}`, []string{
+			"GenerateDataKey: data keys of 128 bits instead of 256 bits",
+		}},
 		"small keys": {sign, `API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 3072, MaxKeySize: 4096}}}}}`,
 			[]string{"SignData: RSA keys of 2048 bits, expected 3072 to 4096 bits", "VerifyData: RSA keys of 2048 bits, expected 3072 to 4096 bits"}},
 		"keys of another algorithm": {sign, `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256}}`,
@@ -94,5 +115,21 @@ func TestABrokerThatRequiresFIPSRefusesWhatIsNotApproved(t *testing.T) {
 	}
 	if effect, _ := one(t, given, profile.RequireFIPS()).Effect(use); effect != profile.Refused {
 		t.Errorf("found %q", effect)
+	}
+}
+
+func TestCallsThatNameAKeyAreServedWhereAReleasedProfileNamesItsKeyManager(t *testing.T) {
+	call := profile.Use{Operation: profile.OpEncryptData, Algorithm: "aes-gcm", TagSize: 16, GivenNonce: true}
+	call.Keys[0] = profile.UsedKey{Algorithm: profile.AESKey, Bits: 256, ID: "a"}
+	for sentence, test := range map[string]struct{ body, want string }{
+		"a file":                     {`KMS: {Client: openbao, Config: openbao.yaml}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`, ""},
+		"a file and the key":         {`KMS: {Client: openbao, Config: openbao.yaml}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: a}]}}`, ""},
+		"a file and another key":     {`KMS: {Client: openbao, Config: openbao.yaml}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: b}]}}`, `the key "a", which KeyIds does not list`},
+		"settings without a file":    {`KMS: {Client: openbao, Config: {address: a}}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`, "keys of the broker, expected keys of an external key manager"},
+		"another client with a file": {`KMS: {Client: vault, Config: vault.yaml}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`, "keys of the broker, expected keys of an external key manager"},
+	} {
+		if _, why := one(t, test.body).Effect(call); why != test.want {
+			t.Errorf("%s: got %q, want %q", sentence, why, test.want)
+		}
 	}
 }

@@ -20,12 +20,23 @@ const (
 	OpDecryptData
 	OpSignData
 	OpVerifyData
+	OpGenerateDataKey
+	OpWrapKey
+	OpUnwrapKey
+	OpRewrapKey
+	OpGetPublicKey
+	OpEncryptStream
+	OpDecryptStream
 
 	// OperationCount is how many there are.
 	OperationCount = int(iota)
 )
 
-var operationNames = [OperationCount]string{"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData"}
+var operationNames = [OperationCount]string{
+	"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData",
+	"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey",
+	"EncryptStream", "DecryptStream",
+}
 
 // String returns the operation's name as it is on the wire, in metrics and in records, such
 // as "HashData".
@@ -44,6 +55,7 @@ type API struct {
 	SignCertificate *SignCertificate `yaml:"SignCertificate,omitempty"`
 	EncryptData     *EncryptData     `yaml:"EncryptData,omitempty"`
 	SignData        *SignData        `yaml:"SignData,omitempty"`
+	DataKeys        *DataKeys        `yaml:"DataKeys,omitempty"`
 }
 
 // policies has the policy of each section, nil where the profile does not have the section.
@@ -52,6 +64,7 @@ type policies struct {
 	certificate *CertificatePolicy
 	cipher      *CipherPolicy
 	signature   *SignaturePolicy
+	dataKeys    *DataKeyPolicy
 }
 
 // section is a field of API: what a profile says about one operation, or about one
@@ -70,6 +83,8 @@ type section interface {
 	// warn warns of values in a valid section that have no effect. manager is the key
 	// manager of the profile, nil for none.
 	warn(w warner, at yamlfile.Place, p *Profile, manager *KMS)
+	// listedKeys returns the keys of the broker that the section lists.
+	listedKeys() []KeyID
 }
 
 // judgement is what is known of one operation without a call.
@@ -110,7 +125,7 @@ func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
 var keyRefusals = []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE"}
 
 // sections is the table of operations, in the order of the fields of API.
-var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow}
+var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow, dataKeysRow}
 
 // Sections returns the table of operations. The caller must not change it.
 func Sections() []SectionRow { return sections[:] }

@@ -205,6 +205,8 @@ func (s *SignCertificate) subjectObjection() string {
 	return ""
 }
 
+func (s *SignCertificate) listedKeys() []KeyID { return s.KeyIDs }
+
 func (s *SignCertificate) warn(w warner, at yamlfile.Place, _ *Profile, manager *KMS) {
 	w.issuers(at, s)
 	w.curves(at, s.KeyConstraints)

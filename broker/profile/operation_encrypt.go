@@ -67,7 +67,7 @@ func (e *EncryptData) compile(c *Compiled, o compileOptions) {
 		keySize:     e.KeySize / 8,
 		tagSize:     e.TagBits() / 8,
 		randomNonce: e.randomNonce(),
-		keys:        compileKeyIDs(e.KeyIDs, o.manager),
+		keys:        compileKeyIDs(e.KeyIDs, o.manager).readFrom(o.manager),
 	}
 }
 
@@ -93,11 +93,15 @@ func (e *EncryptData) judge() []judgement {
 	return []judgement{{cipher.String(), parts, encrypt}, {cipher.String(), parts, decrypt}}
 }
 
+func (e *EncryptData) listedKeys() []KeyID { return e.KeyIDs }
+
 func (e *EncryptData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	if e.TagLength != 0 && e.TagLength < e.cipher().WholeTag() {
 		w.Add(at.Field("TagLength"), at, "is %d and has no effect, as in released brokers: tags have %d bits; ShortTagLength asks for shorter ones", e.TagLength, e.TagBits())
 	}
-	w.external(at, e.KeyIDs, manager)
+	if _, _, ok := manager.settingsFile(); !ok {
+		w.external(at, e.KeyIDs, manager)
+	}
 	w.unlisted(at, e.KeyIDs, p, manager)
 }
 

@@ -39,6 +39,8 @@ func (h *HashData) judge() []judgement {
 	return []judgement{{digest.String(), []Strength{digestStrength(digest)}, digestObjection("HashAlg", digest)}}
 }
 
+func (*HashData) listedKeys() []KeyID { return nil }
+
 func (h *HashData) warn(warner, yamlfile.Place, *Profile, *KMS) {}
 
 // HashPolicy is what a profile says about HashData.

@@ -72,6 +72,8 @@ func (s *SignData) judge() []judgement {
 // not offer them.
 func (c *Compiled) Signature() *SignaturePolicy { return c.signature }
 
+func (s *SignData) listedKeys() []KeyID { return s.KeyIDs }
+
 func (s *SignData) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
 	w.curves(at, s.KeyConstraints)
 	w.external(at, s.KeyIDs, manager)

@@ -25,6 +25,7 @@ func offering(t *testing.T) *Profile {
       KeyConstraints: {Subject: {RSA: {MinKeySize: 2048, MaxKeySize: 4096}}, Issuer: {ECDSA: {MinKeySize: 256, MaxKeySize: 521}}}
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}
     SignData: {SignAlg: ecdsa, HashAlg: sha-256}
+    DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: k}]}
 `))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
@@ -114,13 +115,14 @@ func TestAProfileWithAnUnknownAlgorithmNeedsTheNewestFormat(t *testing.T) {
 		"a digest of key ids":        func(a *API) { a.SignCertificate.SKIHashAlg = "sha-4" },
 		"a cipher":                   func(a *API) { a.EncryptData.EncryptAlg = "rot13" },
 		"a digest of signatures":     func(a *API) { a.SignData.HashAlg = "sha-4" },
+		"a wrapping algorithm":       func(a *API) { a.DataKeys.WrapAlgs[0] = "rot13" },
 		"a signature":                func(a *API) { a.SignData.SignAlg = "rot13" },
 		"a signature of certificate": func(a *API) { a.SignCertificate.SignAlg = "rot13" },
 		"a key":                      func(a *API) { a.SignCertificate.KeyConstraints.Subject["rot13"] = KeySize{} },
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := offering(t)
-			if version := p.FormatVersion(); version != 0 {
+			if version := p.FormatVersion(); version == NewestFormatVersion {
 				t.Fatalf("the profile needs version %d before", version)
 			}
 			if change(&p.API); p.FormatVersion() != NewestFormatVersion {

@@ -34,6 +34,17 @@ func size(algorithm string, low int) string {
 }
 
 // The numbers are those of NIST SP 800-57 Part 1 Rev. 5, tables 2 and 3.
+func dataKeyStrengths(strength, ofStreams string) string {
+	var all []string
+	for _, operation := range []string{"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey"} {
+		all = append(all, operation+" "+strength)
+	}
+	for _, operation := range []string{"EncryptStream", "DecryptStream"} {
+		all = append(all, operation+" "+ofStreams)
+	}
+	return strings.Join(all, ", ")
+}
+
 func TestTheStrengthOfAProfileIsThatOfTheWeakestItAllows(t *testing.T) {
 	for name, c := range map[string]struct{ api, want string }{
 		"SHA-256 resists collisions with half its length": {"HashData: {HashAlg: sha-256}", "HashData 128 SHA-256"},
@@ -65,6 +76,8 @@ func TestTheStrengthOfAProfileIsThatOfTheWeakestItAllows(t *testing.T) {
 		"certificates by the digest":        {certificateAPI("SignAlg: ecdsa, HashAlg: sha-256", size("ECDSA", 384), size("ECDSA", 384)), "SignCertificate 128 SHA-256"},
 		"certificates by the subject's key": {certificateAPI("SignAlg: ecdsa, HashAlg: sha-512", size("ECDSA", 521), size("ECDSA", 384)+", "+size("RSA", 2048)), "SignCertificate 112 RSA keys of 2048 bits"},
 		"certificates of Ed25519":           {certificateAPI("SignAlg: ed25519", size("Ed25519", 256), size("ECDSA", 384)), "SignCertificate 128 Ed25519"},
+		"data keys":                         {"DataKeys: {WrapAlgs: [hpke-p-521], KeySize: 192, KeyIds: [{Id: k}]}", dataKeyStrengths("192 data keys of 192 bits", "256 AES-256")},
+		"the weakest wrapping algorithm":    {"DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyStrengths("112 RSA keys of 2048 bits", "112 RSA keys of 2048 bits")},
 		"of all operations the weakest":     {"HashData: {HashAlg: sha-512}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 192}", "HashData 256 SHA-512, EncryptData 192 AES-192, DecryptData 192 AES-192"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,9 @@ type Use struct {
 	// "ecdsa-with-sha-256".
 	Algorithm string
 	// Keys are the keys of the call. SignCertificate has the key of the issuer and the key of
-	// the subject. A hybrid signature has two keys. The other elements are empty.
+	// the subject. A hybrid signature has two keys. GenerateDataKey has the wrapping key and the
+	// data key, and RewrapKey the old and the new wrapping key. The
+	// Algorithm of the old one is the wrapping algorithm. The other elements are empty.
 	Keys [2]UsedKey
 	// Format is the format of the signature in SignData and VerifyData. GivenFormat is whether
 	// the caller has asked for it. Otherwise the profile has chosen it.
@@ -29,7 +31,9 @@ type Use struct {
 	TagSize uint8
 	// SHA1Request is whether the request for a certificate was signed with SHA-1.
 	SHA1Request bool
-	Caller      Caller
+	// GivenContext is whether a data key is bound to a context.
+	GivenContext bool
+	Caller       Caller
 }
 
 // UsedKey is the kind of a key. It has nothing of the key itself.
@@ -104,6 +108,8 @@ func (c *Compiled) effect(u Use) (effect Effect, why string) {
 		return c.cipher.effect(u)
 	case OpSignData, OpVerifyData:
 		return c.signature.effect(u)
+	case OpGenerateDataKey, OpWrapKey, OpUnwrapKey, OpRewrapKey, OpGetPublicKey, OpEncryptStream, OpDecryptStream:
+		return c.dataKeys.effect(u)
 	default:
 		return c.certificate.effect(u)
 	}
@@ -222,7 +228,9 @@ func (p *KeyPolicy) refusal(key UsedKey) string {
 		return "keys of requests, expected one of the keys in KeyIds"
 	case key.ID == "":
 		return ""
-	case external:
+	case external && p.file != "" && !p.ByReference():
+		return ""
+	case external && p.file == "":
 		return "keys of the broker, expected keys of an external key manager"
 	case !p.ByReference():
 		return "keys of the broker, expected keys of requests"

@@ -108,9 +108,25 @@ func (v validator) settings(at yamlfile.Place, s *Settings) {
 }
 
 func (v validator) kms(at yamlfile.Place, k *KMS) {
-	if k != nil {
-		v.text(at.Field("Client"), k.Client, maxTextLength)
+	if k == nil {
+		return
 	}
+	v.text(at.Field("Client"), k.Client, maxTextLength)
+	// The text is not quoted, because it may be a credential in the wrong place.
+	if file, isText := k.Config.(string); isText && file != "" && !isFileName(file) {
+		v.Add(at.Field("Config"), at, "is not the name of a file, expected 1 to %d letters, digits, \"-\", \"_\" and \".\", the first one no \".\"", maxFileName)
+	}
+}
+
+// maxFileName is the longest name, in bytes, of a file with the settings of a key manager.
+const maxFileName = 253
+
+// isFileName reports whether a text is a name that an entry of a Kubernetes Secret can have. A
+// mounted Secret has the entries as files.
+func isFileName(text string) bool {
+	return len(text) <= maxFileName && text[0] != '.' && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
 }
 
 func (v validator) audit(at yamlfile.Place, a *Audit) {

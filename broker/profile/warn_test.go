@@ -41,6 +41,10 @@ func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testi
 			file: "- Name: P\n  API:\n    SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyConstraints: {Issuer: {ECDSA: {MinKeySize: 257, MaxKeySize: 383}}}}\n",
 			want: []string{`Profiles.yaml:3:76: profile "P": API.SignData.KeyConstraints.Issuer.ECDSA: allows 257 to 383 bits, which no curve has, so that every ECDSA key is refused; curves have 224, 256, 384 and 521 bits`},
 		},
+		"wrapping keys that decrypt data": {
+			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: k}]}\n    DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: other}, {Id: k}]}\n",
+			want: []string{`Profiles.yaml:4:73: profile "P": API.DataKeys.KeyIds[1]: is a key that DecryptData may use as well, so that its callers can unwrap data keys without the checks of DataKeys; use a wrapping key for nothing else`},
+		},
 		"records that nobody writes": {
 			file: hash("  Audit: {Level: all, Required: true}\n"),
 			want: []string{`Profiles.yaml:5:33: profile "P": Audit.Required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`},
@@ -60,6 +64,10 @@ func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testi
 		"keys of a key manager that cannot be reached": {
 			file: "KMS: {Client: vault}\nProfiles:\n- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: k}]}\n",
 			want: []string{`Profiles.yaml:5:54: profile "P": API.EncryptData.KeyIds: are keys of the external key manager "vault" (KMS.Client), which brokers of this version have no access to, so that every call is refused`},
+		},
+		"keys of a key manager of a released profile, which only EncryptData reaches": {
+			file: "- Name: P\n  KMS: {Client: openbao, Config: openbao.yaml}\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: k}]}\n    SignData: {SignAlg: ed25519, KeyIds: [{Id: k}]}\n",
+			want: []string{`Profiles.yaml:5:34: profile "P": API.SignData.KeyIds: are keys of the external key manager "openbao" (KMS.Client), which brokers of this version have no access to, so that every call is refused`},
 		},
 		"keys of the broker that a profile could use before": {
 			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}\n    SignData: {SignAlg: ecdsa, HashAlg: sha-256}\n",

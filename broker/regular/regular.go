@@ -27,7 +27,30 @@ var ErrNotRegular = errors.New("is not a regular file")
 // Editors do not replace files as a whole, as a kubelet does. If the file changes while Read
 // reads it, Read returns [ErrBeingWritten].
 func Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
-	file, before, err := open(name)
+	return read(system{}, name, limit)
+}
+
+// ReadIn is Read of a file below a directory. It follows no link out of the directory.
+func ReadIn(root *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
+	return read(root, name, limit)
+}
+
+// files are the files of the system, or of a directory.
+type files interface {
+	Stat(name string) (fs.FileInfo, error)
+	OpenFile(name string, flag int, mode fs.FileMode) (*os.File, error)
+}
+
+type system struct{}
+
+func (system) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+func (system) OpenFile(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, mode)
+}
+
+func read(in files, name string, limit int64) ([]byte, fs.FileInfo, error) {
+	file, before, err := open(in, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,15 +78,15 @@ func Read(name string, limit int64) ([]byte, fs.FileInfo, error) {
 // have effects. It opens the file without waiting, because opening a pipe would wait for a
 // writer. It checks the type again afterwards, because the file may have been replaced in
 // between.
-func open(name string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(name)
+func open(in files, name string) (*os.File, fs.FileInfo, error) {
+	info, err := in.Stat(name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
 		return nil, nil, &fs.PathError{Op: "read", Path: name, Err: ErrNotRegular}
 	}
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := in.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -178,7 +178,7 @@ func wantRefusal(t *testing.T, conn *grpc.ClientConn, request message, code code
 // unavailable is a provider that cannot be reached.
 type unavailable struct{}
 
-func (unavailable) Key(context.Context, string) (*keys.Key, error) {
+func (unavailable) Key(context.Context, keys.Name) (*keys.Key, error) {
 	return nil, fmt.Errorf("%w: connection refused", keys.ErrUnavailable)
 }
 

@@ -106,6 +106,21 @@ func TestAKeyByReferenceEncryptsWithANonceOfTheBroker(t *testing.T) {
 	}
 }
 
+// remoteAES is a provider whose AES keys stay in their key manager.
+type remoteAES struct{}
+
+func (remoteAES) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
+	return keys.NewRemoteSymmetric(name.ID, struct{ keys.RemoteCipher }{}), nil
+}
+
+func TestShortTagsAreRefusedForKeysThatStayInTheirManager(t *testing.T) {
+	const profiles = `[{Name: Short, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, ShortTagLength: 96, KeyIds: [{Id: k}]}}}]`
+	conn := connect(t, startWith(t, profiles, nil, server.WithKeys(remoteAES{})).socket(""))
+	request := message{}.text(dataProfile, "Short").bytes(dataKey, byID("k")).text(dataText, "plain")
+	refuses(t, conn, methodEncryptV1, request, codes.FailedPrecondition,
+		`EncryptData with profile "Short": the key "k" stays in its key manager, which makes and checks tags of 128 bits, and the profile has a ShortTagLength of 96 bits`)
+}
+
 func TestAnEmptyPlaintextAndOneAtTheLimitAreEncrypted(t *testing.T) {
 	conn := connect(t, start(t, cipherProfiles).socket(""))
 	for _, size := range []int{0, 1, 1 << 20} {
@@ -138,7 +153,7 @@ func TestAnEncryptionThatIsRefusedLearnsWhy(t *testing.T) {
 		"an empty id":                 {encryption("P", byID(""), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 0 bytes"},
 		"an id above the limit":       {encryption("P", byID(strings.Repeat("k", 65)), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 65 bytes"},
 		"an id with a line break":     {encryption("P", byID("a\nb"), nonce, ""), codes.InvalidArgument, "EncryptData: keySource.keyId is not the id of a key, expected 1 to 64 bytes of printable ASCII without spaces; found 3 bytes"},
-		"an id that is a path":        {encryption("Any", byID("../small"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "../small"`},
+		"an id that is a path":        {encryption("Any", byID("../small"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "Any": the profile does not list the key "../small" in KeyIds`},
 		"an unknown id":               {encryption("Any", byID("none"), nonce, ""), codes.NotFound, `EncryptData with profile "Any": there is no key "none"`},
 		"an id that is not listed":    {encryption("Listed", byID("other"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "Listed": the profile does not list the key "other" in KeyIds`},
 		"an id without any list":      {encryption("P", byID("small"), nonce, ""), codes.PermissionDenied, `EncryptData with profile "P": the profile lists no keys of the broker, so requests bring their own; to use the key "small", add it to API.EncryptData.KeyIds`},
@@ -264,6 +279,9 @@ func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
 		"- {Name: Listed, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}]}}}\n" +
 		"- {Name: Any, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
 		"- {Name: Elsewhere, KMS: {Client: hsm}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Released, KMS: {Client: openbao, Config: openbao.yaml, Cache: true}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Inline, KMS: {Client: openbao, Config: {address: https://bao}}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}}\n" +
+		"- {Name: Both, KMS: {Client: openbao, Config: openbao.yaml}, API: {SignData: {SignAlg: ed25519}}}\n" +
 		"- {Name: Own, KMS: {}, API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, KeyIds: [{Id: small}]}}}\n" +
 		"- {Name: Sign, API: {SignData: {SignAlg: ed25519}}}\n" +
 		"- Name: Certify\n  API:\n    SignCertificate:\n      SignAlg: ecdsa\n      HashAlg: sha-256\n" +
@@ -272,16 +290,23 @@ func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
 		"      KeyIds: [{Id: ca}, {Id: next}]\n"
 	conn := connect(t, startWithKeys(t, profiles, cipherKeys).socket(""))
 	nonce := strings.Repeat("n", 12)
-	const vault = `the profile takes keys from the external key manager "vault" (KMS.Client), which this broker has no access to`
+	const (
+		only  = `which this broker has no access to: it takes keys from openbao alone, with settings in a file that KMS.Config names, for EncryptData and DecryptData`
+		vault = `the profile takes keys from the external key manager "vault" (KMS.Client), ` + only
+	)
 	for sentence, test := range map[string]struct {
 		method  string
 		request message
 		want    string
 	}{
-		"an id that is listed":       {methodEncrypt, encryption("Listed", byID("small"), nonce, ""), `EncryptData with profile "Listed": ` + vault},
-		"any id":                     {methodDecrypt, encryption("Any", byID("small"), nonce, ""), `DecryptData with profile "Any": ` + vault},
-		"a manager of the profile's": {methodEncrypt, encryption("Elsewhere", byID("small"), nonce, ""), `EncryptData with profile "Elsewhere": the profile takes keys from the external key manager "hsm" (KMS.Client), which this broker has no access to`},
-		"a key that signs":           {methodSignData, message{}.text(signProfile, "Sign").bytes(signKey, one(byID("pair"))), `SignData with profile "Sign": ` + vault},
+		"an id that is listed":         {methodEncrypt, encryption("Listed", byID("small"), nonce, ""), `EncryptData with profile "Listed": ` + vault},
+		"any id":                       {methodDecrypt, encryption("Any", byID("small"), nonce, ""), `DecryptData with profile "Any": ` + vault},
+		"a manager of the profile's":   {methodEncrypt, encryption("Elsewhere", byID("small"), nonce, ""), `EncryptData with profile "Elsewhere": the profile takes keys from the external key manager "hsm" (KMS.Client), ` + only},
+		"a manager of a released file": {methodEncrypt, encryption("Released", byID("small"), nonce, ""), `EncryptData with profile "Released": the profile takes keys from the external key manager "openbao" (KMS.Client), which this broker has no access to; start it with --kms-dir`},
+		"settings in the profile":      {methodEncrypt, encryption("Inline", byID("small"), nonce, ""), `EncryptData with profile "Inline": the profile takes keys from the external key manager "openbao" (KMS.Client), ` + only},
+		"a released file, and a key that signs": {methodSignData, message{}.text(signProfile, "Both").bytes(signKey, one(byID("pair"))),
+			`SignData with profile "Both": the profile takes keys from the external key manager "openbao" (KMS.Client), ` + only},
+		"a key that signs": {methodSignData, message{}.text(signProfile, "Sign").bytes(signKey, one(byID("pair"))), `SignData with profile "Sign": ` + vault},
 		"a key of an issuer": {methodSignCertificateV1, message{}.text(certProfile, "Certify").text(certCSR, issuer.csr).text(certIssuer, issuer.certificate),
 			`SignCertificate with profile "Certify": ` + vault},
 	} {
@@ -298,7 +323,7 @@ func TestKeysOfAnExternalManagerAreNotTakenFromTheDirectory(t *testing.T) {
 // failing is a provider that has a fault.
 type failing struct{ err error }
 
-func (f failing) Key(context.Context, string) (*keys.Key, error) { return nil, f.err }
+func (f failing) Key(context.Context, keys.Name) (*keys.Key, error) { return nil, f.err }
 
 func TestAFaultOfTheProviderIsNoFaultOfTheRequest(t *testing.T) {
 	for sentence, test := range map[string]struct {

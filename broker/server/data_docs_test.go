@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -172,6 +173,20 @@ func TestTheExampleInTheDocumentationOfEncryptDataWorks(t *testing.T) {
 	}
 }
 
+func TestTheExampleInTheDocumentationOfDataKeysWorks(t *testing.T) {
+	d := document(t, map[string]int{"sh": 1, "yaml": 1, "json": 2}, "operations", "data-keys.md")
+	d.run(d.blocks["sh"][0])
+	conn := d.connect(d.blocks["yaml"][0])
+	var made v1.GenerateDataKeyResponse
+	d.ask(conn, methodsOfDataKeys+"GenerateDataKey", d.blocks["json"][0], nil, &v1.GenerateDataKeyRequest{}, &made)
+	var unwrapped v1.UnwrapKeyResponse
+	wrapped := func(string) string { return string(made.GetWrappedKey()) }
+	d.ask(conn, methodsOfDataKeys+"UnwrapKey", d.blocks["json"][1], wrapped, &v1.UnwrapKeyRequest{}, &unwrapped)
+	if len(made.GetDataKey()) != 32 || !bytes.Equal(made.GetDataKey(), unwrapped.GetDataKey()) {
+		t.Errorf("made a key of %d bytes, and unwrapped another one", len(made.GetDataKey()))
+	}
+}
+
 func TestTheExampleInTheDocumentationOfSignDataWorks(t *testing.T) {
 	d := document(t, map[string]int{"sh": 2, "yaml": 1, "json": 2, "text": 1}, "operations", "sign-data.md")
 	d.run(d.blocks["sh"][0])
@@ -196,10 +211,10 @@ func TestTheExamplesInTheDocumentationOfKeysWork(t *testing.T) {
 	d := document(t, map[string]int{"sh": 2, "yaml": 2}, "keys.md")
 	d.run(d.blocks["sh"][0])
 	directory := d.keys()
-	if key, err := directory.Key(t.Context(), "orders"); err != nil || key.Cipher() == nil || key.Cipher().KeySize() != 32 {
+	if key, err := directory.Key(t.Context(), keys.Name{ID: "orders"}); err != nil || key.Cipher(t.Context()) == nil || key.Cipher(t.Context()).KeySize() != 32 {
 		t.Errorf("the key of orders: %v", err)
 	}
-	key, err := directory.Key(t.Context(), "receipts")
+	key, err := directory.Key(t.Context(), keys.Name{ID: "receipts"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 // see.
 type defectiveKeys struct{}
 
-func (defectiveKeys) Key(_ context.Context, id string) (*keys.Key, error) {
-	panic("cannot open " + id + " with the password s3cret")
+func (defectiveKeys) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
+	panic("cannot open " + name.ID + " with the password s3cret")
 }
 
 // lockedBuffer is a log that is written and read at one time.
@@ -54,7 +54,7 @@ func TestADefectFailsOneCallOfASocketAndTheBrokerGoesOn(t *testing.T) {
 - Name: AES
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: "*"}]}}
 `
-	const vault = "vault/key"
+	const vault = "vault-key"
 	log := &lockedBuffer{}
 	b := startLogged(t, profiles, nil, slog.New(slog.NewTextHandler(log, nil)), server.WithKeys(defectiveKeys{}))
 	b.Sabotage("Broken")

@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
 // FuzzExchange sends arbitrary bytes as a message. The broker answers or ends the
@@ -77,6 +79,36 @@ func FuzzHashStream(f *testing.F) {
 		}
 		if took := memory.Allocated() - before; took > memory.Base {
 			t.Errorf("the stream took %d bytes for a message of %d", took, len(data))
+		}
+	})
+}
+
+// FuzzCipherStreams does the same with a start and a chunk of EncryptStream and DecryptStream.
+func FuzzCipherStreams(f *testing.F) {
+	start := message{}.text(requestProfile, "K").text(wrapKeyID, "cipher").text(startContext, "c")
+	whole := encryptedStream("cipher", []byte("plaintext"))
+	for _, chunk := range [][]byte{nil, []byte("CBS"), []byte("CBS\x02\x00\x01"), whole, whole[:len(whole)-1], whole[:40], append(whole, 0)} {
+		for _, decrypts := range []bool{false, true} {
+			f.Add(decrypts, []byte(startOf(start)), chunk)
+			f.Add(decrypts, []byte(startOf(message{}.text(requestProfile, "K").text(wrapKeyID, "cipher"))), chunk)
+		}
+	}
+	f.Add(true, []byte{0xff}, []byte("abc"))
+	b := startWith(f, fuzzedProfiles, nil, server.WithKeys(keyDirectory(f, map[string]string{"cipher.bin": strings.Repeat("k", 32), "pair.key": edKeyPEM})))
+	conn := connect(f, b.socket(""))
+	fine := []codes.Code{codes.OK, codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.PermissionDenied}
+	f.Fuzz(func(t *testing.T, decrypts bool, start, chunk []byte) {
+		method := methodEncryptStream
+		if decrypts {
+			method = methodDecryptStream
+		}
+		before := memory.Allocated()
+		_, err := cipherMessages(t, conn, method, start, message{}.bytes(partChunk, chunk))
+		if !slices.Contains(fine, status.Code(err)) {
+			t.Errorf("%s ended with %v", method, err)
+		}
+		if took := memory.Allocated() - before; took > memory.Base+memory.PerByte*uint64(len(chunk)) {
+			t.Errorf("%s took %d bytes for %d", method, took, len(start)+len(chunk))
 		}
 	})
 }

@@ -24,9 +24,9 @@ type seenGate struct {
 }
 
 // Key implements keys.Provider.
-func (g seenGate) Key(ctx context.Context, id string) (*keys.Key, error) {
+func (g seenGate) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 	g.seen <- struct{}{}
-	return g.gate.Key(ctx, id)
+	return g.gate.Key(ctx, name)
 }
 
 func TestACallThatWasGivenUpEndsAndTheOthersGoOn(t *testing.T) {

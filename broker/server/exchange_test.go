@@ -283,7 +283,7 @@ func newGate() gate {
 }
 
 // Key implements keys.Provider.
-func (g gate) Key(ctx context.Context, _ string) (*keys.Key, error) {
+func (g gate) Key(ctx context.Context, _ keys.Name) (*keys.Key, error) {
 	select {
 	case <-g.open:
 		return g.key, nil

@@ -19,7 +19,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
 
@@ -33,7 +36,11 @@ var fuzzedMethods = []string{
 	methodListProfiles,
 	"/CryptoBroker.CryptoGrpc/Benchmark", "/CryptoBroker.CryptoGrpcDev/Benchmark", "/cryptobroker.v1.CryptoDevService/Benchmark",
 	"/CryptoBroker.CryptoGrpc/FakeEndpoint", "/CryptoBroker.CryptoGrpcDev/FakeEndpoint", "/cryptobroker.v1.CryptoDevService/FakeEndpoint",
+	methodsOfDataKeys + "GenerateDataKey", methodsOfDataKeys + "WrapKey", methodsOfDataKeys + "UnwrapKey", methodsOfDataKeys + "UnwrapBatch",
+	methodsOfDataKeys + "RewrapKey", methodsOfDataKeys + "GetPublicKey",
 }
+
+const methodsOfDataKeys = "/cryptobroker.v1.CryptoService/"
 
 // fuzzedProfiles offer each operation, so that no request ends at the profile: P
 // with keys of requests, K with those of the broker.
@@ -54,6 +61,7 @@ const fuzzedProfiles = `
   API:
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: "*"}]}
     SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}
+    DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: "*"}]}
 `
 
 // fixedIssuing has a request and an issuer that are the same bytes in each
@@ -85,10 +93,29 @@ func fuzzedSeeds() []message {
 	verify := message{}.text(signProfile, "K").bytes(signKey, one(byID("pair"))).text(signInput, "text").
 		bytes(verifySignature, ed25519.Sign(edKey, []byte("text"))).number(verifyFormat, 1)
 	empty := message{}.bytes(1, metadata)
+	wrapped := wrappedWith("cipher")
 	return []message{
 		hash, hash, hash, certificate, certificate, certificate, encrypt, encrypt, decrypt, decrypt, sign, sign, verify, verify,
 		message{}.number(listPageSize, 1), empty, empty, empty, empty, empty, empty,
+		wrapping("cipher").bytes(wrapContext, []byte("c")).bytes(wrapMetadata, metadata), wrapping("cipher").bytes(wrapDataKey, theDataKey),
+		message{}.text(requestProfile, "K").bytes(wrappedKey, wrapped), message{}.text(requestProfile, "K").bytes(batchKey, message{}.bytes(1, wrapped)),
+		message{}.text(requestProfile, "K").bytes(wrappedKey, wrapped).text(rewrapKeyID, "cipher"), wrapping("pair"),
 	}
+}
+
+// The numbers of the fields of the requests for data keys, written down a second time.
+const (
+	wrapKeyID, wrapContext, wrapDataKey, wrapMetadata = 2, 3, 4, 5
+	wrappedKey, rewrapKeyID, batchKey                 = 2, 4, 2
+)
+
+func wrapping(key string) message { return message{}.text(requestProfile, "K").text(wrapKeyID, key) }
+
+// wrappedWith returns a key that was wrapped with the key of fuzzing. It is the same in each
+// process, because AES key wrap is not randomised.
+func wrappedWith(id string) []byte {
+	header := blob.Header{Algorithm: algorithm.WrapAESKW, Provider: "-", KeyID: id}
+	return must(blob.Encode(header, must(must(wrap.NewAES([]byte(strings.Repeat("k", 32)))).Wrap(header.Algorithm, theDataKey, nil))))
 }
 
 // FuzzMethods sends arbitrary bytes as the request of each method. The broker
@@ -151,7 +178,7 @@ func TestTheFuzzerKnowsAllMethods(t *testing.T) {
 	}
 	for i, seed := range fuzzedSeeds() {
 		method := fuzzedMethods[i]
-		if strings.HasSuffix(method, "/Benchmark") || strings.HasSuffix(method, "/DecryptData") || strings.HasSuffix(method, "/VerifyData") || seed == nil {
+		if strings.HasSuffix(method, "/Benchmark") || strings.HasSuffix(method, "/DecryptData") || strings.HasSuffix(method, "/VerifyData") || i >= slices.Index(fuzzedMethods, methodsOfDataKeys+"GenerateDataKey") {
 			continue // they take their time, or have no keys here
 		}
 		ask(t, conn, method, seed)

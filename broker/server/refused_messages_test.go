@@ -84,7 +84,7 @@ func TestGroupsInGroupsAreRefused(t *testing.T) {
 func TestMessagesThatAreCompressedAreRefused(t *testing.T) {
 	b := startWith(t, sha256Profile, nil, server.WithMemory(4<<20))
 	h := byHand(t, b.socket(""), settings{})
-	for _, method := range []string{methodHash, methodHashData, methodHashDataV1, methodHashStream, methodExchange, methodHealth, methodWatch, methodReflection} {
+	for _, method := range []string{methodHash, methodHashData, methodHashDataV1, methodHashStream, methodEncryptStream, methodDecryptStream, methodExchange, methodHealth, methodWatch, methodReflection} {
 		for sentence, send := range map[string]func() uint32{
 			"by its headers": func() uint32 {
 				stream := h.open(method, hpack.HeaderField{Name: "grpc-encoding", Value: "gzip"})
@@ -114,6 +114,7 @@ func TestMessagesAboveTheirLimitAreRefusedByTheirLength(t *testing.T) {
 	h := byHand(t, b.socket(""), settings{})
 	for method, most := range map[string]int{
 		methodHash: 2 << 20, methodHashDataV1: 2 << 20, methodHashStream: 2 << 20, methodExchange: 4 << 20,
+		methodEncryptStream: 72 << 10, methodDecryptStream: 72 << 10,
 		methodHealth: 64 << 10, methodWatch: 64 << 10, methodReflection: 64 << 10,
 		"/cryptobroker.policy.v1.PolicyService/ListProfiles": 64 << 10,
 	} {

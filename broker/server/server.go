@@ -74,6 +74,12 @@ func WithKeys(provider keys.Provider) Option {
 	return func(s *Server) { s.service.Keys = provider }
 }
 
+// WithKeyManagers gives the key managers that profiles name by the file of their settings.
+// cached is whether keys may be kept. Without it, keys of such profiles are refused.
+func WithKeyManagers(find func(file string, cached bool) (keys.Provider, error)) Option {
+	return func(s *Server) { s.service.Managers = find }
+}
+
 // WithMaxStreams changes how many requests and streams a connection may have at
 // one time. A client that has more of them waits. The default is [DefaultMaxStreams].
 func WithMaxStreams(n uint32) Option {
@@ -200,6 +206,7 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 // the requests that have begun. When ctx ends, Shutdown cancels those that are left and
 // returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
+	defer s.service.DataKeys.Close()
 	s.health.Shutdown()
 	s.endStreams()
 	done := make(chan struct{})

@@ -86,7 +86,7 @@ func TestStreamsBeyondTheShareOfACallerAreRefusedAndItsCallsAreServed(t *testing
 			t.Fatal(err)
 		}
 	}
-	for method, name := range map[string]string{methodExchange: "Exchange", methodWatch: "Watch", methodReflection: "ServerReflectionInfo"} {
+	for method, name := range map[string]string{methodExchange: "Exchange", methodEncryptStream: "EncryptStream", methodDecryptStream: "DecryptStream", methodWatch: "Watch", methodReflection: "ServerReflectionInfo"} {
 		_, err := receive(t, openStream(t, conn, method))
 		want := name + `: the container "a" may have at most 4 streams at one time, try again later`
 		if got := status.Convert(err); got.Code() != codes.ResourceExhausted || got.Message() != want {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -29,6 +31,20 @@ func sealedText(t *testing.T, key string, size int) (ciphertext string, metadata
 	nonce := strings.Repeat("n", 12)
 	whole := must(cipher.NewGCM(must(aes.NewCipher([]byte(key))))).Seal(nil, []byte(nonce), []byte("text"), nil)
 	return string(whole[:4]), message{}.text(cipherNonce, nonce).text(cipherTag, string(whole[4:4+size]))
+}
+
+// make makes the call.
+func (c usedCall) make(t *testing.T, conn *grpc.ClientConn) error {
+	t.Helper()
+	if strings.HasSuffix(c.method, "Stream") {
+		return cipherStream(t, conn, c.method, c.request)
+	}
+	_, err := call(t, conn, c.method, c.request)
+	return err
+}
+
+func dataKeyCall(operation string, fields message) usedCall {
+	return usedCall{methodsOfDataKeys + operation, append(message{}.text(requestProfile, "P"), fields...)}
 }
 
 // Every two profiles of the table take each other's place.
@@ -65,6 +81,15 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"a verification with P-256":       {methodVerifyV1, verification("P", one(raw(publicPEM(ecKey))), "text", strings.Repeat("s", 64))},
 		"a verification with Ed25519":     {methodVerifyV1, verification("P", one(raw(publicPEM(edKey))), "text", strings.Repeat("s", 64))},
 		"a certificate of a P-384 issuer": {methodSignCertificateV1, files.request("P")},
+		"a data key":                      dataKeyCall("GenerateDataKey", message{}.text(wrapKeyID, "aes")),
+		"a data key with a context":       dataKeyCall("GenerateDataKey", message{}.text(wrapKeyID, "aes").text(wrapContext, "c")),
+		"a data key wrapped with P-256":   dataKeyCall("WrapKey", message{}.text(wrapKeyID, "ec").bytes(wrapDataKey, theDataKey)),
+		"a key wrapped with key wrap":     dataKeyCall("UnwrapKey", message{}.bytes(wrappedKey, wrappedWith("aes"))),
+		"a key wrapped with another key":  dataKeyCall("RewrapKey", message{}.bytes(wrappedKey, wrappedWith("aes")).text(rewrapKeyID, "ec")),
+		"a public key":                    dataKeyCall("GetPublicKey", message{}.text(wrapKeyID, "ec")),
+		"a stream":                        {methodEncryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
+		"a stream with a context":         {methodEncryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes").text(startContext, "c")},
+		"a stream that is decrypted":      {methodDecryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
 	}
 	certificate := func(sign, hash, subject, issuer string) string {
 		return fmt.Sprintf(`API: {SignCertificate: {SignAlg: %s, HashAlg: %s, Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}, `+
@@ -97,6 +122,10 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"ECDSA with a broker's key":         `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: ec}]}}`,
 		"ECDSA with SHA-3":                  `API: {SignData: {SignAlg: ecdsa, HashAlg: sha3-256, KeyIds: [{Id: ec}]}}`,
 		"Ed25519":                           `API: {SignData: {SignAlg: ed25519}}`,
+		"data keys":                         `API: {DataKeys: {WrapAlgs: [aes-gcm, aes-kw, hpke-p-256], KeySize: 256, KeyIds: [{Id: "*"}]}}`,
+		"data keys of 128 bits":             `API: {DataKeys: {WrapAlgs: [aes-kw, aes-gcm], KeySize: 128, KeyIds: [{Id: aes}]}}`,
+		"data keys with a context":          `API: {DataKeys: {WrapAlgs: [aes-gcm, hpke-p-256], KeySize: 256, Context: required, KeyIds: [{Id: aes}, {Id: ec}]}}`,
+		"data keys without a context":       `API: {DataKeys: {WrapAlgs: [aes-gcm, hpke-p-256], KeySize: 256, Context: none, KeyIds: [{Id: aes}, {Id: ec}]}}`,
 		"a hybrid":                          `API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44}}`,
 		"certificates":                      certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
 		"certificates with another digest":  certificate("ecdsa", "sha-384", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
@@ -119,7 +148,7 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		for beforeName, before := range profiles {
 			b.use(t, "[]") // so that nothing is counted
 			b.use(t, before)
-			if _, err := call(t, conn, c.method, c.request); err != nil {
+			if err := c.make(t, conn); err != nil {
 				if counted := b.metrics.Uses(); len(counted.Uses) > 0 {
 					t.Errorf("%s by %s: refused, and counted as %+v", callName, beforeName, counted.Uses)
 				}
@@ -142,7 +171,7 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 				effect, why := compiled.Effect(use)
 				effects[effect]++
 				b.use(t, after)
-				_, err := call(t, conn, c.method, c.request)
+				err := c.make(t, conn)
 				if (effect == profile.Refused) != (err != nil) {
 					t.Errorf("%s, served by %s and then by %s: found the effect %q (%s), and the broker answered %v", callName, beforeName, afterName, effect, why, err)
 				}

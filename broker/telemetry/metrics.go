@@ -33,6 +33,8 @@ type Metrics struct {
 	deprecated *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
 	fips       *prometheus.GaugeVec
+
+	keyVersions *keyVersions
 }
 
 // NewMetrics returns the metrics of a broker of the given version.
@@ -43,6 +45,8 @@ func NewMetrics(version string) *Metrics {
 		requests: newRequests(),
 		reloads:  map[directory.Result]prometheus.Counter{},
 		refused:  map[directory.Reason]prometheus.Counter{},
+
+		keyVersions: &keyVersions{reads: map[keyVersion]*atomic.Uint64{}},
 		revision: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "crypto_broker_profiles_revision",
 			Help: "Revision in the signed statement of the profile set that is served. 0 while no set is served, and if sets need no signature.",
@@ -107,7 +111,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.fips, inFlight, build,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.fips, inFlight, build, m.keyVersions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -116,6 +116,8 @@ type CountedUse struct {
 	TagBits int `json:"tagBits,omitempty"`
 	// SHA1Request is whether the request for a certificate was signed with SHA-1.
 	SHA1Request bool `json:"sha1Request,omitempty"`
+	// GivenContext is whether a data key is bound to a context.
+	GivenContext bool `json:"givenContext,omitempty"`
 	// Container is empty if all callers share a socket. UID and GID are nil if they are not
 	// known.
 	Container string  `json:"container,omitempty"`
@@ -186,7 +188,7 @@ func (m *Metrics) Uses() Uses {
 func countedUse(use profile.Use) CountedUse {
 	counted := CountedUse{
 		Operation: use.Operation.String(), Algorithm: use.Algorithm, GivenFormat: use.GivenFormat, GivenNonce: use.GivenNonce,
-		TagBits: 8 * int(use.TagSize), SHA1Request: use.SHA1Request, Container: use.Caller.Container,
+		TagBits: 8 * int(use.TagSize), SHA1Request: use.SHA1Request, GivenContext: use.GivenContext, Container: use.Caller.Container,
 	}
 	if use.Operation == profile.OpSignData || use.Operation == profile.OpVerifyData {
 		counted.Format = use.Format.String()
@@ -223,7 +225,7 @@ func (u *CountedUse) Use() (profile.Use, error) {
 	format, written := profile.FindSignatureFormat(u.Format)
 	use := profile.Use{
 		Operation: operation, Algorithm: u.Algorithm, Format: format, GivenFormat: u.GivenFormat, GivenNonce: u.GivenNonce, TagSize: uint8(u.TagBits / 8),
-		SHA1Request: u.SHA1Request, Caller: profile.Caller{Container: u.Container},
+		SHA1Request: u.SHA1Request, GivenContext: u.GivenContext, Caller: profile.Caller{Container: u.Container},
 	}
 	if !known || !written && u.Format != "" || u.TagBits < 0 || u.TagBits > 8*255 || len(u.Keys) > len(use.Keys) ||
 		!word.MatchString(u.Algorithm) || !word.MatchString(u.Container) {

@@ -46,6 +46,10 @@ type EncryptDataResult struct {
 	Nonce []byte
 	// Tag is the authentication tag.
 	Tag []byte
+	// KeyID is the id of the key, for DecryptData; empty if the request brought the key. If its
+	// key manager has versions of the key, it names the version, and decrypts after the key was
+	// rotated.
+	KeyID string
 	// Algorithm is the algorithm of the profile, such as "aes-gcm".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
@@ -96,6 +100,8 @@ func (r *EncryptDataResult) readParameters(wire []byte) error {
 	f := fields{wire: wire}
 	for f.next() {
 		switch f.number {
+		case sealedKeyID:
+			r.KeyID = string(f.bytes)
 		case sealedNonce:
 			r.Nonce = bytes.Clone(f.bytes)
 		case sealedTag:

@@ -75,16 +75,17 @@ func ExampleClient_HashReader() {
 }
 
 func ExampleClient_EncryptData() {
-	key, customer := cryptobroker.KeyID("orders"), []byte("customer 12")
+	customer := []byte("customer 12")
 	sealed, err := client.EncryptData(ctx, cryptobroker.EncryptDataRequest{
-		Profile: "Orders", Key: key, Plaintext: []byte("4711 boxes"), AdditionalData: customer,
+		Profile: "Orders", Key: cryptobroker.KeyID("orders"), Plaintext: []byte("4711 boxes"), AdditionalData: customer,
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	opened, err := client.DecryptData(ctx, cryptobroker.DecryptDataRequest{
-		Profile: "Orders", Key: key, Ciphertext: sealed.Ciphertext, Nonce: sealed.Nonce, Tag: sealed.Tag, AdditionalData: customer,
+		// The id of the result names the version of the key, if the key has versions.
+		Profile: "Orders", Key: cryptobroker.KeyID(sealed.KeyID), Ciphertext: sealed.Ciphertext, Nonce: sealed.Nonce, Tag: sealed.Tag, AdditionalData: customer,
 	})
 	if err != nil {
 		fmt.Println(err)

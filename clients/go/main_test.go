@@ -75,6 +75,9 @@ const profiles = `
 - Name: Orders
   API:
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: orders}]}
+- Name: Data
+  API:
+    DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: orders}]}
 - Name: Own
   API:
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}

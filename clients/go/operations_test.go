@@ -139,6 +139,24 @@ func pkcs8(t testing.TB, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
+func TestADataKeyIsWrappedAndUnwrapped(t *testing.T) {
+	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
+		bound := []byte("tenant a")
+		made, err := client.GenerateDataKey(within(t), cryptobroker.GenerateDataKeyRequest{Profile: "Data", KeyID: "orders", Context: bound})
+		if err != nil || len(made.DataKey) != 32 {
+			t.Fatalf("a data key of %d bytes: %v", len(made.DataKey), err)
+		}
+		good := cryptobroker.WrappedKey{WrappedKey: made.WrappedKey, Context: bound}
+		batch, err := client.UnwrapBatch(within(t), cryptobroker.UnwrapBatchRequest{Profile: "Data", Keys: []cryptobroker.WrappedKey{{WrappedKey: made.WrappedKey}, good}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(batch.Keys[0].Err, cryptobroker.ErrInvalidArgument) || batch.Keys[1].Err != nil || !bytes.Equal(batch.Keys[1].DataKey, made.DataKey) {
+			t.Errorf("without a context: %v, with it: %v, and another key", batch.Keys[0].Err, batch.Keys[1].Err)
+		}
+	})
+}
+
 func TestASignatureIsVerifiedByOthersAndByTheBroker(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

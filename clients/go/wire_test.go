@@ -5,6 +5,8 @@ package cryptobroker_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -80,6 +82,30 @@ func (r *recording) VerifyData(_ context.Context, q *v1.VerifyDataRequest) (*v1.
 	return take[*v1.VerifyDataResponse](r, q)
 }
 
+func (r *recording) GenerateDataKey(_ context.Context, q *v1.GenerateDataKeyRequest) (*v1.GenerateDataKeyResponse, error) {
+	return take[*v1.GenerateDataKeyResponse](r, q)
+}
+
+func (r *recording) WrapKey(_ context.Context, q *v1.WrapKeyRequest) (*v1.WrapKeyResponse, error) {
+	return take[*v1.WrapKeyResponse](r, q)
+}
+
+func (r *recording) UnwrapKey(_ context.Context, q *v1.UnwrapKeyRequest) (*v1.UnwrapKeyResponse, error) {
+	return take[*v1.UnwrapKeyResponse](r, q)
+}
+
+func (r *recording) UnwrapBatch(_ context.Context, q *v1.UnwrapBatchRequest) (*v1.UnwrapBatchResponse, error) {
+	return take[*v1.UnwrapBatchResponse](r, q)
+}
+
+func (r *recording) RewrapKey(_ context.Context, q *v1.RewrapKeyRequest) (*v1.RewrapKeyResponse, error) {
+	return take[*v1.RewrapKeyResponse](r, q)
+}
+
+func (r *recording) GetPublicKey(_ context.Context, q *v1.GetPublicKeyRequest) (*v1.GetPublicKeyResponse, error) {
+	return take[*v1.GetPublicKeyResponse](r, q)
+}
+
 func (r *recording) HashStream(stream grpc.ClientStreamingServer[streamv1.HashStreamRequest, streamv1.HashStreamResponse]) error {
 	first, err := stream.Recv()
 	if err != nil {
@@ -90,6 +116,40 @@ func (r *recording) HashStream(stream grpc.ClientStreamingServer[streamv1.HashSt
 		_, err = stream.Recv()
 	}
 	return stream.SendAndClose(r.reply.(*streamv1.HashStreamResponse))
+}
+
+func (r *recording) EncryptStream(stream grpc.BidiStreamingServer[streamv1.EncryptStreamRequest, streamv1.EncryptStreamResponse]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	r.request = first.GetStart()
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	chunk := &streamv1.EncryptStreamResponse{Part: &streamv1.EncryptStreamResponse_Chunk{Chunk: []byte("encrypted")}}
+	end := &streamv1.EncryptStreamResponse{Part: &streamv1.EncryptStreamResponse_End{End: r.reply.(*streamv1.StreamEnd)}}
+	return errors.Join(stream.Send(chunk), stream.Send(&streamv1.EncryptStreamResponse{}), stream.Send(end))
+}
+
+func (r *recording) DecryptStream(stream grpc.BidiStreamingServer[streamv1.DecryptStreamRequest, streamv1.DecryptStreamResponse]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	r.request = first.GetStart()
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	chunk := &streamv1.DecryptStreamResponse{Part: &streamv1.DecryptStreamResponse_Chunk{Chunk: []byte("decrypted")}}
+	end := &streamv1.DecryptStreamResponse{Part: &streamv1.DecryptStreamResponse_End{End: r.reply.(*streamv1.StreamEnd)}}
+	return errors.Join(stream.Send(chunk), stream.Send(end))
+}
+
+// streamed is the result of a stream, and its output.
+type streamed struct {
+	cryptobroker.StreamResult
+	output string
 }
 
 // Exchange finds the request of a call by reflection: it is the field that has the
@@ -139,7 +199,7 @@ func byValue(key string) *v1.KeySource {
 // TestTheWireIsWhatTheDescriptionsSay has every field of every message: what the
 // client writes is read by the generated stubs and back.
 func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
-	warning := wantWarning
+	warning, wrapped := wantWarning, cryptobroker.WrappedKey{WrappedKey: []byte("wrapped"), Context: []byte("context")}
 	cases := map[string]struct {
 		reply proto.Message
 		want  proto.Message // the request
@@ -162,6 +222,26 @@ func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 			},
 			cryptobroker.HashDataResult{Digest: []byte("digest"), Algorithm: "the algorithm", Deprecation: &warning},
 		},
+		"EncryptStream": {
+			&streamv1.StreamEnd{Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&streamv1.EncryptStreamStart{Profile: "P", KeyId: "k", Context: []byte("c"), Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				var output bytes.Buffer
+				result, err := c.EncryptStream(ctx, &output, bytes.NewReader(make([]byte, 300_000)), cryptobroker.EncryptStreamRequest{Profile: "P", KeyID: "k", Context: []byte("c")})
+				return streamed{result, output.String()}, err
+			},
+			streamed{cryptobroker.StreamResult{Algorithm: "the algorithm", Deprecation: &warning}, "encrypted"},
+		},
+		"DecryptStream": {
+			&streamv1.StreamEnd{Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&streamv1.DecryptStreamStart{Profile: "P", Context: []byte("c"), Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				var output bytes.Buffer
+				result, err := c.DecryptStream(ctx, &output, bytes.NewReader(make([]byte, 300_000)), cryptobroker.DecryptStreamRequest{Profile: "P", Context: []byte("c")})
+				return streamed{result, output.String()}, err
+			},
+			streamed{cryptobroker.StreamResult{Algorithm: "the algorithm", Deprecation: &warning}, "decrypted"},
+		},
 		"SignCertificate": {
 			&v1.SignCertificateResponse{SignedCertificate: &v1.SignCertificateResponse_Der{Der: []byte("der")}, Descriptor_: descriptor, Metadata: warnedMetadata()},
 			&v1.SignCertificateRequest{
@@ -179,13 +259,13 @@ func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 		"EncryptData": {
 			&v1.EncryptDataResponse{
 				Ciphertext: []byte("cipher"), Descriptor_: descriptor, Metadata: warnedMetadata(),
-				CipherMetadata: &v1.CipherMetadata{KeyId: proto.String("k"), Nonce: []byte("nonce"), Aad: []byte("aad"), Tag: []byte("tag")},
+				CipherMetadata: &v1.CipherMetadata{KeyId: proto.String("k#2"), Nonce: []byte("nonce"), Aad: []byte("aad"), Tag: []byte("tag")},
 			},
 			&v1.EncryptDataRequest{Profile: "P", KeySource: byID("k"), Plaintext: []byte("plain"), EncryptMetadata: &v1.EncryptMetadata{Nonce: []byte("nonce"), Aad: []byte("aad")}, Metadata: tracedMetadata},
 			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
 				return c.EncryptData(ctx, cryptobroker.EncryptDataRequest{Profile: "P", Key: cryptobroker.KeyID("k"), Plaintext: []byte("plain"), Nonce: []byte("nonce"), AdditionalData: []byte("aad")})
 			},
-			cryptobroker.EncryptDataResult{Ciphertext: []byte("cipher"), Nonce: []byte("nonce"), Tag: []byte("tag"), Algorithm: "the algorithm", Deprecation: &warning},
+			cryptobroker.EncryptDataResult{Ciphertext: []byte("cipher"), Nonce: []byte("nonce"), Tag: []byte("tag"), KeyID: "k#2", Algorithm: "the algorithm", Deprecation: &warning},
 		},
 		"DecryptData": {
 			&v1.DecryptDataResponse{Plaintext: []byte("plain"), Metadata: warnedMetadata()},
@@ -220,6 +300,60 @@ func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 				})
 			},
 			cryptobroker.VerifyDataResult{Valid: true, Deprecation: &warning},
+		},
+		"GenerateDataKey": {
+			&v1.GenerateDataKeyResponse{DataKey: []byte("data"), WrappedKey: []byte("wrapped"), Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&v1.GenerateDataKeyRequest{Profile: "P", KeyId: "k", Context: []byte("context"), WithoutDataKey: true, Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.GenerateDataKey(ctx, cryptobroker.GenerateDataKeyRequest{Profile: "P", KeyID: "k", Context: []byte("context"), WithoutDataKey: true})
+			},
+			cryptobroker.GenerateDataKeyResult{DataKey: []byte("data"), WrappedKey: []byte("wrapped"), Algorithm: "the algorithm", Deprecation: &warning},
+		},
+		"WrapKey": {
+			&v1.WrapKeyResponse{WrappedKey: []byte("wrapped"), Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&v1.WrapKeyRequest{Profile: "P", KeyId: "k", Context: []byte("context"), DataKey: []byte("data"), Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.WrapKey(ctx, cryptobroker.WrapKeyRequest{Profile: "P", KeyID: "k", Context: []byte("context"), DataKey: []byte("data")})
+			},
+			cryptobroker.WrapKeyResult{WrappedKey: []byte("wrapped"), Algorithm: "the algorithm", Deprecation: &warning},
+		},
+		"UnwrapKey": {
+			&v1.UnwrapKeyResponse{DataKey: []byte("data"), Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&v1.UnwrapKeyRequest{Profile: "P", WrappedKey: []byte("wrapped"), Context: []byte("context"), Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.UnwrapKey(ctx, cryptobroker.UnwrapKeyRequest{Profile: "P", WrappedKey: wrapped})
+			},
+			cryptobroker.UnwrapKeyResult{DataKey: []byte("data"), Algorithm: "the algorithm", Deprecation: &warning},
+		},
+		"UnwrapBatch": {
+			&v1.UnwrapBatchResponse{Results: []*v1.UnwrapResult{{DataKey: []byte("data")}, {Code: 5, Message: "no such key"}}, Metadata: warnedMetadata()},
+			&v1.UnwrapBatchRequest{Profile: "P", Keys: []*v1.WrappedKey{{WrappedKey: []byte("wrapped"), Context: []byte("context")}, {}}, Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				result, err := c.UnwrapBatch(ctx, cryptobroker.UnwrapBatchRequest{Profile: "P", Keys: []cryptobroker.WrappedKey{wrapped, {}}})
+				if err == nil && !errors.Is(result.Keys[1].Err, cryptobroker.ErrNotFound) {
+					err = fmt.Errorf("the error of the second key is %w", result.Keys[1].Err)
+				}
+				return result, err
+			},
+			cryptobroker.UnwrapBatchResult{Keys: []cryptobroker.UnwrappedKey{
+				{DataKey: []byte("data")}, {Err: &cryptobroker.Error{Code: cryptobroker.CodeNotFound, Operation: "UnwrapBatch", Profile: "P", Message: "no such key"}},
+			}, Deprecation: &warning},
+		},
+		"RewrapKey": {
+			&v1.RewrapKeyResponse{WrappedKey: []byte("again"), Unchanged: true, Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&v1.RewrapKeyRequest{Profile: "P", WrappedKey: []byte("wrapped"), Context: []byte("context"), KeyId: "k", Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.RewrapKey(ctx, cryptobroker.RewrapKeyRequest{Profile: "P", WrappedKey: wrapped, KeyID: "k"})
+			},
+			cryptobroker.RewrapKeyResult{WrappedKey: []byte("again"), Unchanged: true, Algorithm: "the algorithm", Deprecation: &warning},
+		},
+		"GetPublicKey": {
+			&v1.GetPublicKeyResponse{Der: []byte("der"), Pem: "pem", Version: "7", Metadata: warnedMetadata()},
+			&v1.GetPublicKeyRequest{Profile: "P", KeyId: "k", Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.GetPublicKey(ctx, cryptobroker.GetPublicKeyRequest{Profile: "P", KeyID: "k"})
+			},
+			cryptobroker.GetPublicKeyResult{DER: []byte("der"), PEM: []byte("pem"), Version: "7", Deprecation: &warning},
 		},
 	}
 	for name, c := range cases {

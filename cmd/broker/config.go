@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
@@ -28,6 +29,9 @@ type config struct {
 	trust           signed.Trust
 	stateDir        string
 	keysDir         string
+	providersDir    string
+	kmsDir          string
+	gateway         gateway.Options
 	socketDir       string
 	callers         []string
 	callerProfiles  map[string][]string
@@ -66,10 +70,19 @@ func (c *config) settings() []setting {
 			usage: "directory with the keys that requests and profiles name by id: <id>.key, <id>.crt, <id>.pub, <id>.bin, or <id>/tls.key and <id>/tls.crt; the broker follows its changes; without it the broker has no keys",
 		},
 		{
+			name: "key-providers-dir", env: "CRYPTO_BROKER_KEY_PROVIDERS_DIR", kind: "path", set: absolutePath(&c.providersDir),
+			usage: "directory with the file Providers.yaml, which has the key managers that key ids like <provider>/<id> name, and a directory <provider> with the credentials of each; the broker follows its changes",
+		},
+		{
+			name: "kms-dir", env: "CRYPTO_BROKER_KMS_DIR", kind: "path", set: absolutePath(&c.kmsDir),
+			usage: "directory with the files that KMS.Config of profiles names, each with the address, token and mount of an OpenBao server whose keys EncryptData and DecryptData use; the broker follows their changes",
+		},
+		{
 			name: contract.SocketDirFlag, env: "CRYPTO_BROKER_SOCKET_DIR", kind: "path", initial: contract.SocketDir, set: absolutePath(&c.socketDir),
 			usage: "directory of the socket " + contract.SocketFile,
 		},
 	}...)
+	settings = append(settings, c.gatewaySettings()...)
 	settings = append(settings, c.callerSettings()...)
 	return append(append(settings, []setting{
 		{
@@ -140,6 +153,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 		return err
 	}
 	if err := c.readTraces(); err != nil {
+		return err
+	}
+	if err := c.readGateway(); err != nil {
 		return err
 	}
 	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {

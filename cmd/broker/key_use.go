@@ -81,7 +81,7 @@ func (u *keyUse) warnOf(directory *keys.Directory, name string, operation profil
 	}
 	for _, id := range policy.IDs() {
 		// Missing and bad keys are logged elsewhere.
-		if key, err := directory.Key(context.Background(), id); err == nil && useless(key) {
+		if key, err := directory.Key(context.Background(), keys.Name{ID: id}); err == nil && useless(key) {
 			u.logger.Warn("a profile lists a key that it cannot use", "profile", name, "operation", operation.String(), "key", id, "problem", why)
 		}
 	}

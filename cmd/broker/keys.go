@@ -10,6 +10,44 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
 
+// useKeys follows the key directory and the key providers, and connects to the key gateway. It
+// returns nil if the broker has none of them. closeKeys waits for their end after the context
+// has ended.
+func (c *config) useKeys(ctx context.Context, metrics *telemetry.Metrics, use *keyUse, logger *slog.Logger) (stack *keys.Stack, closeKeys func(), err error) {
+	var ends []func()
+	closeKeys = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	stack = keys.NewStack(nil)
+	if c.keysDir != "" {
+		directory, err := watchKeys(ctx, c.keysDir, metrics, use, logger)
+		if err != nil {
+			return nil, closeKeys, err
+		}
+		stack, ends = keys.NewStack(directory), append(ends, directory.Wait)
+	}
+	if c.providersDir != "" {
+		followed, err := followProviders(ctx, c.providersDir, stack, logger)
+		if err != nil {
+			return nil, closeKeys, err
+		}
+		ends = append(ends, followed.Wait)
+	}
+	gateway, err := c.useGateway(stack, logger)
+	if err != nil {
+		return nil, closeKeys, err
+	}
+	if gateway != nil {
+		ends = append(ends, gateway.Close)
+	}
+	if len(ends) == 0 {
+		return nil, closeKeys, nil
+	}
+	return stack, closeKeys, nil
+}
+
 // watchKeys follows the key directory, and logs and counts its changes.
 func watchKeys(ctx context.Context, dir string, metrics *telemetry.Metrics, use *keyUse, logger *slog.Logger) (*keys.Directory, error) {
 	directory, err := keys.Watch(ctx, dir,

@@ -6,13 +6,17 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 
+	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 )
 
@@ -87,5 +91,67 @@ func TestABrokerUsesOneProcessorWhileCallsAreQuickAndAllOfThemForOthers(t *testi
 	hash(100_000)
 	if !uses(runtime.NumCPU()) {
 		t.Error("the broker does not use all processors, although there was a call that is not quick")
+	}
+}
+
+// monitorWaits returns how often the monitor thread of Go's runtime in a broker began to
+// wait. It is the first thread that the runtime starts.
+func monitorWaits(t *testing.T, broker *process) int {
+	t.Helper()
+	folder := fmt.Sprintf("/proc/%d/task", broker.cmd.Process.Pid)
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var threads []int
+	for _, entry := range entries {
+		id, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		threads = append(threads, id)
+	}
+	slices.Sort(threads)
+	text, err := os.ReadFile(fmt.Sprintf("%s/%d/status", folder, threads[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+	count, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.Atoi(strings.TrimSpace(count))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// If the broker announced its reads and writes to Go's scheduler, every second or third of
+// these calls would wake the monitor thread. The bound is for processors that others use.
+func TestQuickCallsDoNotWakeTheMonitorThreadOfGo(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	broker := startWith(t, withoutGo(), at.args()...)
+	broker.listening()
+	stream := openExchange(t, connect(t, at.socket("")))
+	call := func(id uint64) {
+		t.Helper()
+		request := &streamv1.Call_HashData{HashData: &v1.HashDataRequest{Profile: "Default", Input: make([]byte, 32)}}
+		if err := stream.Send(&streamv1.ExchangeRequest{Calls: []*streamv1.Call{{Id: id, Request: request}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The first quick calls make the broker use one processor.
+	for began := time.Now(); time.Since(began) < 200*time.Millisecond; {
+		call(0)
+	}
+	const calls = 2000
+	before := monitorWaits(t, broker)
+	for id := range uint64(calls) {
+		call(id + 1)
+	}
+	if waits := monitorWaits(t, broker) - before; waits > calls/8 {
+		t.Errorf("the monitor thread was woken %d times in %d calls, want it to sleep", waits, calls)
 	}
 }

@@ -16,11 +16,13 @@ import (
 func TestABrokerIsSmall(t *testing.T) {
 	const (
 		// The pages of the program are shared between brokers, and the system takes
-		// them back when it needs memory.
+		// them back when it needs memory. How many of them are there depends on the
+		// system's cache of files: 14 to 17 MiB were seen.
 		idle        = 6 << 20
-		idleWhole   = 16 << 20
+		idleWhole   = 20 << 20
 		connections = 100
-		busy        = 64 << 20
+		// Usually 40 MiB, and more where the collector of memory waits for a processor.
+		busy = 128 << 20
 	)
 	at := newPlace(t, "sha-256")
 	broker := start(t, at.args()...)

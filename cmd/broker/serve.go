@@ -17,12 +17,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmsfile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/broker/internal/resources"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -32,7 +34,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 		return err
 	}
 	logger := newLogger(&c, stdout, stderr)
-	if err := resources.ForbidDumps(); err != nil { // before a key is in memory
+	if err := dumps.Forbid(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
@@ -63,16 +65,21 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 		metrics.Spans(tracer)
 	}
 	use := &keyUse{logger: logger}
-	if c.keysDir != "" {
-		directory, err := watchKeys(watching, c.keysDir, metrics, use, logger)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			stopWatching()
-			directory.Wait()
-		}()
-		options = append(options, server.WithKeys(directory))
+	stack, closeKeys, err := c.useKeys(watching, metrics, use, logger)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopWatching()
+		closeKeys()
+	}()
+	if stack != nil {
+		options = append(options, server.WithKeys(stack))
+	}
+	if c.kmsDir != "" {
+		managers := kmsfile.New(c.kmsDir)
+		defer managers.Close()
+		options = append(options, server.WithKeyManagers(managers.Provider))
 	}
 	if c.development || c.environment == "dev" {
 		options = append(options, server.WithDevelopmentService())

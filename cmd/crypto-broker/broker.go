@@ -108,30 +108,41 @@ func (b *broker) close() { _ = b.conn.Close() }
 
 // call makes a call, and prints what it waits for if that takes long.
 func (b *broker) call(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := b.bounded(ctx)
-	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- do(ctx) }()
+	go func() { done <- b.callQuietly(ctx, do) }()
 	quiet := time.NewTimer(quietTime)
 	defer quiet.Stop()
 	for {
 		select {
 		case err := <-done:
-			if errors.Is(context.Cause(ctx), errImpatient) && err != nil {
-				err = status.Error(codes.DeadlineExceeded, errImpatient.Error())
-			}
-			return b.failed(err)
+			return err
 		case <-quiet.C:
-			switch ready := b.conn.GetState() == connectivity.Ready; {
-			case !ready:
-				fmt.Fprintf(b.stderr, "waiting for a broker at %s, at most %s\n", b.socket, b.timeout)
-			case b.lasting:
-				fmt.Fprintf(b.stderr, "sending the input to the broker at %s\n", b.socket)
-			default:
-				fmt.Fprintf(b.stderr, "waiting for the answer of the broker at %s, at most %s\n", b.socket, b.timeout)
+			what := fmt.Sprintf("waiting for the answer of the broker at %s, at most %s", b.socket, b.timeout)
+			if b.lasting {
+				what = "sending the input to the broker at " + b.socket
 			}
+			fmt.Fprintln(b.stderr, b.orWaiting(what))
 		}
 	}
+}
+
+// orWaiting returns a line of progress, or that there is no connection yet.
+func (b *broker) orWaiting(progress string) string {
+	if b.conn.GetState() != connectivity.Ready {
+		return fmt.Sprintf("waiting for a broker at %s, at most %s", b.socket, b.timeout)
+	}
+	return progress
+}
+
+// callQuietly makes a call.
+func (b *broker) callQuietly(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := b.bounded(ctx)
+	defer cancel()
+	err := do(ctx)
+	if errors.Is(context.Cause(ctx), errImpatient) && err != nil {
+		err = status.Error(codes.DeadlineExceeded, errImpatient.Error())
+	}
+	return b.failed(err)
 }
 
 // errImpatient ends a call if the broker stops reading its input.

@@ -110,7 +110,7 @@ func (c *caller) warning(metadata *v1.Metadata) []field {
 	told := &shownDeprecation{d.GetReplacedBy(), d.GetDeprecatedSince(), d.GetRemoveAfter(), d.GetReason()}
 	if !c.warned {
 		c.warned = true
-		fmt.Fprintf(c.stderr, "warning: profile %q is deprecated%s\n", d.GetProfile(), told)
+		warnDeprecated(c.stderr, metadata)
 	}
 	return []field{{"deprecation", told}}
 }

@@ -30,7 +30,7 @@ func TestBashCompletesWhatIsTyped(t *testing.T) {
 		typed []string
 		want  string
 	}{
-		"the begin of a command": {[]string{"crypto-broker", "enc"}, "encrypt-data"},
+		"the begin of a command": {[]string{"crypto-broker", "encrypt-d"}, "encrypt-data"},
 		"commands of a group":    {[]string{"crypto-broker", "profiles", ""}, "show validate"},
 		"a flag":                 {[]string{"crypto-broker", "sign-certificate", "--caC"}, "--caCert"},
 		"the values of a flag":   {[]string{"crypto-broker", "hash-data", "--output-format", ""}, "hex raw"},

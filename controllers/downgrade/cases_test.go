@@ -54,6 +54,7 @@ API:
       Subject: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}
       Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}
     KeyIds: [{Id: s1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000002"}, {Id: s2}]
+  DataKeys: {WrapAlgs: [rsa-oaep-sha-384], KeySize: 192, Context: required, KeyIds: [{Id: w1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000003"}]}
 Callers: {Containers: [web], UIDs: [1000], GIDs: [2000]}
 Audit: {Level: sensitive, Required: true}
 Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
@@ -110,6 +111,7 @@ var cases = map[string]comparing{
 			"API.SignCertificate": "SignCertificate is offered, which the profile refused",
 			"API.EncryptData":     "EncryptData and DecryptData are offered, which the profile refused",
 			"API.SignData":        "SignData and VerifyData are offered, which the profile refused",
+			"API.DataKeys":        "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey, EncryptStream and DecryptStream are offered, which the profile refused",
 		},
 	},
 	"digests that come": {
@@ -398,6 +400,36 @@ var cases = map[string]comparing{
 		},
 	},
 
+	"one more wrapping algorithm": {
+		change: func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"rsa-oaep-sha-384", "aes-gcm"} },
+		weaker: map[string]string{"API.DataKeys.WrapAlgs": "data keys may be wrapped with aes-gcm, which the profile refused"},
+	},
+	"another wrapping algorithm as strong": {change: func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"RSA-OAEP-SHA-512"} }},
+	"a wrapping algorithm that FIPS 140-3 does not approve": {
+		change: func(p *profile.Profile) { p.API.DataKeys.WrapAlgs = []string{"rsa-oaep-sha-1"} },
+		weaker: map[string]string{
+			"API.DataKeys.WrapAlgs": "data keys may be wrapped with rsa-oaep-sha-1, which the profile refused",
+			"API.DataKeys":          "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey and DecryptStream are no longer approved by FIPS 140-3: WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve",
+		},
+	},
+	"larger data keys": {change: func(p *profile.Profile) { p.API.DataKeys.KeySize = 256 }},
+	"smaller data keys": {
+		change: func(p *profile.Profile) { p.API.DataKeys.KeySize = 128 },
+		weaker: map[string]string{"API.DataKeys.KeySize": "the data key has 128 bits, it had 192"},
+	},
+	"data keys without a context": {
+		change: func(p *profile.Profile) { p.API.DataKeys.Context = "" },
+		weaker: map[string]string{"API.DataKeys.Context": `a context of data keys is "optional", it was "required", so a data key may be taken for another one`},
+	},
+	"another wrapping key": {
+		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []profile.KeyID{{ID: "w2"}} },
+		weaker: map[string]string{"API.DataKeys.KeyIds": `"w2" may be used, only "w1" could`},
+	},
+	"a wrapping key that is no longer pinned": {
+		change: func(p *profile.Profile) { p.API.DataKeys.KeyIDs = []profile.KeyID{{ID: "w1"}} },
+		weaker: map[string]string{"API.DataKeys.KeyIds.SPKISHA256": `"w1" may be another public key than it was pinned to`},
+	},
+
 	"a longer key and a longer tag": {change: func(p *profile.Profile) { p.API.EncryptData.KeySize, p.API.EncryptData.ShortTagLength = 256, 0 }},
 	"a shorter key": {
 		change: func(p *profile.Profile) { p.API.EncryptData.KeySize = 128 },
@@ -510,6 +542,18 @@ var cases = map[string]comparing{
 		},
 		weaker: map[string]string{
 			"KMS.Client": `keys come from key manager "pkcs11", they came from key manager "vault"`,
+			"KMS.Config": "the key manager is reached with other settings, so keys may come from elsewhere",
+			"KMS.Cache":  "keys are kept with other settings, maybe for longer",
+		},
+	},
+	"another file with the settings of a key manager, whose keys are kept": {
+		base: func(p *profile.Profile) {
+			p.KMS = &profile.KMS{Client: "openbao", Config: "openbao.yaml", Cache: false}
+		},
+		change: func(p *profile.Profile) {
+			p.KMS = &profile.KMS{Client: "openbao", Config: "other.yaml", Cache: true}
+		},
+		weaker: map[string]string{
 			"KMS.Config": "the key manager is reached with other settings, so keys may come from elsewhere",
 			"KMS.Cache":  "keys are kept with other settings, maybe for longer",
 		},

@@ -136,7 +136,7 @@ func (c *comparison) offered(before, after *profile.API) {
 		if len(row.Operations) > 1 {
 			verb = "are"
 		}
-		c.add("API."+row.Name, "not offered", "offered", "%s %s offered, which the profile refused", strings.Join(row.Operations, " and "), verb)
+		c.add("API."+row.Name, "not offered", "offered", "%s %s offered, which the profile refused", inWords(row.Operations), verb)
 	}
 }
 
@@ -178,8 +178,17 @@ func (c *comparison) verdicts(before, after []profile.Assessment) {
 		if len(unapproved[at]) > 1 {
 			verb = "are"
 		}
-		c.add(at.section, "approved", "not approved", "%s %s no longer approved by FIPS 140-3: %s", strings.Join(unapproved[at], " and "), verb, at.reason)
+		c.add(at.section, "approved", "not approved", "%s %s no longer approved by FIPS 140-3: %s", inWords(unapproved[at]), verb, at.reason)
 	}
+}
+
+// inWords joins names to a list in a sentence.
+func inWords(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func bits(s profile.Strength) string { return fmt.Sprintf("%d bits", s.Bits) }

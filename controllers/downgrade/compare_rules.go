@@ -53,11 +53,11 @@ func (c *comparison) keyManager(before, after *profile.KMS) {
 
 // sameValues compares free-form values as they are written. Most profiles have none, and
 // writing them would take a sixth of a comparison.
-func sameValues(before, after map[string]any) bool {
+func sameValues(before, after any) bool {
 	if before == nil && after == nil {
 		return true
 	}
-	written := func(values map[string]any) []byte {
+	written := func(values any) []byte {
 		return Canonical(profile.Profile{KMS: &profile.KMS{Config: values}})
 	}
 	return bytes.Equal(written(before), written(after))

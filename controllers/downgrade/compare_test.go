@@ -61,6 +61,7 @@ var neutral = map[string]string{
 	"API.EncryptData.KeyIds.Id":         "judged as a list",
 	"API.EncryptData.KeyIds.SPKISHA256": "a secret key has no public key to be pinned to",
 	"API.SignData.KeyIds.Id":            "judged as a list",
+	"API.DataKeys.KeyIds.Id":            "judged as a list",
 	"Deprecation.ReplacedBy":            "an announcement",
 	"Deprecation.DeprecatedSince":       "an announcement",
 	"Deprecation.RemoveAfter":           "an announcement: brokers serve the profile until it is deleted",

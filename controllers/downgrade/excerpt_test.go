@@ -19,7 +19,7 @@ func TestAnExcerptSaysOfANameWhatTheWholeConfigMapSays(t *testing.T) {
 	plain := func(name string) Candidate { return of(hashing(name, "sha-512")) }
 	withLines := func(name string) Candidate {
 		c := large(name, 10)
-		c.Profile.KMS.Config["text"] = "one\n- Name: A\n  API: {}\n  - Name: A\n"
+		c.Profile.KMS.Config.(map[string]any)["text"] = "one\n- Name: A\n  API: {}\n  - Name: A\n"
 		return c
 	}
 	newer := func(name string) Candidate {

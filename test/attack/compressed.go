@@ -38,8 +38,8 @@ func compressedMessages() []attack {
 			run: flood(map[string][]byte{methodHash: compressed(large), methodHealth: compressed(large), methodPolicy: compressed(large)}),
 		},
 		{
-			name: "gzip-streams", about: "100 streams of HashStream and Exchange with such a message", tested: true,
-			run: flood(map[string][]byte{methodExchange: compressed(large), methodHashStream: compressed(large)}),
+			name: "gzip-streams", about: "100 streams of operations with such a message", tested: true,
+			run: flood(map[string][]byte{methodExchange: compressed(large), methodHashStream: compressed(large), methodSealStream: compressed(large), methodOpenStream: compressed(large)}),
 		},
 		{
 			name: "gzip-bombs", about: "100 calls and streams at once whose 60 kB unpack to 60 MB",

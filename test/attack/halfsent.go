@@ -17,7 +17,7 @@ const halfSentSize = 3900 << 10
 // regard to windows.
 func halfSentCalls() []attack {
 	some := []string{methodHealth, methodPolicy}
-	streams := []string{methodExchange, methodHashStream}
+	streams := []string{methodExchange, methodHashStream, methodSealStream, methodOpenStream}
 	return []attack{
 		{
 			name: "half-sent-health", about: "40 messages of 3.9 MB to Health/Check without their last byte", tested: true,
@@ -32,7 +32,7 @@ func halfSentCalls() []attack {
 			run: halfSent(unaryMethods, 4, 10, halfSentSize-1),
 		},
 		{
-			name: "half-sent-streams", about: "40 messages of 3.9 MB to Exchange and HashStream without their last byte", tested: true,
+			name: "half-sent-streams", about: "40 messages of 3.9 MB to all streams of operations without their last byte", tested: true,
 			run: halfSent(streams, 4, 10, halfSentSize-1),
 		},
 		{
@@ -52,7 +52,7 @@ func halfSentCalls() []attack {
 			run: halfSent(unaryMethods, 4, 250, 0),
 		},
 		{
-			name: "announced-streams", about: "1,000 messages of 3.9 MB to Exchange and HashStream of which nothing is sent",
+			name: "announced-streams", about: "1,000 messages of 3.9 MB to all streams of operations of which nothing is sent",
 			run: halfSent(streams, 4, 250, 0),
 		},
 		{

@@ -32,6 +32,8 @@ const (
 	methodCertificate = "/cryptobroker.v1.CryptoService/SignCertificate"
 	methodExchange    = "/cryptobroker.stream.v1.StreamService/Exchange"
 	methodHashStream  = "/cryptobroker.stream.v1.StreamService/HashStream"
+	methodSealStream  = "/cryptobroker.stream.v1.StreamService/EncryptStream"
+	methodOpenStream  = "/cryptobroker.stream.v1.StreamService/DecryptStream"
 	methodPolicy      = "/cryptobroker.policy.v1.PolicyService/ListProfiles"
 	methodHealth      = "/grpc.health.v1.Health/Check"
 	methodWatch       = "/grpc.health.v1.Health/Watch"

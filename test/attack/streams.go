@@ -36,8 +36,8 @@ func manyStreams() []attack {
 			run: openStreams(20, symbol, methodReflection),
 		},
 		{
-			name: "idle-streams", about: "20 connections with 250 streams of Exchange and HashStream each that say nothing", tested: true,
-			run: openStreams(20, none, methodExchange, methodHashStream),
+			name: "idle-streams", about: "20 connections with 250 streams of operations each that say nothing", tested: true,
+			run: openStreams(20, none, methodExchange, methodHashStream, methodSealStream, methodOpenStream),
 		},
 		{
 			name: "reflection-unread", about: "26 connections that read no replies of reflection, and ask for ever",

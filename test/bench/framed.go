@@ -9,8 +9,26 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 )
 
-// framedCall makes calls without gRPC: each caller on its own connection, or all on one.
-func framedCall(socket string, l *load, dial func(string, int) ([]*framed.Client, func() error, error)) (call, func() error, error) {
+// framedDial connects a number of callers to a socket. The returned function closes what
+// it has opened.
+type framedDial func(socket string, callers int) ([]*framed.Client, func() error, error)
+
+// framedDials are the ways with the protocol of package framed: each caller on its own
+// connection, all on one connection, or all on one stream of gRPC.
+var framedDials = map[string]framedDial{
+	plain:       framed.Dial,
+	multiplexed: framed.DialShared,
+	streamed: func(socket string, callers int) ([]*framed.Client, func() error, error) {
+		conn, err := dial(socket)
+		if err != nil {
+			return nil, nil, err
+		}
+		return framed.DialStream(conn, callers)
+	},
+}
+
+// framedCall makes calls with the protocol of package framed.
+func framedCall(socket string, l *load, dial framedDial) (call, func() error, error) {
 	clients, end, err := dial(socket, maxCallers)
 	if err != nil {
 		return nil, nil, err

@@ -75,6 +75,19 @@ func TestATargetStandsBesideWhatTheBoundLeavesRoomFor(t *testing.T) {
 	}
 }
 
+func TestATargetOfTheBoundStandsBesideWhatGRPCLeavesRoomFor(t *testing.T) {
+	r := &results{options: options{callers: []int{16}}}
+	for way, perSecond := range map[string]float64{multiplexed: 10, streamed: 7, library: 5} {
+		r.cells = append(r.cells, &cell{load: "hash-32", way: way, callers: 16, samples: []sample{{Calls: 10, PerSecond: perSecond, P50: time.Millisecond}}})
+	}
+	var text strings.Builder
+	r.writeTargets(&text)
+	want := "| broker, Go client | ≥ 0.6 | **0.50 (0.50–0.50) missed** |\n| | | bound of gRPC: one bare stream | | 0.70 (0.70–0.70) |\n"
+	if !strings.Contains(text.String(), want) {
+		t.Errorf("got\n%s\nwant in it\n%s", &text, want)
+	}
+}
+
 func TestABadCommandLineIsOneSentence(t *testing.T) {
 	for sentence, test := range map[string]struct{ args, want string }{
 		"a load that is not there":    {"--only=hash-32,hash-33", `there is no load "hash-33", expected of hash-32,`},

@@ -84,21 +84,25 @@ func (r *results) writeTargets(d *strings.Builder) {
 }
 
 // writeBound writes the ratio that the bound has to what the broker is compared with, which
-// shows how far a target can be exceeded.
+// shows how far a target can be exceeded. What is compared with the bound itself has the
+// bound of gRPC.
 func (r *results) writeBound(d *strings.Builder, t *target, load string) {
 	var found []string
-	measured := false
+	measured, bound := false, multiplexed
+	if t.against == multiplexed {
+		bound = streamed
+	}
 	for _, callers := range r.options.callers {
 		cell := ""
 		if t.callers == nil || slices.Contains(t.callers, callers) {
-			if s, ok := t.ratio(r.cell(load, multiplexed, callers), r.cell(load, t.against, callers)); ok {
+			if s, ok := t.ratio(r.cell(load, bound, callers), r.cell(load, t.against, callers)); ok {
 				cell, measured = s.String(), true
 			}
 		}
 		found = append(found, cell)
 	}
 	if measured && !strings.HasPrefix(t.against, earlier) {
-		fmt.Fprintf(d, "| | | %s | | %s |\n", waysAbout[multiplexed], strings.Join(dashed(found...), " | "))
+		fmt.Fprintf(d, "| | | %s | | %s |\n", waysAbout[bound], strings.Join(dashed(found...), " | "))
 	}
 }
 

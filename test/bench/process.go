@@ -134,7 +134,7 @@ func (p *process) failure() error {
 }
 
 // startFloor starts a server with which the broker is compared, and waits until it listens.
-// Its protocol is "grpc", "framed" or "multiplexed". The memory limit is in bytes, 0 for
+// Its protocol is one that the program floor knows. The memory limit is in bytes, 0 for
 // none.
 func startFloor(o options, programs *programs, speaks string, memory int64) (*process, error) {
 	dir, err := os.MkdirTemp(programs.dir, "f")

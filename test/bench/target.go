@@ -28,6 +28,7 @@ var targets = []target{
 	{about: "throughput of unary calls, of the bare server's", ways: []string{unary}, against: floor, value: perSecond, wanted: 0.95},
 	{about: "median latency of unary calls, of the bare server's", ways: []string{unary}, against: floor, value: latency, wanted: 1.05, atMost: true},
 	{about: "throughput of `Exchange`, of the bare server's", loads: small, ways: []string{exchange, library}, against: floor, value: perSecond, wanted: 3},
+	{about: "throughput of `Exchange`, of one multiplexed connection", loads: small, callers: []int{16, 64}, ways: []string{library}, against: multiplexed, value: perSecond, wanted: 0.6},
 	{about: "time of a certificate, of that in process", loads: []string{"certificate"}, callers: []int{1}, ways: []string{unary, exchange}, against: inProcess, value: latency, wanted: 1.10, atMost: true},
 	{about: "time of a certificate where processors are busy, of that in process", loads: []string{"certificate"}, callers: []int{16, 64}, ways: []string{unary, exchange}, against: inProcess, value: perSecond, wanted: 1.10, atMost: true, inverted: true},
 	{about: "throughput of hashes of 1 MiB, of that in process", loads: []string{"hash-1m", "hash-1m-sha256"}, ways: []string{unary}, against: inProcess, value: perSecond, wanted: 0.8},

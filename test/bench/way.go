@@ -15,7 +15,6 @@ import (
 
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
-	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 )
 
 // Names of the ways to make a call.
@@ -23,6 +22,7 @@ const (
 	inProcess   = "in-process"
 	plain       = "plain"
 	multiplexed = "multiplexed"
+	streamed    = "stream"
 	floor       = "floor"
 	unary       = "unary"
 	exchange    = "exchange"
@@ -34,13 +34,14 @@ const (
 var brokerWays = []string{unary, exchange, library, inPod}
 
 func wayNames() []string {
-	return append([]string{inProcess, plain, multiplexed, floor}, brokerWays...)
+	return append([]string{inProcess, plain, multiplexed, streamed, floor}, brokerWays...)
 }
 
 var waysAbout = map[string]string{
 	inProcess:   "operation in process",
 	plain:       "plain Unix socket",
 	multiplexed: "bound: one multiplexed connection",
+	streamed:    "bound of gRPC: one bare stream",
 	floor:       "bare gRPC server",
 	unary:       "broker",
 	exchange:    "broker, `Exchange`",
@@ -103,6 +104,8 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 		w.server, err = startFloor(o, p, "framed", 0)
 	case multiplexed:
 		w.server, err = startFloor(o, p, "multiplexed", 0)
+	case streamed:
+		w.server, err = startFloor(o, p, "stream", 0)
 	default:
 		programs := *p
 		if strings.HasPrefix(name, earlier) {
@@ -141,11 +144,7 @@ func connectTo(server *process, name string, l *load) (*way, error) {
 		}
 		return w, nil
 	}
-	if name == plain || name == multiplexed {
-		dial := framed.Dial
-		if name == multiplexed {
-			dial = framed.DialShared
-		}
+	if dial := framedDials[name]; dial != nil {
 		var err error
 		w.call, w.close, err = framedCall(server.socket, l, dial)
 		return w, err

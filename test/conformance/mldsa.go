@@ -14,7 +14,7 @@ import (
 	"github.com/cloudflare/circl/sign/mldsa/mldsa87"
 )
 
-// fromCIRCL is an implementation of ML-DSA that is independent of the broker's. Signatures
+// fromCIRCL is an implementation of ML-DSA and HPKE that is independent of the broker's. Signatures
 // of ML-DSA are random, so vectors cannot show whether the broker's signatures are valid.
 const fromCIRCL = "CIRCL"
 
@@ -23,7 +23,7 @@ const circlModule = "github.com/cloudflare/circl"
 func circlSource() source {
 	return source{
 		circlModule, moduleVersion(circlModule),
-		"another implementation of ML-DSA: it verifies what the broker signed, and the broker what it signed, and a changed signature",
+		"another implementation of ML-DSA: it verifies what the broker signed, and the broker what it signed, and a changed signature; of HPKE and ML-KEM: it unwraps what the broker wrapped, and the broker what it wrapped",
 	}
 }
 

@@ -67,13 +67,15 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 		func() error { return p.addSignatures(nist) },
 		p.addWycheproof,
 		p.addMLDSAOfOthers,
+		p.addHPKE,
+		p.addStreams,
 		func() error { return p.addCertificates(o.root) },
 	} {
 		if err := add(); err != nil {
 			return err
 		}
 	}
-	p.sources = append(p.sources, nist.source(), wycheproofSource(), circlSource(), zlintSource())
+	p.sources = append(p.sources, nist.source(), wycheproofSource(), circlSource(), tinkSource(), zlintSource())
 	return nil
 }
 

@@ -11,13 +11,15 @@ import (
 	"slices"
 
 	"github.com/c2sp/wycheproof"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
 const fromWycheproof = "Wycheproof"
 
 func wycheproofSource() source {
 	return source{"github.com/c2sp/wycheproof", moduleVersion("github.com/c2sp/wycheproof"),
-		"AES-GCM, ECDSA, RSA PKCS #1 v1.5, RSA-PSS, Ed25519, ML-DSA"}
+		"AES-GCM, ECDSA, RSA PKCS #1 v1.5, RSA-PSS, Ed25519, ML-DSA, AES key wrap, RSA-OAEP, HKDF"}
 }
 
 // moduleVersion returns the version of a module in this program.
@@ -76,7 +78,14 @@ type wycheproofTest struct {
 	Tag        hexBytes  `json:"tag"`
 	Signature  hexBytes  `json:"sig"`
 	Context    hexBytes  `json:"ctx"`
-	Result     string    `json:"result"`
+	Label      hexBytes  `json:"label"`
+	// KeyMaterial, Salt, Info, Size and OutputKey are of key derivations. Size is in bytes.
+	KeyMaterial hexBytes `json:"ikm"`
+	Salt        hexBytes `json:"salt"`
+	Info        hexBytes `json:"info"`
+	Size        int      `json:"size"`
+	OutputKey   hexBytes `json:"okm"`
+	Result      string   `json:"result"`
 }
 
 // The results that a test can have. Acceptable leaves the decision to the implementation.
@@ -103,18 +112,25 @@ var sets = map[string]set{
 	"rsassa_pkcs1_generate_schema_v1.json":          addRSASigning,
 	"mldsa_sign_seed_schema.json":                   addMLDSASigning,
 	"mldsa_sign_noseed_schema.json":                 addMLDSASigningWithoutSeed,
+	"rsaes_oaep_decrypt_schema_v1.json":             addOAEP,
 }
 
-// aesGCM is the only file of its kind that is used, because every cipher has this schema.
-const aesGCM = "aes_gcm_test.json"
+// files are files of vectors by their names. Ciphers and digests that no profile can have share
+// the schemas of these files.
+var files = map[string]set{
+	"aes_gcm_test.json":     addGCM,
+	"aes_wrap_test.json":    addKeyWrap(algorithm.WrapAESKW),
+	"aes_kwp_test.json":     addKeyWrap(algorithm.WrapAESKWP),
+	"hkdf_sha256_test.json": addHKDF,
+}
 
 func (p *plan) addWycheproof() error {
-	files, err := fs.Glob(wycheproof.TestVectors, "*.json")
+	names, err := fs.Glob(wycheproof.TestVectors, "*.json")
 	if err != nil {
 		return err
 	}
 	var used []string
-	for _, name := range files {
+	for _, name := range names {
 		data, err := fs.ReadFile(wycheproof.TestVectors, name)
 		if err != nil {
 			return err
@@ -126,13 +142,13 @@ func (p *plan) addWycheproof() error {
 			return fmt.Errorf("read the vectors %s: %w", name, err)
 		}
 		add := sets[head.Schema]
-		if name == aesGCM {
-			add = addGCM
+		if file := files[name]; file != nil {
+			add = file
 		}
 		if add == nil {
 			continue
 		}
-		used = append(used, head.Schema)
+		used = append(used, head.Schema, name)
 		var file wycheproofFile
 		if err := json.Unmarshal(data, &file); err != nil {
 			return fmt.Errorf("read the vectors %s: %w", name, err)
@@ -153,6 +169,11 @@ func (p *plan) addWycheproof() error {
 	for schema := range sets {
 		if !slices.Contains(used, schema) {
 			return fmt.Errorf("no file of vectors has the schema %s", schema)
+		}
+	}
+	for name := range files {
+		if !slices.Contains(used, name) {
+			return fmt.Errorf("there is no file of vectors %s", name)
 		}
 	}
 	return nil

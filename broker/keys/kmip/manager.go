@@ -37,16 +37,24 @@ type Manager struct {
 	conns  *pool.Pool[*Session]
 
 	mu sync.Mutex
-	// versions are the protocol versions of servers, by address.
-	versions map[string]kmip.ProtocolVersion
+	// servers are what is known of servers, by address.
+	servers map[string]server
 }
+
+// server is what is known of a server.
+type server struct {
+	version kmip.ProtocolVersion
+	traits  *traits
+}
+
+var errNoCertificate = errors.New("kmip: found no certificate of the client, expected one: key managers demand it")
 
 // New returns a key manager. It does not wait until a server answers.
 func New(config Config) (*Manager, error) {
 	if config.TLS == nil || len(config.TLS.Certificates) == 0 && config.TLS.GetClientCertificate == nil {
-		return nil, errors.New("kmip: found no certificate of the client, expected one: key managers demand it")
+		return nil, errNoCertificate
 	}
-	m := &Manager{config: config.TLS.Clone(), versions: map[string]kmip.ProtocolVersion{}}
+	m := &Manager{config: config.TLS.Clone(), servers: map[string]server{}}
 	m.config.MinVersion = max(m.config.MinVersion, tls.VersionTLS12)
 	if m.config.ClientSessionCache == nil {
 		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(len(config.Servers))
@@ -102,20 +110,23 @@ func (m *Manager) Do(ctx context.Context, kind pool.Kind, request func(context.C
 // dial connects to a server.
 func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
 	m.mu.Lock()
-	version, known := m.versions[address]
+	about, known := m.servers[address]
 	m.mu.Unlock()
 	var remembered *kmip.ProtocolVersion
 	if known {
-		remembered = &version
+		remembered = &about.version
 	}
 	s, err := Dial(ctx, address, m.config, remembered)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		delete(m.versions, address) // the server may be replaced by one with other versions
+		delete(m.servers, address) // another server may take its place
 		return nil, err
 	}
-	m.versions[address] = s.Version()
+	if about, known = m.servers[address]; known {
+		s.traits = about.traits
+	}
+	m.servers[address] = server{s.version, s.traits}
 	return s, nil
 }
 

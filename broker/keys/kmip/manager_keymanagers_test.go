@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	protocol "github.com/ovh/kmip-go"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
@@ -84,6 +86,49 @@ func TestAKeyManagerDoesAllOperations(t *testing.T) {
 	})
 	if !errors.Is(err, keys.ErrNotFound) {
 		t.Errorf("a key that was destroyed: got %v, want ErrNotFound", err)
+	}
+}
+
+func TestEveryVersionOfTheProtocolServes(t *testing.T) {
+	t.Parallel()
+	servers := pykmip.Start(t, 1)
+	for _, version := range []protocol.ProtocolVersion{protocol.V1_0, protocol.V1_1, protocol.V1_2, protocol.V1_3, protocol.V1_4} {
+		t.Run(version.String(), func(t *testing.T) {
+			s, err := kmip.Dial(t.Context(), servers.Addresses[0], servers.TLS(t), &version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			key, err := s.CreateAES(t.Context(), 256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrapping, err := s.CreateWrappingAES(t.Context(), 256)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, plainErr := s.Get(t.Context(), key)
+			wrapper, wrapperErr := s.Get(t.Context(), wrapping)
+			if err := errors.Join(plainErr, wrapperErr, s.Ping(t.Context())); err != nil || len(plain) != 32 {
+				t.Fatalf("read a key of %d bytes, error %v", len(plain), err)
+			}
+			// KMIP 1.0 wraps keys with their encoding, which PyKMIP cannot do.
+			if version != protocol.V1_0 {
+				wrapped, err := s.GetWrapped(t.Context(), key, wrapping)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := servers.Unwrap(t, wrapper, wrapped); !bytes.Equal(got, plain) {
+					t.Error("the wrapped key is unwrapped to another key")
+				}
+			}
+			if _, _, err := s.CreateRSA(t.Context(), 2048); err != nil {
+				t.Error(err)
+			}
+			if s.Version() != version {
+				t.Errorf("found version %s", s.Version())
+			}
+		})
 	}
 }
 

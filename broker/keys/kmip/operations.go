@@ -12,30 +12,62 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
+const wrappingUsage = kmip.CryptographicUsageWrapKey | kmip.CryptographicUsageUnwrapKey
+
 const symmetricUsage = kmip.CryptographicUsageEncrypt | kmip.CryptographicUsageDecrypt
 
 // CreateAES makes an AES key of this many bits, which may be used to encrypt and decrypt. It
 // returns the identifier of the key.
 func (s *Session) CreateAES(ctx context.Context, bits int) (id string, err error) {
-	return s.createAES(ctx, bits, symmetricUsage)
+	return s.createAES(ctx, "", bits, symmetricUsage)
 }
 
 // CreateWrappingAES makes an AES key of this many bits, which may be used to wrap and unwrap
 // other keys, and activates it.
 func (s *Session) CreateWrappingAES(ctx context.Context, bits int) (id string, err error) {
-	if id, err = s.createAES(ctx, bits, kmip.CryptographicUsageWrapKey|kmip.CryptographicUsageUnwrapKey); err != nil {
+	if id, err = s.createAES(ctx, "", bits, wrappingUsage); err != nil {
 		return "", err
 	}
-	_, err = call[*payloads.ActivateResponsePayload](ctx, s, id, &payloads.ActivateRequestPayload{UniqueIdentifier: id})
-	return id, err
+	return id, s.activate(ctx, id)
 }
 
-func (s *Session) createAES(ctx context.Context, bits int, usage kmip.CryptographicUsageMask) (string, error) {
-	request, err := s.client.Create().AES(bits, usage).Build()
-	if err != nil {
-		return "", fmt.Errorf("kmip: %w", err)
+// CreateNamedAES makes an AES key of this many bits with an attribute Name, which may be used to
+// encrypt, decrypt, wrap and unwrap, and activates it.
+func (s *Session) CreateNamedAES(ctx context.Context, name string, bits int) (id string, err error) {
+	if id, err = s.createAES(ctx, name, bits, symmetricUsage|wrappingUsage); err != nil {
+		return "", err
 	}
-	reply, err := call[*payloads.CreateResponsePayload](ctx, s, "", request)
+	return id, s.activate(ctx, id)
+}
+
+// attribute returns an attribute.
+func attribute(name kmip.AttributeName, value any) kmip.Attribute {
+	return kmip.Attribute{AttributeName: name, AttributeValue: value}
+}
+
+// nameAttribute returns the attribute Name.
+func nameAttribute(name string) kmip.Attribute {
+	return attribute(kmip.AttributeNameName, kmip.Name{NameValue: name, NameType: kmip.NameTypeUninterpretedTextString})
+}
+
+// activate puts a key into the state Active.
+func (s *Session) activate(ctx context.Context, id string) error {
+	_, err := call[*payloads.ActivateResponsePayload](ctx, s, id, &payloads.ActivateRequestPayload{UniqueIdentifier: id})
+	return err
+}
+
+func (s *Session) createAES(ctx context.Context, name string, bits int, usage kmip.CryptographicUsageMask) (string, error) {
+	attributes := []kmip.Attribute{
+		attribute(kmip.AttributeNameCryptographicAlgorithm, kmip.CryptographicAlgorithmAES),
+		attribute(kmip.AttributeNameCryptographicLength, int32(bits)), //nolint:gosec // the server checks the size of the key
+		attribute(kmip.AttributeNameCryptographicUsageMask, usage),
+	}
+	if name != "" {
+		attributes = append(attributes, nameAttribute(name))
+	}
+	reply, err := call[*payloads.CreateResponsePayload](ctx, s, "", &payloads.CreateRequestPayload{
+		ObjectType: kmip.ObjectTypeSymmetricKey, TemplateAttribute: kmip.TemplateAttribute{Attribute: attributes},
+	})
 	if err != nil {
 		return "", err
 	}
@@ -44,24 +76,28 @@ func (s *Session) createAES(ctx context.Context, bits int, usage kmip.Cryptograp
 
 // CreateRSA makes an RSA key pair of this many bits, which may be used to sign and verify.
 func (s *Session) CreateRSA(ctx context.Context, bits int) (private, public string, err error) {
-	request, err := s.client.CreateKeyPair().RSA(bits, kmip.CryptographicUsageSign, kmip.CryptographicUsageVerify).Build()
-	if err != nil {
-		return "", "", fmt.Errorf("kmip: %w", err)
-	}
-	return s.createPair(ctx, request)
+	return s.createPair(ctx, attribute(kmip.AttributeNameCryptographicAlgorithm, kmip.CryptographicAlgorithmRSA),
+		attribute(kmip.AttributeNameCryptographicLength, int32(bits))) //nolint:gosec // the server checks the size of the key
 }
 
 // CreateP256 makes an elliptic curve key pair on P-256, which may be used to sign and verify.
 func (s *Session) CreateP256(ctx context.Context) (private, public string, err error) {
-	request, err := s.client.CreateKeyPair().ECDSA(kmip.RecommendedCurveP_256, kmip.CryptographicUsageSign, kmip.CryptographicUsageVerify).Build()
-	if err != nil {
-		return "", "", fmt.Errorf("kmip: %w", err)
-	}
-	return s.createPair(ctx, request)
+	curve := kmip.RecommendedCurveP_256
+	return s.createPair(ctx, attribute(kmip.AttributeNameCryptographicAlgorithm, kmip.CryptographicAlgorithmECDSA),
+		attribute(kmip.AttributeNameCryptographicLength, curve.Bitlen()),
+		attribute(kmip.AttributeNameCryptographicDomainParameters, kmip.CryptographicDomainParameters{RecommendedCurve: curve}))
 }
 
-func (s *Session) createPair(ctx context.Context, request kmip.OperationPayload) (private, public string, err error) {
-	reply, err := call[*payloads.CreateKeyPairResponsePayload](ctx, s, "", request)
+// createPair makes a key pair with these attributes.
+func (s *Session) createPair(ctx context.Context, common ...kmip.Attribute) (private, public string, err error) {
+	usage := func(mask kmip.CryptographicUsageMask) *kmip.TemplateAttribute {
+		return &kmip.TemplateAttribute{Attribute: []kmip.Attribute{attribute(kmip.AttributeNameCryptographicUsageMask, mask)}}
+	}
+	reply, err := call[*payloads.CreateKeyPairResponsePayload](ctx, s, "", &payloads.CreateKeyPairRequestPayload{
+		CommonTemplateAttribute:     &kmip.TemplateAttribute{Attribute: common},
+		PrivateKeyTemplateAttribute: usage(kmip.CryptographicUsageSign),
+		PublicKeyTemplateAttribute:  usage(kmip.CryptographicUsageVerify),
+	})
 	if err != nil {
 		return "", "", err
 	}
@@ -70,7 +106,22 @@ func (s *Session) createPair(ctx context.Context, request kmip.OperationPayload)
 
 // Get returns the bytes of a symmetric key. Whoever called clears them after use.
 func (s *Session) Get(ctx context.Context, id string) ([]byte, error) {
-	reply, err := call[*payloads.GetResponsePayload](ctx, s, id, &payloads.GetRequestPayload{UniqueIdentifier: id, KeyFormatType: kmip.KeyFormatTypeRaw})
+	items, err := s.batch(ctx, id, getRaw(id))
+	if err != nil {
+		return nil, err
+	}
+	return s.materialOf(id, &items[0])
+}
+
+// getRaw is the request for the bytes of a symmetric key. Without an identifier, it is for the
+// key that was found before in the same message.
+func getRaw(id string) *payloads.GetRequestPayload {
+	return &payloads.GetRequestPayload{UniqueIdentifier: id, KeyFormatType: kmip.KeyFormatTypeRaw}
+}
+
+// materialOf returns the bytes of a symmetric key from a reply. Whoever called clears them after use.
+func (s *Session) materialOf(id string, item *kmip.ResponseBatchItem) (material []byte, err error) {
+	reply, err := replyOf[*payloads.GetResponsePayload](s, "Get "+id, item)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +129,16 @@ func (s *Session) Get(ctx context.Context, id string) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %s is not a symmetric key", keys.ErrUnusable, id)
 	}
-	material, err := key.KeyMaterial()
-	if err != nil {
+	err = guarded(func() (err error) {
+		material, err = key.KeyMaterial()
+		return err
+	})
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %s: %w", keys.ErrUnusable, id, err)
+	case id == "" || reply.UniqueIdentifier != id:
+		clear(material)
+		return nil, fmt.Errorf("%w: Get %s at %s: found another key", keys.ErrUnavailable, id, s.address)
 	}
 	return material, nil
 }

@@ -8,61 +8,82 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"sync/atomic"
 
 	"github.com/ovh/kmip-go"
-	"github.com/ovh/kmip-go/kmipclient"
 	"github.com/ovh/kmip-go/payloads"
 	"github.com/ovh/kmip-go/ttlv"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
-// maxMessage is the largest reply in bytes that is read.
-const maxMessage = 1 << 20
-
 // Session is a connection to a server. One request uses it at a time.
 type Session struct {
 	address string
-	raw     net.Conn
-	client  *kmipclient.Client
+	conn    net.Conn
+	version kmip.ProtocolVersion
+	// traits are what is known of the server.
+	traits *traits
 }
 
-// errOneConnection is the error of a second connection of a client. The client's library
-// connects again and repeats a request by itself, and a request that creates a key must not
-// be repeated.
-var errOneConnection = errors.New("the server closed the connection")
+// traits are what is known of a server, by replies of it.
+type traits struct {
+	// placeholder says that a request may mean the object that a request before it in the same
+	// message has found. The standard calls this the ID Placeholder.
+	placeholder atomic.Bool
+}
+
+// versions are the protocol versions that are spoken, the newest first.
+var versions = []kmip.ProtocolVersion{kmip.V1_4, kmip.V1_3, kmip.V1_2, kmip.V1_1, kmip.V1_0}
 
 // Dial connects to a server. It asks for the protocol version unless version is given. An
 // error wraps [keys.ErrUnavailable], or [keys.ErrDenied] if either side does not accept the
 // other's certificate.
 func Dial(ctx context.Context, address string, config *tls.Config, version *kmip.ProtocolVersion) (*Session, error) {
-	s := &Session{address: address}
-	options := []kmipclient.Option{
-		kmipclient.WithMaxMessageSize(maxMessage),
-		kmipclient.WithDialerUnsafe(func(ctx context.Context) (net.Conn, error) {
-			if s.raw != nil {
-				return nil, errOneConnection
-			}
-			dialer := tls.Dialer{Config: config}
-			conn, err := dialer.DialContext(ctx, "tcp", address)
-			if err == nil {
-				s.raw = conn
-			}
-			return conn, err
-		}),
-	}
-	if version != nil {
-		options = append(options, kmipclient.EnforceVersion(*version))
-	}
-	client, err := kmipclient.DialContext(ctx, address, options...)
+	s := &Session{address: address, traits: new(traits)}
+	dialer := tls.Dialer{Config: config}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		if s.raw != nil {
-			_ = s.raw.Close() // it is not used any more
-		}
 		return nil, s.unreachable(ctx, err)
 	}
-	s.client = client
+	s.conn = conn
+	if version != nil {
+		s.version = *version
+		return s, nil
+	}
+	if s.version, err = s.negotiate(ctx); err != nil {
+		s.Close()
+		return nil, s.unreachable(ctx, err)
+	}
 	return s, nil
+}
+
+// negotiate returns the newest version that both sides speak.
+func (s *Session) negotiate(ctx context.Context) (kmip.ProtocolVersion, error) {
+	// KMIP 1.0 does not have this request, so it is one of 1.1.
+	request := kmip.NewRequestMessage(kmip.V1_1, &payloads.DiscoverVersionsRequestPayload{ProtocolVersion: versions})
+	message, err := exchange(ctx, s.conn, &request)
+	if err != nil {
+		return kmip.ProtocolVersion{}, err
+	}
+	if len(message.BatchItem) != 1 {
+		return kmip.ProtocolVersion{}, fmt.Errorf("found %d replies to one request", len(message.BatchItem))
+	}
+	item := &message.BatchItem[0]
+	if item.ResultStatus == kmip.ResultStatusOperationFailed && item.ResultReason == kmip.ResultReasonOperationNotSupported {
+		return kmip.V1_0, nil
+	}
+	reply, err := replyOf[*payloads.DiscoverVersionsResponsePayload](s, "Discover Versions", item)
+	if err != nil {
+		return kmip.ProtocolVersion{}, err
+	}
+	for _, version := range versions {
+		if slices.Contains(reply.ProtocolVersion, version) {
+			return version, nil
+		}
+	}
+	return kmip.ProtocolVersion{}, errors.New("found no common version, expected one of KMIP 1.0 to 1.4")
 }
 
 // unreachable returns the error of a server that could not be connected to.
@@ -79,10 +100,13 @@ func (s *Session) unreachable(ctx context.Context, err error) error {
 }
 
 // Version returns the protocol version of the connection.
-func (s *Session) Version() kmip.ProtocolVersion { return s.client.Version() }
+func (s *Session) Version() kmip.ProtocolVersion { return s.version }
+
+// ServerVersion implements pool.Versioned.
+func (s *Session) ServerVersion() string { return "KMIP " + s.version.String() }
 
 // Close implements pool.Conn.
-func (s *Session) Close() { _ = s.raw.Close() } // the library's goroutines end with it
+func (s *Session) Close() { _ = s.conn.Close() } // nobody could do anything about an error
 
 // Ping implements pool.Conn. It asks for the versions of the server, which needs no rights
 // and no storage.
@@ -113,20 +137,49 @@ func (s *Session) Versions(ctx context.Context) ([]string, error) {
 // call makes a request and returns its reply. id is the identifier of the key that the
 // request is about, for errors.
 func call[Reply kmip.OperationPayload](ctx context.Context, s *Session, id string, request kmip.OperationPayload) (reply Reply, err error) {
-	name := ttlv.EnumStr(request.Operation())
-	if id != "" {
-		name += " " + id
-	}
-	items, err := s.client.Batch(ctx, request)
+	items, err := s.batch(ctx, id, request)
 	if err != nil {
-		if ctx.Err() != nil {
-			return reply, ctx.Err()
-		}
-		return reply, fmt.Errorf("%w: %s at %s: %w", keys.ErrUnavailable, name, s.address, err)
+		return reply, err
 	}
-	item := items[0] // there are as many as requests
+	return replyOf[Reply](s, nameOf(request, id), &items[0])
+}
+
+// batch makes requests in one message and returns as many results. The server handles them in
+// order, those after a failed one as well. A server that does not take them together gets them
+// one after the other.
+func (s *Session) batch(ctx context.Context, id string, requests ...kmip.OperationPayload) ([]kmip.ResponseBatchItem, error) {
+	message := kmip.NewRequestMessage(s.version, requests...)
+	if len(requests) > 1 {
+		inOrder := true
+		message.Header.BatchOrderOption = &inOrder
+		message.Header.BatchErrorContinuationOption = kmip.BatchErrorContinuationOptionContinue
+	}
+	reply, err := exchange(ctx, s.conn, &message)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s at %s: %w", keys.ErrUnavailable, nameOf(requests[0], id), s.address, err)
+	case len(reply.BatchItem) == len(requests):
+		return reply.BatchItem, nil
+	case len(requests) == 1:
+		return nil, fmt.Errorf("%w: %s at %s: found %d replies to one request", keys.ErrUnavailable, nameOf(requests[0], id), s.address, len(reply.BatchItem))
+	}
+	results := make([]kmip.ResponseBatchItem, 0, len(requests))
+	for _, request := range requests {
+		result, err := s.batch(ctx, id, request)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result...)
+	}
+	return results, nil
+}
+
+// replyOf returns the reply to a request, or the error that it was refused with.
+func replyOf[Reply kmip.OperationPayload](s *Session, name string, item *kmip.ResponseBatchItem) (reply Reply, err error) {
 	if item.ResultStatus != kmip.ResultStatusSuccess {
-		return reply, refused(name, s.address, &item)
+		return reply, refused(name, s.address, item)
 	}
 	reply, ok := item.ResponsePayload.(Reply)
 	if !ok {
@@ -135,9 +188,21 @@ func call[Reply kmip.OperationPayload](ctx context.Context, s *Session, id strin
 	return reply, nil
 }
 
+// nameOf returns the name of a request for errors.
+func nameOf(request kmip.OperationPayload, id string) string {
+	name := ttlv.EnumStr(request.Operation())
+	if id != "" {
+		name += " " + id
+	}
+	return name
+}
+
+// maxReason is how many bytes of the message of a server an error has.
+const maxReason = 200
+
 // refused returns the error of a request that the server refused.
 func refused(name, address string, item *kmip.ResponseBatchItem) error {
-	reason := fmt.Sprintf("%s at %s: %s: %s", name, address, ttlv.EnumStr(item.ResultReason), item.ResultMessage)
+	reason := fmt.Sprintf("%s at %s: %s: %q", name, address, ttlv.EnumStr(item.ResultReason), item.ResultMessage[:min(maxReason, len(item.ResultMessage))])
 	switch item.ResultReason {
 	case kmip.ResultReasonItemNotFound:
 		return fmt.Errorf("%w: %s", keys.ErrNotFound, reason)

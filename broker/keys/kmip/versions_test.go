@@ -19,11 +19,11 @@ func TestTheVersionOfAServerIsForgottenOnceItDoesNotAnswer(t *testing.T) {
 	if err := listening.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := &Manager{config: &tls.Config{MinVersion: tls.VersionTLS12}, versions: map[string]kmip.ProtocolVersion{address: kmip.V1_4, "other:5696": kmip.V1_2}}
+	m := &Manager{config: &tls.Config{MinVersion: tls.VersionTLS12}, servers: map[string]server{address: {version: kmip.V1_4}, "other:5696": {version: kmip.V1_2}}}
 	if _, err := m.dial(t.Context(), address); err == nil {
 		t.Fatal("a server that is not there was reached")
 	}
-	if _, known := m.versions[address]; known || len(m.versions) != 1 {
-		t.Errorf("the versions are %v, want the other server's alone", m.versions)
+	if _, known := m.servers[address]; known || len(m.servers) != 1 {
+		t.Errorf("known are %v, want the other server alone", m.servers)
 	}
 }

@@ -11,6 +11,7 @@
 //     sent once at most, so that nothing is created twice.
 //
 // An endpoint that fails three times in a row gets no requests for ten seconds, and then one
-// at a time until it answers. Only failures that another try may mend count,
+// at a time until it answers. While nobody asks anything of a pool, it learns by the few
+// connections that it keeps open whether its endpoints answer. Only failures that another try may mend count,
 // [keys.ErrUnavailable].
 package pool

@@ -30,6 +30,12 @@ const (
 // errNotUsed says that an endpoint gets no requests for now.
 var errNotUsed = fmt.Errorf("%w: the endpoint did not answer lately", keys.ErrUnavailable)
 
+// errTimedOut says that an endpoint did not answer within the time of the configuration.
+var errTimedOut = fmt.Errorf("%w: no answer in time", keys.ErrUnavailable)
+
+// ahead is the key of a context with which a connection is opened before a request needs it.
+type ahead struct{}
+
 // endpoint is one server with its connections.
 type endpoint[C Conn] struct {
 	address string
@@ -39,6 +45,7 @@ type endpoint[C Conn] struct {
 	// inFlight is how many requests the endpoint has. latency is a moving average of the time
 	// of requests in nanoseconds.
 	inFlight, latency atomic.Int64
+	contact           contact
 }
 
 // pooled is a connection in a pool.
@@ -46,8 +53,6 @@ type pooled[C Conn] struct {
 	conn C
 	// until is when the connection is too old.
 	until time.Time
-	// used is whether a request was made on the connection.
-	used bool
 }
 
 func newEndpoint[C Conn](address string, config *Config[C]) *endpoint[C] {
@@ -79,7 +84,16 @@ func (e *endpoint[C]) dial(ctx context.Context) (*pooled[C], error) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.DialTimeout)
 	defer cancel()
 	conn, err := e.config.Dial(ctx, e.address)
+	if err == nil && ctx.Value(ahead{}) != nil {
+		if err = e.ping(ctx, conn); err != nil {
+			conn.Close()
+			err = fmt.Errorf("%w: %s does not answer a ping: %w", keys.ErrUnavailable, e.address, err)
+		}
+	}
 	if err != nil {
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			e.contact.failed(err)
+		}
 		return nil, err
 	}
 	tenth := e.config.Lifetime / 10
@@ -96,6 +110,7 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 		return false, errNotUsed
 	}
 	e.inFlight.Add(1)
+	began := time.Now()
 	defer func() {
 		e.inFlight.Add(-1)
 		if ctx.Err() != nil && err != nil {
@@ -103,15 +118,16 @@ func (e *endpoint[C]) try(ctx context.Context, kind Kind, request func(context.C
 			return
 		}
 		done(err)
+		e.contact.ended(err, time.Since(began))
 	}()
 	for {
 		held, err := e.acquire(ctx, kind)
 		if err != nil {
 			return false, err
 		}
-		used := held.Value().used
+		older := held.CreationTime().Before(began)
 		err = e.run(ctx, held, request)
-		if kind == Once || !used || !errors.Is(err, keys.ErrUnavailable) || ctx.Err() != nil {
+		if kind == Once || !older || !errors.Is(err, keys.ErrUnavailable) || ctx.Err() != nil {
 			return true, err
 		}
 		// The server may have closed the connection while nobody used it, and others with it.
@@ -131,7 +147,7 @@ func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[
 			return nil, err
 		case time.Now().After(held.Value().until):
 			held.Destroy()
-		case kind == Once && held.Value().used && held.IdleDuration() > checkAfter && !e.answers(ctx, held.Value().conn):
+		case kind == Once && held.IdleDuration() > checkAfter && !e.answers(ctx, held.Value().conn):
 			held.Destroy()
 		default:
 			return held, nil
@@ -143,7 +159,18 @@ func (e *endpoint[C]) acquire(ctx context.Context, kind Kind) (*puddle.Resource[
 func (e *endpoint[C]) answers(ctx context.Context, conn C) bool {
 	ctx, cancel := context.WithTimeout(ctx, e.config.DialTimeout)
 	defer cancel()
-	return conn.Ping(ctx) == nil
+	return e.ping(ctx, conn) == nil
+}
+
+// ping makes a request that costs the server little, and notes that it was answered.
+func (e *endpoint[C]) ping(ctx context.Context, conn C) error {
+	began := time.Now()
+	err := conn.Ping(ctx)
+	if err == nil {
+		e.contact.pinged.Store(int64(max(1, time.Since(began))))
+		e.contact.answered(conn)
+	}
+	return err
 }
 
 // run makes a request on a connection that it gives back, or closes where it can't be used
@@ -159,16 +186,18 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 			held.Release()
 		}
 	}()
-	held.Value().used = true
 	began := time.Now()
 	err := request(limited, held.Value().conn)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return err // the reply may still come
 	case err != nil && limited.Err() != nil:
-		return fmt.Errorf("%w: %s did not answer within %s", keys.ErrUnavailable, e.address, e.config.RequestTimeout)
+		return fmt.Errorf("%w: %s did not answer within %s", errTimedOut, e.address, e.config.RequestTimeout)
 	}
 	broken = errors.Is(err, keys.ErrUnavailable)
+	if !broken {
+		e.contact.answered(held.Value().conn)
+	}
 	if err == nil {
 		e.note(time.Since(began))
 	}
@@ -228,23 +257,37 @@ func (e *endpoint[C]) tidy(ctx context.Context) {
 		left--
 		held.Destroy()
 	}
-	if e.breaker.State() != gobreaker.StateClosed {
-		return // the next request tries to connect
-	}
-	for ; left < e.config.Min; left++ {
-		if e.conns.CreateResource(ctx) != nil {
-			return // a request will get the error
+	for ; left < e.config.Min && ctx.Err() == nil; left++ {
+		if !e.openAhead(ctx) {
+			return
 		}
 	}
 }
 
+// openAhead opens a connection, and reports whether the server answers on it. If the endpoint
+// gets no requests for now, this is the request that says whether it gets some again.
+func (e *endpoint[C]) openAhead(ctx context.Context) bool {
+	done := func(error) {}
+	if e.breaker.State() != gobreaker.StateClosed {
+		var err error
+		if done, err = e.breaker.Allow(); err != nil {
+			return false
+		}
+	}
+	err := e.conns.CreateResource(context.WithValue(ctx, ahead{}, true))
+	done(err)
+	return err == nil
+}
+
 func (e *endpoint[C]) status() Status {
 	stat := e.conns.Stat()
-	return Status{
+	s := Status{
 		Endpoint:    e.address,
 		Usable:      e.breaker.State() == gobreaker.StateClosed,
 		Connections: int(stat.TotalResources() - stat.ConstructingResources()),
 		Busy:        int(stat.AcquiredResources()),
 		Latency:     time.Duration(e.latency.Load()),
 	}
+	e.contact.fill(&s)
+	return s
 }

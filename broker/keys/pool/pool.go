@@ -173,8 +173,17 @@ type Status struct {
 	Usable bool
 	// Connections are open, and Busy of them have a request.
 	Connections, Busy int
-	// Latency is a moving average of the time of requests, 0 before the first one.
+	// Latency is a moving average of the time of requests. Before the first request it is the
+	// time of a ping, or 0 if there was none.
 	Latency time.Duration
+	// Reach is what the last contact showed. Failure is why the endpoint did not serve then. It
+	// is also set if the endpoint can be reached, and refuses the credentials.
+	Reach   Reach
+	Failure Failure
+	// Version is what the server has told of its version, if it has.
+	Version string
+	// Requests are counted from when the pool was made.
+	Requests Requests
 }
 
 // Status returns the state of each endpoint, in the order of the configuration.

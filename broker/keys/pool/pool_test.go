@@ -112,7 +112,12 @@ func (w *wire) exchange(ctx context.Context) error {
 	return nil
 }
 
+func (w *wire) ServerVersion() string { return "test 1" }
+
 func (w *wire) Close() { w.manager.change(w.address, func(s *server) { s.open-- }) }
+
+// connectTime is enough for a pool to connect to servers that answer.
+const connectTime = 10 * time.Millisecond
 
 // run runs a test with a pool of connections to a manager, in a bubble whose time passes at
 // once.
@@ -124,6 +129,8 @@ func run(t *testing.T, m *manager, config Config[*wire], test func(t *testing.T,
 		if err != nil {
 			t.Fatal(err)
 		}
+		<-time.After(connectTime) // the pool has connected to each server
+		synctest.Wait()
 		test(t, p)
 		p.Close()
 		synctest.Wait()
@@ -189,6 +196,21 @@ func TestAServerThatEndsLosesNoRepeatableRequest(t *testing.T) {
 			t.Error("the server is back and gets no requests")
 		}
 	})
+}
+
+func TestARestartBeforeTheFirstRequestLosesNoRequest(t *testing.T) {
+	for name, kind := range map[string]Kind{"repeatable": Repeatable, "made once": Once} {
+		t.Run(name, func(t *testing.T) {
+			m := newManager("a")
+			run(t, m, Config[*wire]{Endpoints: []string{"a"}}, func(t *testing.T, p *Pool[*wire]) {
+				m.change("a", func(s *server) { s.epoch++ })
+				<-time.After(2 * checkAfter)
+				if err := ask(p, kind); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func TestARestartOfTheOnlyServerLosesNoRepeatableRequest(t *testing.T) {

@@ -3,8 +3,9 @@
 // Command floor is the server with which the broker is compared. As "grpc" it is a bare
 // gRPC server: the broker's operations behind the generated stubs alone, with the options
 // that make the broker's own gRPC server fast. As "framed" and as "multiplexed" it serves
-// the same operations without gRPC, see package framed. For each line of standard input it
-// writes a line with its counts to standard output. It ends when standard input ends.
+// the same operations without gRPC, and as "stream" over one stream of gRPC, see package
+// framed. For each line of standard input it writes a line with its counts to standard
+// output. It ends when standard input ends.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 
 func run() error {
 	if len(os.Args) != 3 {
-		return errors.New("expected two arguments: grpc, framed or multiplexed, and the path of the socket")
+		return errors.New("expected two arguments: grpc, framed, multiplexed or stream, and the path of the socket")
 	}
 	service, err := operations.New()
 	if err != nil {
@@ -60,8 +61,11 @@ func run() error {
 		serve = func() error { return framed.Serve(listener, service) }
 	case "multiplexed":
 		serve = func() error { return framed.ServeMultiplexed(listener, service) }
+	case "stream":
+		server := framed.NewStreamServer(service, tuning.ServerOptions()...)
+		serve, stop = func() error { return server.Serve(listener) }, server.Stop
 	default:
-		return fmt.Errorf("found %q, expected grpc, framed or multiplexed", os.Args[1])
+		return fmt.Errorf("found %q, expected grpc, framed, multiplexed or stream", os.Args[1])
 	}
 	go func() {
 		defer stop()

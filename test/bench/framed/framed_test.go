@@ -11,6 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/framed"
 	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
@@ -18,13 +21,29 @@ import (
 
 const callers = 16
 
-// servers are both ways of serving, with what connects to them.
+// servers are the ways of serving, with what connects to them.
 var servers = map[string]struct {
 	serve func(net.Listener, *operations.Operations) error
 	dial  func(string, int) ([]*framed.Client, func() error, error)
 }{
 	"a connection for each caller": {framed.Serve, framed.Dial},
 	"one connection for all":       {framed.ServeMultiplexed, framed.DialShared},
+	"one stream of gRPC for all":   {serveStream, dialStream},
+}
+
+func serveStream(listener net.Listener, service *operations.Operations) error {
+	if err := framed.NewStreamServer(service).Serve(listener); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+func dialStream(socket string, callers int) ([]*framed.Client, func() error, error) {
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, nil, err
+	}
+	return framed.DialStream(conn, callers)
 }
 
 func TestEachCallerGetsTheReplyToItsOwnRequest(t *testing.T) {

@@ -17,10 +17,13 @@ const quickSize = 2 << 10
 // ServeMultiplexed serves connections that carry many calls at the same time, until the
 // listener is closed.
 func ServeMultiplexed(listener net.Listener, service *operations.Operations) error {
-	return accept(listener, func(conn net.Conn) {
-		s := &multiplexed{joined: newJoined(conn), service: service, places: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
-		s.serve()
-	})
+	return accept(listener, func(conn net.Conn) { serveMultiplexed(conn, service) })
+}
+
+// serveMultiplexed serves a connection that carries many calls at the same time.
+func serveMultiplexed(conn net.Conn, service *operations.Operations) {
+	s := &multiplexed{joined: newJoined(conn), service: service, places: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	s.serve()
 }
 
 // multiplexed is the server's end of a connection.

@@ -41,13 +41,20 @@ func DialShared(socket string, callers int) ([]*Client, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	clients, end := share(conn, callers)
+	return clients, end, nil
+}
+
+// share returns clients for a number of callers, which share a connection, and a function
+// that closes it.
+func share(conn net.Conn, callers int) ([]*Client, func() error) {
 	s := &shared{joined: newJoined(conn), places: make([]place, callers), turn: make(chan struct{}, 1)}
 	clients := make([]*Client, callers)
 	for i := range clients {
 		s.places[i].reply = make(chan message, 1)
 		clients[i] = &Client{func(kind byte, request []byte) (byte, []byte, error) { return s.call(i, kind, request) }}
 	}
-	return clients, conn.Close, nil
+	return clients, conn.Close
 }
 
 func (s *shared) call(caller int, kind byte, request []byte) (byte, []byte, error) {

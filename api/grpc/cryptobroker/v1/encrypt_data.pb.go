@@ -82,7 +82,9 @@ func (x *EncryptMetadata) GetAad() []byte {
 // CipherMetadata is what the decryption needs beside key and ciphertext.
 type CipherMetadata struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the key, where the request named it by one.
+	// Id of the key, where the request named it by one. If its key manager has
+	// versions of the key, "#" and the version follow, so that this id decrypts
+	// after the key was rotated.
 	KeyId *string `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3,oneof" json:"key_id,omitempty"`
 	// The nonce that was used.
 	Nonce []byte `protobuf:"bytes,2,opt,name=nonce,proto3" json:"nonce,omitempty"`

@@ -178,7 +178,7 @@ func (d *decoder) merged(n *yaml.Node, at Place, depth int) []entry {
 
 // into reads a node into a value. n is not an alias.
 func (d *decoder) into(n *yaml.Node, at Place, value reflect.Value) {
-	if at.Path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && value.Kind() != reflect.Interface {
+	if at.Path != "" && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		d.At(at, d.Positions[at], "has no value, expected %s; leave the field out if it is not needed", expected(value.Type()))
 		return
 	}
@@ -199,6 +199,8 @@ func (d *decoder) into(n *yaml.Node, at Place, value reflect.Value) {
 		d.slice(n, at, value)
 	case reflect.Map:
 		d.mapping(n, at, value)
+	case reflect.Interface:
+		d.either(n, at, value)
 	case reflect.String:
 		if !isText(n) {
 			d.mismatch(n, at, value.Type())
@@ -298,6 +300,22 @@ func (d *decoder) mapping(n *yaml.Node, at Place, value reflect.Value) {
 	}
 }
 
+// either reads a [TextOrMap] or a [BoolOrMap].
+func (d *decoder) either(n *yaml.Node, at Place, value reflect.Value) {
+	kind := plain(value.Type())
+	if n.Kind == yaml.MappingNode {
+		kind = reflect.TypeFor[map[string]any]()
+	} else if kind.Kind() == reflect.String && !isText(n) || kind.Kind() == reflect.Bool && (n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool") {
+		d.mismatch(n, at, value.Type())
+		return
+	}
+	found := reflect.New(kind).Elem()
+	d.into(n, at, found)
+	if kind.Kind() != reflect.Map || found.Len() > 0 { // an empty map is the same as an absent one
+		value.Set(found)
+	}
+}
+
 func (d *decoder) mismatch(n *yaml.Node, at Place, want reflect.Type) {
 	pos := d.Positions[at]
 	if n.Kind != yaml.ScalarNode && n.Line >= pos.Line {
@@ -329,6 +347,8 @@ func expected(t reflect.Type) string {
 		return "a map with " + List(FieldNames(t))
 	case reflect.Map:
 		return "a map"
+	case reflect.Interface:
+		return expected(plain(t)) + ", or a map"
 	case reflect.Slice:
 		return "a list"
 	case reflect.String:

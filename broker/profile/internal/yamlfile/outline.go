@@ -62,6 +62,12 @@ func (o *outline) value(value reflect.Value, at Place) {
 	switch value.Kind() {
 	case reflect.Pointer:
 		o.value(value.Elem(), at)
+	case reflect.Interface:
+		if found := value.Elem().Type(); found != plain(value.Type()) && found != reflect.TypeFor[map[string]any]() {
+			o.Add(at, at, "found a value of a kind that is not supported, expected %s", expected(value.Type()))
+			return
+		}
+		o.value(value.Elem(), at)
 	case reflect.Struct:
 		o.structure(value, at, "")
 	case reflect.Slice:

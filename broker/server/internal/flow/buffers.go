@@ -12,7 +12,7 @@ import (
 //
 // Clients decide how large their frames are. The small sizes of buffers are close to each
 // other, so that a frame takes little more memory than it has bytes.
-var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, largeBuffer)
+var Buffers = newBufferPool(smallBuffer, 3<<10, 4<<10, 6<<10, 8<<10, 12<<10, SharedBuffer, chunkBuffer, largeBuffer)
 
 // Sizes in bytes of buffers that the pool keeps.
 const (
@@ -22,6 +22,8 @@ const (
 	// SharedBuffer is for small replies of Exchange that share a buffer, and for the largest
 	// frame.
 	SharedBuffer = 16 << 10
+	// chunkBuffer is for a message with the largest chunk, and for its reply.
+	chunkBuffer = MaxChunkSize + 1<<10
 	// largeBuffer is for a message with the largest input.
 	largeBuffer = MaxInputSize + 80<<10
 )

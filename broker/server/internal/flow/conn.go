@@ -32,10 +32,11 @@ type Conn struct {
 	// Jobs has the calls of the connection that wait for a worker.
 	Jobs work.Queue
 
-	// write is locked while the broker writes. writing is when the write began, in
+	// write is locked while the broker writes with writer. writing is when the write began, in
 	// nanoseconds since 1970, 0 for no write. announced is whether the first frame was
 	// written.
 	write     sync.Mutex
+	writer    writer
 	writing   atomic.Int64
 	announced bool
 	// wide is whether the connection has gRPC's window, see wideConnections.
@@ -71,7 +72,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 		b = withCallWindow(b)
 	}
 	c.announced = true
-	return c.UnixConn.Write(b)
+	return c.writeAll(b)
 }
 
 // awaitReader waits while the client does not read what the broker writes. So a client that

@@ -101,6 +101,13 @@ func (in *Incoming) Next(ctx context.Context) (*[]byte, error) {
 	return buffer, nil
 }
 
+// Reserve takes memory in bytes for all messages that follow, see [Slot.Reserve].
+func (in *Incoming) Reserve(ctx context.Context, bytes int64) error {
+	in.awaitsMemory.Store(true)
+	defer in.awaitsMemory.Store(false)
+	return in.Slot.Reserve(ctx, in.What, bytes, in.MemoryWait)
+}
+
 // WaitsForMemory reports whether a message waits for memory, and its client waits as well.
 func (in *Incoming) WaitsForMemory() bool { return in.awaitsMemory.Load() }
 

@@ -20,6 +20,9 @@ type readiness struct {
 	// try is the method value readNow. It is made once, so that reads do not allocate it.
 	try func(uintptr) bool
 
+	// inRow is how many reads in a row found something to read.
+	inRow int
+
 	// The other fields belong to the current read.
 	conn   *Conn
 	pool   mem.BufferPool
@@ -31,6 +34,12 @@ type readiness struct {
 	// whether the connection has waited for a turn already.
 	crowded, admitted bool
 }
+
+// quietReads is how many reads in a row may find something to read while the process uses one
+// processor. With more the connection is one that always has something to read, and nothing
+// else would be noticed while a single processor serves it. So many reads take some
+// milliseconds. Go's monitor thread looks for what has come in after 10 ms.
+const quietReads = 128
 
 // open makes r read from the connection.
 func (r *readiness) open(conn syscall.Conn) error {
@@ -56,22 +65,20 @@ func (r *readiness) readNow(fd uintptr) bool {
 		into = into[:min(len(into), throttledRead)]
 	}
 	for {
-		// This is not unix.Read, because the race detector knows syscall.Read, which the
-		// net package uses.
-		r.n, r.err = syscall.Read(int(fd), into)
+		r.n, r.err = read(fd, into, r.conn.Caller.processors.Quiet())
 		if !errors.Is(r.err, syscall.EINTR) {
 			break
 		}
 	}
 	if r.err == nil && r.n > 0 {
 		r.conn.Caller.received(r.n)
-		if r.n >= work.QuietBytes {
+		if r.inRow++; r.n >= work.QuietBytes || r.inRow >= quietReads {
 			r.conn.Caller.processors.UseAll()
 		}
 		return true
 	}
 	r.pool.Put(r.buffer)
-	r.buffer, r.admitted = nil, false
+	r.buffer, r.admitted, r.inRow = nil, false, 0
 	r.conn.endTurn()
 	return !errors.Is(r.err, syscall.EAGAIN)
 }

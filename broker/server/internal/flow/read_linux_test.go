@@ -39,13 +39,19 @@ func (p *countingPool) Put(buffer *[]byte) {
 // connected returns both ends of a connection.
 func connected(t *testing.T) (*Conn, net.Conn) {
 	t.Helper()
+	return connectedWith(t, &work.Processors{})
+}
+
+// connectedWith returns both ends of a connection to a process with these processors.
+func connectedWith(t *testing.T, processors *work.Processors) (*Conn, net.Conn) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	var config net.ListenConfig
 	unix, err := config.Listen(t.Context(), "unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewListener(&unixsocket.Listener{UnixListener: unix.(*net.UnixListener)}, NewCaller("", ShareOf(128<<20, 1, 1), &work.Processors{}))
+	l := NewListener(&unixsocket.Listener{UnixListener: unix.(*net.UnixListener)}, NewCaller("", ShareOf(128<<20, 1, 1), processors))
 	var dialer net.Dialer
 	client, err := dialer.DialContext(t.Context(), "unix", path)
 	if err != nil {
@@ -88,6 +94,39 @@ func TestAReadTakesABufferOnlyOnceThereIsSomethingToRead(t *testing.T) {
 			t.Errorf("%d buffers are out after a read, want 1", pool.out)
 		}
 		pool.Put(buffer)
+	}
+}
+
+func TestAConnectionThatAlwaysHasSomethingToReadNeedsAllProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for sentence, test := range map[string]struct {
+		reads int
+		quiet bool
+	}{"a few reads in a row do not": {quietReads - 1, true}, "more reads do": {quietReads, false}} {
+		t.Run(sentence, func(t *testing.T) {
+			pool := work.NewPool()
+			pool.Adapt()
+			conn, client := connectedWith(t, &pool.Processors)
+			pool.NoteQuickCall(1, time.Now())
+			if !pool.Processors.Quiet() {
+				t.Fatal("one quick call does not make the process use one processor")
+			}
+			const size = 100
+			if _, err := client.Write(make([]byte, test.reads*size)); err != nil {
+				t.Fatal(err)
+			}
+			for range test.reads {
+				buffer, _, err := conn.ReadOnReady(size, mem.DefaultBufferPool())
+				if err != nil {
+					t.Fatal(err)
+				}
+				mem.DefaultBufferPool().Put(buffer)
+			}
+			if got := pool.Processors.Quiet(); got != test.quiet {
+				t.Errorf("the process uses one processor: %t, want %t", got, test.quiet)
+			}
+			pool.Processors.UseAll()
+		})
 	}
 }
 
@@ -162,13 +201,13 @@ func (l *oneConn) Close() error {
 
 func (*oneConn) Addr() net.Addr { return &net.UnixAddr{Net: "unix"} }
 
-// awaitStack waits until a goroutine is in ReadOnReady and in the named function.
+// awaitStack waits until a goroutine reads or writes a connection and is in the named function.
 func awaitStack(t *testing.T, name string) {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(stack, "ReadOnReady(") && strings.Contains(stack, name) {
+			if (strings.Contains(stack, "ReadOnReady(") || strings.Contains(stack, "waitWrite(")) && strings.Contains(stack, name) {
 				return
 			}
 		}

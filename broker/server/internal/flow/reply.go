@@ -4,7 +4,9 @@ package flow
 
 import (
 	"fmt"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -36,6 +38,14 @@ func (p *Slot) Encode(what fmt.Stringer, reply proto.Message, metadata []byte) e
 	return nil
 }
 
+// Send sends a message of a stream that has more messages. It waits while the client does not
+// read. A client that takes too long loses its connection.
+func (p *Slot) Send(stream grpc.ServerStream, message EncodedMessage) error {
+	p.awaitClient(time.Now())
+	defer p.clientDone()
+	return stream.SendMsg(message)
+}
+
 // keepMemory gives back the memory beyond size bytes.
 func (p *Slot) keepMemory(size int) {
 	kept := int64(size)
@@ -43,6 +53,7 @@ func (p *Slot) keepMemory(size int) {
 		kept = 0
 		p.endTransfer()
 	}
+	kept = max(kept, p.reserved)
 	if p.memory > kept {
 		p.conn.Caller.messages.Release(p.memory - kept)
 		p.memory = kept

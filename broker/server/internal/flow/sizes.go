@@ -12,6 +12,11 @@ const (
 	MaxRequestSize = 2 << 20
 	// MaxOtherSize is the size of the largest request of other methods.
 	MaxOtherSize = 64 << 10
+	// MaxChunkSize is the size of the largest chunk of a stream that has replies to its
+	// chunks. Such a stream holds a chunk while its client does not read.
+	MaxChunkSize = 64 << 10
+	// MaxChunkMessageSize is the size of the largest message of such a stream.
+	MaxChunkMessageSize = MaxChunkSize + 8<<10
 	// MaxInputSize is the size of the largest input of an operation, such as the bytes to
 	// hash.
 	MaxInputSize = 1 << 20

@@ -20,6 +20,9 @@ type Slot struct {
 	conn *Conn
 	// memory is how many bytes the slot holds.
 	memory int64
+	// reserved is how many bytes of memory the slot holds until it ends, for all messages of
+	// a stream. It is 0 if each message takes its own.
+	reserved int64
 	// transfer is the transfer of the message that has the memory, nil for none.
 	transfer *transfer
 	// reply is the buffer of the reply, nil before there is a reply.
@@ -85,8 +88,38 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 	if size <= SmallMessage {
 		return nil
 	}
+	if p.reserved == 0 {
+		if err := p.acquire(ctx, what, 2*int64(size), patience); err != nil {
+			return err
+		}
+	}
 	share := p.conn.Caller
-	bytes := min(2*int64(size), share.memory)
+	var err error
+	if p.transfer, err = share.beginTransfer(ctx, int64(size)); err != nil {
+		if IsPast(ctx) {
+			return status.Errorf(codes.DeadlineExceeded, "%s: the message was not read before the deadline of the call: %s transferred other messages", what, share.label())
+		}
+		return status.FromContextError(err).Err()
+	}
+	return nil
+}
+
+// Reserve waits at most for patience until there are this many bytes of memory, which the slot
+// then holds until it ends. Its messages take no memory of their own afterwards. The slot must
+// hold no memory yet. The errors are those of TakeMemory.
+func (p *Slot) Reserve(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {
+	if err := p.acquire(ctx, what, bytes, patience); err != nil {
+		return err
+	}
+	p.reserved = p.memory
+	return nil
+}
+
+// acquire waits at most for patience until there are this many bytes of memory, or as many as
+// the caller may have.
+func (p *Slot) acquire(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {
+	share := p.conn.Caller
+	bytes = min(bytes, share.memory)
 	if !share.messages.TryAcquire(bytes) {
 		waiting, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -102,13 +135,6 @@ func (p *Slot) TakeMemory(ctx context.Context, what fmt.Stringer, size int, pati
 		}
 	}
 	p.memory += bytes
-	var err error
-	if p.transfer, err = share.beginTransfer(ctx, int64(size)); err != nil {
-		if IsPast(ctx) {
-			return status.Errorf(codes.DeadlineExceeded, "%s: the message was not read before the deadline of the call: %s transferred other messages", what, share.label())
-		}
-		return status.FromContextError(err).Err()
-	}
 	return nil
 }
 
@@ -146,13 +172,13 @@ func (p *Slot) HandOverMemory() int64 {
 // Caller returns the caller that the slot belongs to.
 func (p *Slot) Caller() *Caller { return p.conn.Caller }
 
-// ReleaseMemory gives back the memory of the slot.
+// ReleaseMemory gives back the memory of the slot, apart from what it has reserved.
 func (p *Slot) ReleaseMemory() {
-	if p.memory > 0 {
-		p.conn.Caller.messages.Release(p.memory)
-		p.memory = 0
-		p.endTransfer()
+	if taken := p.memory - p.reserved; taken > 0 {
+		p.conn.Caller.messages.Release(taken)
+		p.memory = p.reserved
 	}
+	p.endTransfer()
 }
 
 // endTransfer ends the transfer of the message of the slot.
@@ -187,6 +213,7 @@ func (p *Slot) End() {
 
 // give gives back what the slot holds. The slot is removed from its connection already.
 func (p *Slot) give() {
+	p.reserved = 0
 	p.ReleaseMemory()
 	p.conn.Caller.calls.Add(-1)
 }

@@ -48,6 +48,7 @@ func (h *Handlers) Decrypt(c *Call, name string, source KeySource, sealed engine
 	if plaintext, err = engine.Decrypt(policy, key, sealed, aad); err != nil {
 		return nil, h.engineError(c, name, err)
 	}
+	h.Metrics.ReadWith(source.name().ID, c.keyVersion)
 	return plaintext, nil
 }
 
@@ -71,16 +72,24 @@ func (h *Handlers) cipher(c *Call, name string, source KeySource) (*profile.Ciph
 		return nil, nil, err
 	}
 	c.use.Algorithm, c.use.TagSize = policy.Algorithm(), uint8(policy.TagSize())
-	c.use.Keys[0] = profile.UsedKey{Algorithm: profile.AESKey, Bits: 8 * policy.KeySize(), ID: source.ID}
+	c.use.Keys[0] = profile.UsedKey{Algorithm: profile.AESKey, Bits: 8 * policy.KeySize(), ID: source.name().ID}
 	if source.ByID {
 		key, err := h.key(c, name, policy.Keys(), source)
 		if err != nil {
 			return nil, nil, err
 		}
-		if key.Cipher() == nil {
+		cipher := key.Cipher(c.contextOf(key))
+		if cipher == nil {
 			return nil, nil, requests.Refused(codes.InvalidArgument, c.Operation, name, "%s.keyId names a key pair, expected an AES key", source.Field)
 		}
-		return policy, key.Cipher(), nil
+		// What is encrypted with a short tag could never be decrypted again.
+		if key.Remote() && policy.TagSize() != engine.FullTagSize {
+			return nil, nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q stays in its key manager, which makes and checks tags of %d bits, and the profile has a ShortTagLength of %d bits", source.ID, 8*engine.FullTagSize, 8*policy.TagSize())
+		}
+		if c.KeyID, c.keyVersion = source.ID, key.Version(); c.keyVersion != "" {
+			c.KeyID = source.name().ID + "#" + c.keyVersion
+		}
+		return policy, cipher, nil
 	}
 	if err := source.allowRaw(c.Operation, name, policy.Keys()); err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
@@ -26,6 +28,14 @@ type Handlers struct {
 	Metrics *telemetry.Metrics
 	Tracer  *tracing.Tracer // nil for no spans
 	Keys    keys.Provider   // nil for no keys by id
+	// Managers returns the key manager that a profile names by the file of its settings. It is
+	// nil if the broker has no such files. cached is whether keys may be kept.
+	Managers func(file string, cached bool) (keys.Provider, error)
+	keyLog   keyLog
+	// InTurn runs a job of a call in its turn for a worker, and returns once the job has ended.
+	InTurn func(ctx context.Context, job func())
+	// DataKeys has what key managers have unwrapped.
+	DataKeys *cache.Cache
 	// development admits one measurement at a time. It is nil if the development service
 	// is off.
 	development chan struct{}
@@ -36,7 +46,11 @@ type Handlers struct {
 
 // NewHandlers returns handlers that have no profiles yet.
 func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
-	return &Handlers{logger: logger, Metrics: metrics}
+	h := &Handlers{logger: logger, Metrics: metrics, DataKeys: cache.New(func(err error) {
+		logger.Warn("data keys of key managers are kept in memory that is not locked, so they may be swapped or be in a core dump", "error", err)
+	})}
+	metrics.ServeDataKeys(h.DataKeys.Stats)
+	return h
 }
 
 // Call is one request of any generation of the wire contract.
@@ -46,6 +60,12 @@ type Call struct {
 	// Deadline is when the call has to end, in addition to the deadline of Context. It is
 	// zero for no deadline.
 	Deadline time.Time
+	// MayWait is whether the call has a goroutine of its own, so that nothing else waits while
+	// it waits for a key manager. If not, such a call ends with ErrWaits, and is called again.
+	MayWait bool
+	// limited is Context with Deadline, nil before untilDeadline. end frees it.
+	limited context.Context //nolint:containedctx // a call has its context for as long as it lasts
+	end     context.CancelFunc
 	// Counters is set once the profile is known. Warning is set if the profile is
 	// deprecated.
 	Counters *telemetry.Counters
@@ -54,16 +74,58 @@ type Call struct {
 	// is the profile of the call. Spans have both.
 	Metadata []byte
 	profile  *profile.Compiled
+	// set is the digest of the set that has the profile.
+	set string
 	// use is what the call uses of the profile. It counts if the call succeeds.
 	use profile.Use
+	// KeyID is the id of the key that encrypted, with its version if it has one.
+	KeyID string
+	// keyVersion is the version of the key that decrypts, empty if it has none.
+	keyVersion string
 	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
 	// request does not have it.
 	PrivateKey []byte
+	// secrets are parts of the reply that Overwrite overwrites.
+	secrets [][]byte
+}
+
+// overwriteLater makes Overwrite overwrite a secret.
+func (c *Call) overwriteLater(secret []byte) { c.secrets = append(c.secrets, secret) }
+
+// Overwrite overwrites the data keys of the call. The reply has been encoded then.
+func (c *Call) Overwrite() {
+	for _, secret := range c.secrets {
+		clear(secret)
+	}
+	c.secrets = nil
+}
+
+// ErrWaits is the error of a call that has to wait for a key manager and must not.
+var ErrWaits = errors.New("handlers: the call has to wait for a key manager")
+
+// untilDeadline returns the context of the call, which ends at Deadline as well.
+func (c *Call) untilDeadline() context.Context {
+	if c.Deadline.IsZero() {
+		return c.Context
+	}
+	if c.limited == nil {
+		c.limited, c.end = context.WithDeadline(c.Context, c.Deadline)
+	}
+	return c.limited
+}
+
+// Free frees what the call holds until its end.
+func (c *Call) Free() {
+	if c.end != nil {
+		c.end()
+		c.limited, c.end = nil, nil
+	}
 }
 
 // Ended counts a call that has ended, and makes a span of it if it is sampled. batched is
 // whether a stream of Exchange carried the call.
 func (h *Handlers) Ended(c *Call, batched bool, code codes.Code, started, ended time.Time) {
+	c.Free()
 	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started))
 	if code == codes.OK {
 		c.Counters.Used(&c.use, ended)

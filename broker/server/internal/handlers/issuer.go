@@ -106,10 +106,10 @@ func (h *Handlers) issuerByID(c *Call, name string, policy *profile.KeyPolicy, i
 	switch {
 	case err != nil:
 		return engine.Issuer{}, err
-	case key.Signer() == nil:
+	case !key.Signs():
 		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, expected one that signs", id)
 	case len(key.Certificates()) == 0:
 		return engine.Issuer{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no certificate, expected the issuer's certificate beside the key in the key directory", id)
 	}
-	return engine.Issuer{KeyID: id, Key: key.Signer(), Certificate: key.Certificates()[0]}, nil
+	return engine.Issuer{KeyID: id, Key: key.Signer(c.contextOf(key)), Certificate: key.Certificates()[0]}, nil
 }

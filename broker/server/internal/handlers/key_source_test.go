@@ -22,7 +22,7 @@ import (
 // one of the ways in which key managers do.
 type lateKeys struct{ says func(context.Context) error }
 
-func (k lateKeys) Key(ctx context.Context, _ string) (*keys.Key, error) {
+func (k lateKeys) Key(ctx context.Context, _ keys.Name) (*keys.Key, error) {
 	<-ctx.Done()
 	return nil, k.says(ctx)
 }
@@ -82,6 +82,24 @@ func TestACallWhoseTimeIsOverInAKeyManagerIsCalledThat(t *testing.T) {
 				t.Errorf("got %s %q\nwant %s %q", got.Code(), got.Message(), test.code, test.want)
 			}
 		})
+	}
+}
+
+// noted is a provider without keys that notes what it was asked for.
+type noted struct{ name *keys.Name }
+
+func (n noted) Key(_ context.Context, name keys.Name) (*keys.Key, error) {
+	*n.name = name
+	return nil, keys.ErrNotFound
+}
+
+func TestAProviderLearnsWhatAKeyIsFor(t *testing.T) {
+	var found keys.Name
+	s := NewHandlers(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"))
+	s.Keys = noted{&found}
+	_, err := s.key(&Call{Operation: profile.OpSignData, Context: t.Context()}, "P", anyKey(t), KeySource{ByID: true, ID: "k"})
+	if want := (keys.Name{ID: "k", Use: keys.Use{Profile: "P", Operation: profile.OpSignData}}); status.Code(err) != codes.NotFound || found != want {
+		t.Errorf("asked for %v, error %v, want %v", found, err, want)
 	}
 }
 

@@ -36,7 +36,7 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	}
 	p, ok := serving.Profiles[name]
 	if ok {
-		c.Counters, c.Warning, c.profile = p.Counters, p.warning, p.Compiled
+		c.Counters, c.Warning, c.profile, c.set = p.Counters, p.warning, p.Compiled, serving.Set.Digest()
 	}
 	caller, conn := flow.PeerOf(c.Context)
 	c.use = profile.Use{Operation: c.Operation, Caller: caller}

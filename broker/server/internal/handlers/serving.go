@@ -35,6 +35,7 @@ func (h *Handlers) Use(set *profile.Set) {
 		next.Profiles[name] = ServedProfile{p, counters[name], warningOf(p), refusalsOf(p)}
 	}
 	h.Served.Store(next)
+	h.DataKeys.Forget() // for a profile may not allow any more what it allowed
 }
 
 // IsServing reports whether Use has been called.

@@ -76,7 +76,7 @@ func (h *Handlers) Verify(c *Call, name string, sources []KeySource, format Sign
 		if verifiers[i], err = h.verifyingKey(c, name, policy, source); err != nil {
 			return false, err
 		}
-		c.use.Keys[i] = engine.UsedKey(verifiers[i].Public, source.ID)
+		c.use.Keys[i] = engine.UsedKey(verifiers[i].Public, source.name().ID)
 	}
 	if valid, err = engine.Verify(policy, c.use.Format, verifiers, input, signature); err != nil {
 		return false, h.engineError(c, name, err)
@@ -115,10 +115,10 @@ func (h *Handlers) signingKey(c *Call, name string, policy *profile.SignaturePol
 		if key.OfAuthority() {
 			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q belongs to a certificate authority (CA:TRUE or keyCertSign in a certificate beside the broker's keys), expected a key that signs no certificates", source.ID)
 		}
-		if key.Signer() == nil {
+		if !key.Signs() {
 			return engine.SigningKey{}, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, so it can only verify", source.ID)
 		}
-		return engine.SigningKey{Signer: key.Signer(), Certificates: key.Certificates()}, nil
+		return engine.SigningKey{Signer: key.Signer(c.contextOf(key)), Certificates: key.Certificates()}, nil
 	}
 	if err := source.allowRaw(c.Operation, name, policy.Keys()); err != nil {
 		return engine.SigningKey{}, err

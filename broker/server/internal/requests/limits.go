@@ -21,6 +21,7 @@ const (
 	MaxTagSize        = 32
 	MaxAESKeySize     = 32
 	MaxSignatureSize  = 64 << 10
+	MaxContextSize    = 4 << 10
 )
 
 // Metadata has the fields of metadata that the broker reads, in all generations.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/work"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
@@ -28,5 +29,7 @@ const defaultIdleTime = time.Minute
 
 // NewService returns a service. The context streams ends when all streams have to end.
 func NewService(streams context.Context, logger *slog.Logger, metrics *telemetry.Metrics) *Service {
-	return &Service{Handlers: handlers.NewHandlers(logger, metrics), Workers: work.NewPool(), IdleTime: defaultIdleTime, Streams: streams}
+	s := &Service{Handlers: handlers.NewHandlers(logger, metrics), Workers: work.NewPool(), IdleTime: defaultIdleTime, Streams: streams}
+	s.InTurn = func(ctx context.Context, job func()) { s.Workers.Run(&flow.ConnOf(ctx).Jobs, job) }
+	return s
 }

@@ -4,6 +4,7 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,10 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 			}
 		}()
 		c, e := &u.Call, &u.Envelope
-		defer func() { clear(e.PrivateKey) }()
+		defer func() {
+			clear(e.PrivateKey)
+			c.Overwrite()
+		}()
 		if err := e.Read(wire); err != nil {
 			return requests.Unreadable(op, e.Message, err)
 		}
@@ -99,6 +103,7 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 		defer flow.Buffers.Put(wire)
 		if len(*wire) <= quick {
 			s.Workers.NoteQuickCall(conn.Caller.Calls(), started)
+			c.MayWait = true
 			err = serve(u, *wire)
 		} else {
 			s.Workers.Run(&conn.Jobs, func() {
@@ -108,6 +113,11 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 				}
 				err = serve(u, *wire)
 			})
+			if errors.Is(err, handlers.ErrWaits) { // a worker must not wait, but this goroutine may
+				proto.Reset(u.request)
+				c.MayWait = true
+				err = serve(u, *wire)
+			}
 		}
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@
 package stream
 
 import (
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -109,12 +110,16 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 			x.reply(newReply(call.id, 0, nil, err))
 		case len(call.request) <= method.QuickSize:
 			x.server.Workers.NoteQuickCall(x.from.Calls(), now)
-			now = x.serveNow(method, &call, now)
+			ended, waits := x.serveNow(method, &call, now)
+			if waits {
+				if err := x.hand(x.newJob(method, &call, now, message), true); err != nil {
+					x.server.Ended(&x.quick, true, status.Code(err), now, ended)
+					return err
+				}
+			}
+			now = ended
 		default:
-			j := &job{exchange: x, method: method, id: call.id, number: call.number, began: now, timeout: call.timeout}
-			j.request, j.held = call.request, holding{calls: 1, messages: []*exchangeMessage{message}}
-			message.ref()
-			if err := x.hand(j); err != nil {
+			if err := x.hand(x.newJob(method, &call, now, message), false); err != nil {
 				return err
 			}
 			now = time.Now()
@@ -174,8 +179,9 @@ func (x *exchange) validate(call *exchangeCall) error {
 	return nil
 }
 
-// serveNow serves a quick call. It returns the time at which the call ended.
-func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) time.Time {
+// serveNow serves a quick call. It returns the time at which the call ended. If the call has to
+// wait for a key manager, it is not served, and waits is true.
+func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) (ended time.Time, waits bool) {
 	s := x.server
 	c := &x.quick
 	*c = handlers.Call{Operation: method.Operation, Context: x.ctx, Metadata: requests.Reusable(c.Metadata)}
@@ -184,10 +190,14 @@ func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, beg
 	}
 	s.Metrics.Begin()
 	message, err := s.run(method, c, wire.request)
-	ended := time.Now()
+	ended = time.Now()
+	if errors.Is(err, handlers.ErrWaits) {
+		c.Free()
+		return ended, true
+	}
 	s.Ended(c, true, status.Code(err), began, ended)
 	x.reply(newReply(wire.id, wire.number, message, err))
-	return ended
+	return ended, false
 }
 
 // run serves a call. A panic becomes an error of the call.

@@ -4,6 +4,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +26,8 @@ type job struct {
 	began    time.Time
 	timeout  time.Duration
 	held     holding
+	// mayWait is whether the call has a goroutine of its own, see [handlers.Call].
+	mayWait bool
 	// givenUp is whether the client does not wait any more. end cancels the context of the
 	// call, nil before a worker serves it. The mutex of the exchange guards both.
 	givenUp bool
@@ -50,9 +53,19 @@ func (j *job) begin(ctx context.Context) (context.Context, context.CancelFunc, b
 	return ctx, cancel, !j.givenUp
 }
 
-// hand gives a call to the workers once there is room for it. It returns an error if the
-// stream ends before.
-func (x *exchange) hand(j *job) error {
+// newJob returns the job of a call, which keeps the message that has the call.
+func (x *exchange) newJob(method *rpc.ExchangedMethod, call *exchangeCall, began time.Time, message *exchangeMessage) *job {
+	message.ref()
+	return &job{
+		exchange: x, method: method, id: call.id, number: call.number, began: began, timeout: call.timeout,
+		request: call.request, held: holding{calls: 1, messages: []*exchangeMessage{message}},
+	}
+}
+
+// hand gives a call to the workers once there is room for it. A call that has begun and waits
+// for a key manager gets a goroutine of its own. hand returns an error if the stream ends
+// before.
+func (x *exchange) hand(j *job, waits bool) error {
 	s := x.server
 	if err := x.hold(j); err != nil {
 		j.held.free()
@@ -61,6 +74,11 @@ func (x *exchange) hand(j *job) error {
 	if !x.writing {
 		x.writing = true
 		go x.write()
+	}
+	if waits {
+		j.mayWait = true
+		go j.run()
+		return nil
 	}
 	s.Metrics.Begin()
 	s.Workers.Submit(&x.queue, j.run)
@@ -116,7 +134,8 @@ func (x *exchange) release(h holding) {
 // run serves the call and queues its reply.
 func (j *job) run() {
 	x, s := j.exchange, j.exchange.server
-	c := &handlers.Call{Operation: j.method.Operation, Context: x.ctx}
+	c := &handlers.Call{Operation: j.method.Operation, Context: x.ctx, MayWait: j.mayWait}
+	defer c.Overwrite()
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.fail(cause)
@@ -126,6 +145,12 @@ func (j *job) run() {
 		}
 	}()
 	message, err := j.serve(c)
+	if errors.Is(err, handlers.ErrWaits) {
+		c.Free()
+		j.mayWait = true
+		go j.run() // the worker goes on with another call
+		return
+	}
 	s.Ended(c, true, status.Code(err), j.began, time.Now())
 	r := newReply(j.id, j.number, message, err)
 	if !j.held.cover(x.from, len(j.request), r.whole) {

@@ -30,6 +30,8 @@ func NewService(service *rpc.Service) *grpc.ServiceDesc {
 		Metadata:    streamv1.StreamService_ServiceDesc.Metadata,
 		Streams: []grpc.StreamDesc{
 			{StreamName: "HashStream", ClientStreams: true, Handler: s.hashStream},
+			{StreamName: "EncryptStream", ClientStreams: true, ServerStreams: true, Handler: s.encryptStream},
+			{StreamName: "DecryptStream", ClientStreams: true, ServerStreams: true, Handler: s.decryptStream},
 			{StreamName: "Exchange", ClientStreams: true, ServerStreams: true, Handler: s.exchange},
 		},
 	}

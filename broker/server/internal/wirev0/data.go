@@ -70,7 +70,7 @@ func (a adapter) encryptData(c *handlers.Call, request *v0.EncryptDataRequest) (
 		made.cipher.Aad = given.Aad
 	}
 	if source.ByID {
-		made.cipher.KeyId = proto.String(source.ID)
+		made.cipher.KeyId = proto.String(c.KeyID)
 	}
 	return &made.reply, nil
 }

@@ -71,7 +71,7 @@ func (a Adapter) EncryptData(c *handlers.Call, request *v1.EncryptDataRequest) (
 		made.cipher.Aad = given.Aad
 	}
 	if source.ByID {
-		made.cipher.KeyId = proto.String(source.ID)
+		made.cipher.KeyId = proto.String(c.KeyID)
 	}
 	return &made.reply, nil
 }

@@ -42,7 +42,14 @@ type Method struct {
 func method[Request requests.Request[*v1.Metadata, *v1.TraceContext], Reply proto.Message](
 	s *rpc.Service, number protowire.Number, op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
 ) Method {
-	return Method{rpc.Unary(s, op.String(), op, adapt), rpc.Exchanged(op, adapt), number}
+	return namedMethod(s, number, op.String(), op, adapt)
+}
+
+// namedMethod is method for a method with another name than its operation.
+func namedMethod[Request requests.Request[*v1.Metadata, *v1.TraceContext], Reply proto.Message](
+	s *rpc.Service, number protowire.Number, name string, op profile.Operation, adapt func(*handlers.Call, Request) (Reply, error),
+) Method {
+	return Method{rpc.Unary(s, name, op, adapt), rpc.Exchanged(op, adapt), number}
 }
 
 // Methods returns the operations of the generation.
@@ -55,6 +62,12 @@ func Methods(s *rpc.Service) []Method {
 		method(s, 6, profile.OpDecryptData, a.DecryptData),
 		method(s, 7, profile.OpSignData, a.SignData),
 		method(s, 8, profile.OpVerifyData, a.VerifyData),
+		method(s, 9, profile.OpGenerateDataKey, a.GenerateDataKey),
+		method(s, 10, profile.OpWrapKey, a.WrapKey),
+		method(s, 11, profile.OpUnwrapKey, a.UnwrapKey),
+		namedMethod(s, 12, "UnwrapBatch", profile.OpUnwrapKey, a.UnwrapBatch),
+		method(s, 13, profile.OpRewrapKey, a.RewrapKey),
+		method(s, 14, profile.OpGetPublicKey, a.GetPublicKey),
 	}
 }
 

@@ -53,6 +53,10 @@ func (p *Processors) useOne(now time.Time) {
 	}
 }
 
+// Quiet reports whether the process uses one processor because that is enough. All calls are
+// quick then.
+func (p *Processors) Quiet() bool { return p.one.Load() }
+
 // use makes the process use one processor, or all of them.
 func (p *Processors) use(one bool) {
 	p.mu.Lock()

@@ -3,6 +3,9 @@
 // Command app calls its broker with the client all the time, and serves the numbers of its
 // calls at :8080/stats, in the same form as the demo application. The end-to-end tests kill its
 // broker.
+//
+// If the environment variable ENCRYPT_WITH has the id of a key, some callers encrypt and decrypt
+// with it, each call is made once, and the numbers of these calls are at :8080/encryption.
 package main
 
 import (
@@ -23,6 +26,8 @@ import (
 
 const (
 	callers = 8
+	// encrypting is how many callers encrypt, if ENCRYPT_WITH is set. Then as many hash.
+	encrypting = 2
 	// pause is the time between two calls of a caller.
 	pause = 5 * time.Millisecond
 	// maxErrors is how many error texts are kept.
@@ -39,18 +44,30 @@ func main() {
 func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	client, err := cryptobroker.New(cryptobroker.WithProfile("Default"))
+	options := []cryptobroker.Option{cryptobroker.WithProfile("Default")}
+	key, hashing := os.Getenv("ENCRYPT_WITH"), callers
+	if key != "" {
+		hashing = encrypting
+		options = append(options, cryptobroker.WithRetryBudget(0))
+	}
+	client, err := cryptobroker.New(options...)
 	if err != nil {
 		return err
 	}
 	tally := &tally{Started: time.Now(), Errors: []string{}}
-	server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(tally.serve), ReadHeaderTimeout: 5 * time.Second}
+	encryption := &encryptionTally{Failed: map[string]int64{}, Errors: []string{}, KeyIDs: []string{}}
+	server := &http.Server{Addr: ":8080", Handler: handler(tally, encryption), ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 
 	var calling sync.WaitGroup
-	for range callers {
+	for range hashing {
 		calling.Go(func() { tally.call(ctx, client) })
+	}
+	if key != "" {
+		for range encrypting {
+			calling.Go(func() { encryption.call(ctx, client, key) })
+		}
 	}
 	select {
 	case err = <-ended:
@@ -109,12 +126,26 @@ func (t *tally) count(algorithm string, err error, took time.Duration) {
 	t.SlowestMilliseconds = max(t.SlowestMilliseconds, float64(took.Microseconds())/1000)
 }
 
-func (t *tally) serve(response http.ResponseWriter, _ *http.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Now = time.Now()
+// handler answers /encryption, and everything else with the numbers of the other calls.
+func handler(hashing *tally, encryption *encryptionTally) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(response http.ResponseWriter, _ *http.Request) {
+		hashing.mu.Lock()
+		defer hashing.mu.Unlock()
+		hashing.Now = time.Now()
+		write(response, hashing)
+	})
+	mux.HandleFunc("/encryption", func(response http.ResponseWriter, _ *http.Request) {
+		encryption.mu.Lock()
+		defer encryption.mu.Unlock()
+		write(response, encryption)
+	})
+	return mux
+}
+
+func write(response http.ResponseWriter, numbers any) {
 	response.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(response).Encode(t); err != nil {
+	if err := json.NewEncoder(response).Encode(numbers); err != nil {
 		fmt.Fprintln(os.Stderr, "app: write the numbers of the calls:", err)
 	}
 }

@@ -275,6 +275,537 @@ func (*HashStreamResponse_HashValueHex) isHashStreamResponse_HashValue() {}
 
 func (*HashStreamResponse_HashValueRaw) isHashStreamResponse_HashValue() {}
 
+// EncryptStreamRequest is one message of EncryptStream.
+type EncryptStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*EncryptStreamRequest_Start
+	//	*EncryptStreamRequest_Chunk
+	Part          isEncryptStreamRequest_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EncryptStreamRequest) Reset() {
+	*x = EncryptStreamRequest{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EncryptStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EncryptStreamRequest) ProtoMessage() {}
+
+func (x *EncryptStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EncryptStreamRequest.ProtoReflect.Descriptor instead.
+func (*EncryptStreamRequest) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EncryptStreamRequest) GetPart() isEncryptStreamRequest_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *EncryptStreamRequest) GetStart() *EncryptStreamStart {
+	if x != nil {
+		if x, ok := x.Part.(*EncryptStreamRequest_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
+func (x *EncryptStreamRequest) GetChunk() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*EncryptStreamRequest_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+type isEncryptStreamRequest_Part interface {
+	isEncryptStreamRequest_Part()
+}
+
+type EncryptStreamRequest_Start struct {
+	// In the first message, and only there.
+	Start *EncryptStreamStart `protobuf:"bytes,1,opt,name=start,proto3,oneof"`
+}
+
+type EncryptStreamRequest_Chunk struct {
+	// The next part of the plaintext, at most 64 KiB.
+	Chunk []byte `protobuf:"bytes,2,opt,name=chunk,proto3,oneof"`
+}
+
+func (*EncryptStreamRequest_Start) isEncryptStreamRequest_Part() {}
+
+func (*EncryptStreamRequest_Chunk) isEncryptStreamRequest_Part() {}
+
+// EncryptStreamStart says how to encrypt.
+type EncryptStreamStart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the profile, at most 64 bytes.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Id of the wrapping key: at most 64 bytes of printable ASCII without spaces.
+	KeyId    string       `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	Metadata *v1.Metadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// What the stream and its data key are bound to, at most 4 KiB. It has to be
+	// given again to decrypt. Empty for no context.
+	Context       []byte `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EncryptStreamStart) Reset() {
+	*x = EncryptStreamStart{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EncryptStreamStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EncryptStreamStart) ProtoMessage() {}
+
+func (x *EncryptStreamStart) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EncryptStreamStart.ProtoReflect.Descriptor instead.
+func (*EncryptStreamStart) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *EncryptStreamStart) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *EncryptStreamStart) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *EncryptStreamStart) GetMetadata() *v1.Metadata {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *EncryptStreamStart) GetContext() []byte {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+// EncryptStreamResponse is one reply of EncryptStream. A reply without a part means
+// nothing.
+type EncryptStreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*EncryptStreamResponse_End
+	//	*EncryptStreamResponse_Chunk
+	Part          isEncryptStreamResponse_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EncryptStreamResponse) Reset() {
+	*x = EncryptStreamResponse{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EncryptStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EncryptStreamResponse) ProtoMessage() {}
+
+func (x *EncryptStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EncryptStreamResponse.ProtoReflect.Descriptor instead.
+func (*EncryptStreamResponse) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EncryptStreamResponse) GetPart() isEncryptStreamResponse_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *EncryptStreamResponse) GetEnd() *StreamEnd {
+	if x != nil {
+		if x, ok := x.Part.(*EncryptStreamResponse_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
+func (x *EncryptStreamResponse) GetChunk() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*EncryptStreamResponse_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+type isEncryptStreamResponse_Part interface {
+	isEncryptStreamResponse_Part()
+}
+
+type EncryptStreamResponse_End struct {
+	// In the last reply, and only there: the encrypted stream is complete.
+	End *StreamEnd `protobuf:"bytes,1,opt,name=end,proto3,oneof"`
+}
+
+type EncryptStreamResponse_Chunk struct {
+	// The next part of the encrypted stream, at most 64 KiB.
+	Chunk []byte `protobuf:"bytes,2,opt,name=chunk,proto3,oneof"`
+}
+
+func (*EncryptStreamResponse_End) isEncryptStreamResponse_Part() {}
+
+func (*EncryptStreamResponse_Chunk) isEncryptStreamResponse_Part() {}
+
+// DecryptStreamRequest is one message of DecryptStream.
+type DecryptStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*DecryptStreamRequest_Start
+	//	*DecryptStreamRequest_Chunk
+	Part          isDecryptStreamRequest_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecryptStreamRequest) Reset() {
+	*x = DecryptStreamRequest{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecryptStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecryptStreamRequest) ProtoMessage() {}
+
+func (x *DecryptStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecryptStreamRequest.ProtoReflect.Descriptor instead.
+func (*DecryptStreamRequest) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DecryptStreamRequest) GetPart() isDecryptStreamRequest_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *DecryptStreamRequest) GetStart() *DecryptStreamStart {
+	if x != nil {
+		if x, ok := x.Part.(*DecryptStreamRequest_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
+func (x *DecryptStreamRequest) GetChunk() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*DecryptStreamRequest_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+type isDecryptStreamRequest_Part interface {
+	isDecryptStreamRequest_Part()
+}
+
+type DecryptStreamRequest_Start struct {
+	// In the first message, and only there.
+	Start *DecryptStreamStart `protobuf:"bytes,1,opt,name=start,proto3,oneof"`
+}
+
+type DecryptStreamRequest_Chunk struct {
+	// The next part of the encrypted stream, at most 64 KiB.
+	Chunk []byte `protobuf:"bytes,2,opt,name=chunk,proto3,oneof"`
+}
+
+func (*DecryptStreamRequest_Start) isDecryptStreamRequest_Part() {}
+
+func (*DecryptStreamRequest_Chunk) isDecryptStreamRequest_Part() {}
+
+// DecryptStreamStart says how to decrypt.
+type DecryptStreamStart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the profile, at most 64 bytes.
+	Profile  string       `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	Metadata *v1.Metadata `protobuf:"bytes,3,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// The context of the stream, empty if it has none.
+	Context       []byte `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecryptStreamStart) Reset() {
+	*x = DecryptStreamStart{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecryptStreamStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecryptStreamStart) ProtoMessage() {}
+
+func (x *DecryptStreamStart) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecryptStreamStart.ProtoReflect.Descriptor instead.
+func (*DecryptStreamStart) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DecryptStreamStart) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *DecryptStreamStart) GetMetadata() *v1.Metadata {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *DecryptStreamStart) GetContext() []byte {
+	if x != nil {
+		return x.Context
+	}
+	return nil
+}
+
+// DecryptStreamResponse is one reply of DecryptStream. A reply without a part means
+// nothing.
+type DecryptStreamResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Part:
+	//
+	//	*DecryptStreamResponse_End
+	//	*DecryptStreamResponse_Chunk
+	Part          isDecryptStreamResponse_Part `protobuf_oneof:"part"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecryptStreamResponse) Reset() {
+	*x = DecryptStreamResponse{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecryptStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecryptStreamResponse) ProtoMessage() {}
+
+func (x *DecryptStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecryptStreamResponse.ProtoReflect.Descriptor instead.
+func (*DecryptStreamResponse) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *DecryptStreamResponse) GetPart() isDecryptStreamResponse_Part {
+	if x != nil {
+		return x.Part
+	}
+	return nil
+}
+
+func (x *DecryptStreamResponse) GetEnd() *StreamEnd {
+	if x != nil {
+		if x, ok := x.Part.(*DecryptStreamResponse_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
+func (x *DecryptStreamResponse) GetChunk() []byte {
+	if x != nil {
+		if x, ok := x.Part.(*DecryptStreamResponse_Chunk); ok {
+			return x.Chunk
+		}
+	}
+	return nil
+}
+
+type isDecryptStreamResponse_Part interface {
+	isDecryptStreamResponse_Part()
+}
+
+type DecryptStreamResponse_End struct {
+	// In the last reply, and only there: the plaintext is complete.
+	End *StreamEnd `protobuf:"bytes,1,opt,name=end,proto3,oneof"`
+}
+
+type DecryptStreamResponse_Chunk struct {
+	// The next part of the plaintext, at most 64 KiB. It is authentic.
+	Chunk []byte `protobuf:"bytes,2,opt,name=chunk,proto3,oneof"`
+}
+
+func (*DecryptStreamResponse_End) isDecryptStreamResponse_Part() {}
+
+func (*DecryptStreamResponse_Chunk) isDecryptStreamResponse_Part() {}
+
+// StreamEnd is the end of the replies of EncryptStream and DecryptStream.
+type StreamEnd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Metadata      *v1.Metadata           `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Descriptor_   *v1.CryptoDescriptor   `protobuf:"bytes,2,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StreamEnd) Reset() {
+	*x = StreamEnd{}
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StreamEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StreamEnd) ProtoMessage() {}
+
+func (x *StreamEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StreamEnd.ProtoReflect.Descriptor instead.
+func (*StreamEnd) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *StreamEnd) GetMetadata() *v1.Metadata {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *StreamEnd) GetDescriptor_() *v1.CryptoDescriptor {
+	if x != nil {
+		return x.Descriptor_
+	}
+	return nil
+}
+
 // ExchangeRequest is one or more calls, at most 4 MiB in all.
 type ExchangeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -291,7 +822,7 @@ type ExchangeRequest struct {
 
 func (x *ExchangeRequest) Reset() {
 	*x = ExchangeRequest{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[3]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -303,7 +834,7 @@ func (x *ExchangeRequest) String() string {
 func (*ExchangeRequest) ProtoMessage() {}
 
 func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[3]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -316,7 +847,7 @@ func (x *ExchangeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeRequest.ProtoReflect.Descriptor instead.
 func (*ExchangeRequest) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{3}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ExchangeRequest) GetCalls() []*Call {
@@ -352,6 +883,12 @@ type Call struct {
 	//	*Call_DecryptData
 	//	*Call_SignData
 	//	*Call_VerifyData
+	//	*Call_GenerateDataKey
+	//	*Call_WrapKey
+	//	*Call_UnwrapKey
+	//	*Call_UnwrapBatch
+	//	*Call_RewrapKey
+	//	*Call_GetPublicKey
 	Request       isCall_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -359,7 +896,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[4]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +908,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[4]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +921,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{4}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Call) GetId() uint64 {
@@ -462,6 +999,60 @@ func (x *Call) GetVerifyData() *v1.VerifyDataRequest {
 	return nil
 }
 
+func (x *Call) GetGenerateDataKey() *v1.GenerateDataKeyRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_GenerateDataKey); ok {
+			return x.GenerateDataKey
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetWrapKey() *v1.WrapKeyRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_WrapKey); ok {
+			return x.WrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetUnwrapKey() *v1.UnwrapKeyRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_UnwrapKey); ok {
+			return x.UnwrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetUnwrapBatch() *v1.UnwrapBatchRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_UnwrapBatch); ok {
+			return x.UnwrapBatch
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetRewrapKey() *v1.RewrapKeyRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_RewrapKey); ok {
+			return x.RewrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetGetPublicKey() *v1.GetPublicKeyRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Call_GetPublicKey); ok {
+			return x.GetPublicKey
+		}
+	}
+	return nil
+}
+
 type isCall_Request interface {
 	isCall_Request()
 }
@@ -490,6 +1081,30 @@ type Call_VerifyData struct {
 	VerifyData *v1.VerifyDataRequest `protobuf:"bytes,8,opt,name=verify_data,json=verifyData,proto3,oneof"`
 }
 
+type Call_GenerateDataKey struct {
+	GenerateDataKey *v1.GenerateDataKeyRequest `protobuf:"bytes,9,opt,name=generate_data_key,json=generateDataKey,proto3,oneof"`
+}
+
+type Call_WrapKey struct {
+	WrapKey *v1.WrapKeyRequest `protobuf:"bytes,10,opt,name=wrap_key,json=wrapKey,proto3,oneof"`
+}
+
+type Call_UnwrapKey struct {
+	UnwrapKey *v1.UnwrapKeyRequest `protobuf:"bytes,11,opt,name=unwrap_key,json=unwrapKey,proto3,oneof"`
+}
+
+type Call_UnwrapBatch struct {
+	UnwrapBatch *v1.UnwrapBatchRequest `protobuf:"bytes,12,opt,name=unwrap_batch,json=unwrapBatch,proto3,oneof"`
+}
+
+type Call_RewrapKey struct {
+	RewrapKey *v1.RewrapKeyRequest `protobuf:"bytes,13,opt,name=rewrap_key,json=rewrapKey,proto3,oneof"`
+}
+
+type Call_GetPublicKey struct {
+	GetPublicKey *v1.GetPublicKeyRequest `protobuf:"bytes,14,opt,name=get_public_key,json=getPublicKey,proto3,oneof"`
+}
+
 func (*Call_HashData) isCall_Request() {}
 
 func (*Call_SignCertificate) isCall_Request() {}
@@ -501,6 +1116,18 @@ func (*Call_DecryptData) isCall_Request() {}
 func (*Call_SignData) isCall_Request() {}
 
 func (*Call_VerifyData) isCall_Request() {}
+
+func (*Call_GenerateDataKey) isCall_Request() {}
+
+func (*Call_WrapKey) isCall_Request() {}
+
+func (*Call_UnwrapKey) isCall_Request() {}
+
+func (*Call_UnwrapBatch) isCall_Request() {}
+
+func (*Call_RewrapKey) isCall_Request() {}
+
+func (*Call_GetPublicKey) isCall_Request() {}
 
 // ExchangeResponse is one or more replies, or the last message of the broker.
 type ExchangeResponse struct {
@@ -514,7 +1141,7 @@ type ExchangeResponse struct {
 
 func (x *ExchangeResponse) Reset() {
 	*x = ExchangeResponse{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[5]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +1153,7 @@ func (x *ExchangeResponse) String() string {
 func (*ExchangeResponse) ProtoMessage() {}
 
 func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[5]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +1166,7 @@ func (x *ExchangeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExchangeResponse.ProtoReflect.Descriptor instead.
 func (*ExchangeResponse) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{5}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExchangeResponse) GetReplies() []*Reply {
@@ -570,6 +1197,12 @@ type Reply struct {
 	//	*Reply_DecryptData
 	//	*Reply_SignData
 	//	*Reply_VerifyData
+	//	*Reply_GenerateDataKey
+	//	*Reply_WrapKey
+	//	*Reply_UnwrapKey
+	//	*Reply_UnwrapBatch
+	//	*Reply_RewrapKey
+	//	*Reply_GetPublicKey
 	Result        isReply_Result `protobuf_oneof:"result"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -577,7 +1210,7 @@ type Reply struct {
 
 func (x *Reply) Reset() {
 	*x = Reply{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[6]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +1222,7 @@ func (x *Reply) String() string {
 func (*Reply) ProtoMessage() {}
 
 func (x *Reply) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[6]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +1235,7 @@ func (x *Reply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reply.ProtoReflect.Descriptor instead.
 func (*Reply) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{6}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reply) GetId() uint64 {
@@ -682,6 +1315,60 @@ func (x *Reply) GetVerifyData() *v1.VerifyDataResponse {
 	return nil
 }
 
+func (x *Reply) GetGenerateDataKey() *v1.GenerateDataKeyResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_GenerateDataKey); ok {
+			return x.GenerateDataKey
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetWrapKey() *v1.WrapKeyResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_WrapKey); ok {
+			return x.WrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetUnwrapKey() *v1.UnwrapKeyResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_UnwrapKey); ok {
+			return x.UnwrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetUnwrapBatch() *v1.UnwrapBatchResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_UnwrapBatch); ok {
+			return x.UnwrapBatch
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetRewrapKey() *v1.RewrapKeyResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_RewrapKey); ok {
+			return x.RewrapKey
+		}
+	}
+	return nil
+}
+
+func (x *Reply) GetGetPublicKey() *v1.GetPublicKeyResponse {
+	if x != nil {
+		if x, ok := x.Result.(*Reply_GetPublicKey); ok {
+			return x.GetPublicKey
+		}
+	}
+	return nil
+}
+
 type isReply_Result interface {
 	isReply_Result()
 }
@@ -715,6 +1402,30 @@ type Reply_VerifyData struct {
 	VerifyData *v1.VerifyDataResponse `protobuf:"bytes,8,opt,name=verify_data,json=verifyData,proto3,oneof"`
 }
 
+type Reply_GenerateDataKey struct {
+	GenerateDataKey *v1.GenerateDataKeyResponse `protobuf:"bytes,9,opt,name=generate_data_key,json=generateDataKey,proto3,oneof"`
+}
+
+type Reply_WrapKey struct {
+	WrapKey *v1.WrapKeyResponse `protobuf:"bytes,10,opt,name=wrap_key,json=wrapKey,proto3,oneof"`
+}
+
+type Reply_UnwrapKey struct {
+	UnwrapKey *v1.UnwrapKeyResponse `protobuf:"bytes,11,opt,name=unwrap_key,json=unwrapKey,proto3,oneof"`
+}
+
+type Reply_UnwrapBatch struct {
+	UnwrapBatch *v1.UnwrapBatchResponse `protobuf:"bytes,12,opt,name=unwrap_batch,json=unwrapBatch,proto3,oneof"`
+}
+
+type Reply_RewrapKey struct {
+	RewrapKey *v1.RewrapKeyResponse `protobuf:"bytes,13,opt,name=rewrap_key,json=rewrapKey,proto3,oneof"`
+}
+
+type Reply_GetPublicKey struct {
+	GetPublicKey *v1.GetPublicKeyResponse `protobuf:"bytes,14,opt,name=get_public_key,json=getPublicKey,proto3,oneof"`
+}
+
 func (*Reply_Status) isReply_Result() {}
 
 func (*Reply_HashData) isReply_Result() {}
@@ -729,6 +1440,18 @@ func (*Reply_SignData) isReply_Result() {}
 
 func (*Reply_VerifyData) isReply_Result() {}
 
+func (*Reply_GenerateDataKey) isReply_Result() {}
+
+func (*Reply_WrapKey) isReply_Result() {}
+
+func (*Reply_UnwrapKey) isReply_Result() {}
+
+func (*Reply_UnwrapBatch) isReply_Result() {}
+
+func (*Reply_RewrapKey) isReply_Result() {}
+
+func (*Reply_GetPublicKey) isReply_Result() {}
+
 // Status is that of a unary method that failed.
 type Status struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -742,7 +1465,7 @@ type Status struct {
 
 func (x *Status) Reset() {
 	*x = Status{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[7]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +1477,7 @@ func (x *Status) String() string {
 func (*Status) ProtoMessage() {}
 
 func (x *Status) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[7]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +1490,7 @@ func (x *Status) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Status.ProtoReflect.Descriptor instead.
 func (*Status) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{7}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Status) GetCode() int32 {
@@ -796,7 +1519,7 @@ type GoAway struct {
 
 func (x *GoAway) Reset() {
 	*x = GoAway{}
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[8]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +1531,7 @@ func (x *GoAway) String() string {
 func (*GoAway) ProtoMessage() {}
 
 func (x *GoAway) ProtoReflect() protoreflect.Message {
-	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[8]
+	mi := &file_cryptobroker_stream_v1_stream_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +1544,7 @@ func (x *GoAway) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GoAway.ProtoReflect.Descriptor instead.
 func (*GoAway) Descriptor() ([]byte, []int) {
-	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{8}
+	return file_cryptobroker_stream_v1_stream_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GoAway) GetMessage() string {
@@ -835,7 +1558,7 @@ var File_cryptobroker_stream_v1_stream_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_stream_v1_stream_proto_rawDesc = "" +
 	"\n" +
-	"#cryptobroker/stream/v1/stream.proto\x12\x16cryptobroker.stream.v1\x1a\"cryptobroker/v1/encrypt_data.proto\x1a\x1ecryptobroker/v1/metadata.proto\x1a\x1dcryptobroker/v1/service.proto\x1a&cryptobroker/v1/sign_certificate.proto\x1a\x1fcryptobroker/v1/sign_data.proto\"t\n" +
+	"#cryptobroker/stream/v1/stream.proto\x12\x16cryptobroker.stream.v1\x1a\x1fcryptobroker/v1/data_keys.proto\x1a\"cryptobroker/v1/encrypt_data.proto\x1a\x1ecryptobroker/v1/metadata.proto\x1a\x1dcryptobroker/v1/service.proto\x1a&cryptobroker/v1/sign_certificate.proto\x1a\x1fcryptobroker/v1/sign_data.proto\"t\n" +
 	"\x11HashStreamRequest\x12?\n" +
 	"\x05start\x18\x01 \x01(\v2'.cryptobroker.stream.v1.HashStreamStartH\x00R\x05start\x12\x16\n" +
 	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
@@ -852,10 +1575,40 @@ const file_cryptobroker_stream_v1_stream_proto_rawDesc = "" +
 	"descriptor\x18\x04 \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
 	"descriptorB\f\n" +
 	"\n" +
-	"hash_value\"`\n" +
+	"hash_value\"z\n" +
+	"\x14EncryptStreamRequest\x12B\n" +
+	"\x05start\x18\x01 \x01(\v2*.cryptobroker.stream.v1.EncryptStreamStartH\x00R\x05start\x12\x16\n" +
+	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
+	"\x04part\"\x96\x01\n" +
+	"\x12EncryptStreamStart\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x15\n" +
+	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x125\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x18\n" +
+	"\acontext\x18\x04 \x01(\fR\acontext\"n\n" +
+	"\x15EncryptStreamResponse\x125\n" +
+	"\x03end\x18\x01 \x01(\v2!.cryptobroker.stream.v1.StreamEndH\x00R\x03end\x12\x16\n" +
+	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
+	"\x04part\"z\n" +
+	"\x14DecryptStreamRequest\x12B\n" +
+	"\x05start\x18\x01 \x01(\v2*.cryptobroker.stream.v1.DecryptStreamStartH\x00R\x05start\x12\x16\n" +
+	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
+	"\x04part\"\x7f\n" +
+	"\x12DecryptStreamStart\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x125\n" +
+	"\bmetadata\x18\x03 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x18\n" +
+	"\acontext\x18\x04 \x01(\fR\acontext\"n\n" +
+	"\x15DecryptStreamResponse\x125\n" +
+	"\x03end\x18\x01 \x01(\v2!.cryptobroker.stream.v1.StreamEndH\x00R\x03end\x12\x16\n" +
+	"\x05chunk\x18\x02 \x01(\fH\x00R\x05chunkB\x06\n" +
+	"\x04part\"\x85\x01\n" +
+	"\tStreamEnd\x125\n" +
+	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12A\n" +
+	"\n" +
+	"descriptor\x18\x02 \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
+	"descriptor\"`\n" +
 	"\x0fExchangeRequest\x122\n" +
 	"\x05calls\x18\x01 \x03(\v2\x1c.cryptobroker.stream.v1.CallR\x05calls\x12\x19\n" +
-	"\bgiven_up\x18\x02 \x03(\x04R\agivenUp\"\xfb\x03\n" +
+	"\bgiven_up\x18\x02 \x03(\x04R\agivenUp\"\xb0\a\n" +
 	"\x04Call\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12%\n" +
 	"\x0etimeout_millis\x18\x02 \x01(\rR\rtimeoutMillis\x12?\n" +
@@ -865,11 +1618,20 @@ const file_cryptobroker_stream_v1_stream_proto_rawDesc = "" +
 	"\fdecrypt_data\x18\x06 \x01(\v2#.cryptobroker.v1.DecryptDataRequestH\x00R\vdecryptData\x12?\n" +
 	"\tsign_data\x18\a \x01(\v2 .cryptobroker.v1.SignDataRequestH\x00R\bsignData\x12E\n" +
 	"\vverify_data\x18\b \x01(\v2\".cryptobroker.v1.VerifyDataRequestH\x00R\n" +
-	"verifyDataB\t\n" +
+	"verifyData\x12U\n" +
+	"\x11generate_data_key\x18\t \x01(\v2'.cryptobroker.v1.GenerateDataKeyRequestH\x00R\x0fgenerateDataKey\x12<\n" +
+	"\bwrap_key\x18\n" +
+	" \x01(\v2\x1f.cryptobroker.v1.WrapKeyRequestH\x00R\awrapKey\x12B\n" +
+	"\n" +
+	"unwrap_key\x18\v \x01(\v2!.cryptobroker.v1.UnwrapKeyRequestH\x00R\tunwrapKey\x12H\n" +
+	"\funwrap_batch\x18\f \x01(\v2#.cryptobroker.v1.UnwrapBatchRequestH\x00R\vunwrapBatch\x12B\n" +
+	"\n" +
+	"rewrap_key\x18\r \x01(\v2!.cryptobroker.v1.RewrapKeyRequestH\x00R\trewrapKey\x12L\n" +
+	"\x0eget_public_key\x18\x0e \x01(\v2$.cryptobroker.v1.GetPublicKeyRequestH\x00R\fgetPublicKeyB\t\n" +
 	"\arequest\"\x84\x01\n" +
 	"\x10ExchangeResponse\x127\n" +
 	"\areplies\x18\x01 \x03(\v2\x1d.cryptobroker.stream.v1.ReplyR\areplies\x127\n" +
-	"\ago_away\x18\x02 \x01(\v2\x1e.cryptobroker.stream.v1.GoAwayR\x06goAway\"\x94\x04\n" +
+	"\ago_away\x18\x02 \x01(\v2\x1e.cryptobroker.stream.v1.GoAwayR\x06goAway\"\xcf\a\n" +
 	"\x05Reply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x128\n" +
 	"\x06status\x18\x02 \x01(\v2\x1e.cryptobroker.stream.v1.StatusH\x00R\x06status\x12@\n" +
@@ -879,16 +1641,27 @@ const file_cryptobroker_stream_v1_stream_proto_rawDesc = "" +
 	"\fdecrypt_data\x18\x06 \x01(\v2$.cryptobroker.v1.DecryptDataResponseH\x00R\vdecryptData\x12@\n" +
 	"\tsign_data\x18\a \x01(\v2!.cryptobroker.v1.SignDataResponseH\x00R\bsignData\x12F\n" +
 	"\vverify_data\x18\b \x01(\v2#.cryptobroker.v1.VerifyDataResponseH\x00R\n" +
-	"verifyDataB\b\n" +
+	"verifyData\x12V\n" +
+	"\x11generate_data_key\x18\t \x01(\v2(.cryptobroker.v1.GenerateDataKeyResponseH\x00R\x0fgenerateDataKey\x12=\n" +
+	"\bwrap_key\x18\n" +
+	" \x01(\v2 .cryptobroker.v1.WrapKeyResponseH\x00R\awrapKey\x12C\n" +
+	"\n" +
+	"unwrap_key\x18\v \x01(\v2\".cryptobroker.v1.UnwrapKeyResponseH\x00R\tunwrapKey\x12I\n" +
+	"\funwrap_batch\x18\f \x01(\v2$.cryptobroker.v1.UnwrapBatchResponseH\x00R\vunwrapBatch\x12C\n" +
+	"\n" +
+	"rewrap_key\x18\r \x01(\v2\".cryptobroker.v1.RewrapKeyResponseH\x00R\trewrapKey\x12M\n" +
+	"\x0eget_public_key\x18\x0e \x01(\v2%.cryptobroker.v1.GetPublicKeyResponseH\x00R\fgetPublicKeyB\b\n" +
 	"\x06result\"6\n" +
 	"\x06Status\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\"\n" +
 	"\x06GoAway\x12\x18\n" +
-	"\amessage\x18\x01 \x01(\tR\amessage2\xd9\x01\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage2\xbd\x03\n" +
 	"\rStreamService\x12e\n" +
 	"\n" +
-	"HashStream\x12).cryptobroker.stream.v1.HashStreamRequest\x1a*.cryptobroker.stream.v1.HashStreamResponse(\x01\x12a\n" +
+	"HashStream\x12).cryptobroker.stream.v1.HashStreamRequest\x1a*.cryptobroker.stream.v1.HashStreamResponse(\x01\x12p\n" +
+	"\rEncryptStream\x12,.cryptobroker.stream.v1.EncryptStreamRequest\x1a-.cryptobroker.stream.v1.EncryptStreamResponse(\x010\x01\x12p\n" +
+	"\rDecryptStream\x12,.cryptobroker.stream.v1.DecryptStreamRequest\x1a-.cryptobroker.stream.v1.DecryptStreamResponse(\x010\x01\x12a\n" +
 	"\bExchange\x12'.cryptobroker.stream.v1.ExchangeRequest\x1a(.cryptobroker.stream.v1.ExchangeResponse(\x010\x01BZZXgithub.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1;streamv1b\x06proto3"
 
 var (
@@ -903,64 +1676,107 @@ func file_cryptobroker_stream_v1_stream_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_stream_v1_stream_proto_rawDescData
 }
 
-var file_cryptobroker_stream_v1_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_cryptobroker_stream_v1_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_cryptobroker_stream_v1_stream_proto_goTypes = []any{
 	(*HashStreamRequest)(nil),          // 0: cryptobroker.stream.v1.HashStreamRequest
 	(*HashStreamStart)(nil),            // 1: cryptobroker.stream.v1.HashStreamStart
 	(*HashStreamResponse)(nil),         // 2: cryptobroker.stream.v1.HashStreamResponse
-	(*ExchangeRequest)(nil),            // 3: cryptobroker.stream.v1.ExchangeRequest
-	(*Call)(nil),                       // 4: cryptobroker.stream.v1.Call
-	(*ExchangeResponse)(nil),           // 5: cryptobroker.stream.v1.ExchangeResponse
-	(*Reply)(nil),                      // 6: cryptobroker.stream.v1.Reply
-	(*Status)(nil),                     // 7: cryptobroker.stream.v1.Status
-	(*GoAway)(nil),                     // 8: cryptobroker.stream.v1.GoAway
-	(*v1.Metadata)(nil),                // 9: cryptobroker.v1.Metadata
-	(v1.HashOutputFormat)(0),           // 10: cryptobroker.v1.HashOutputFormat
-	(*v1.CryptoDescriptor)(nil),        // 11: cryptobroker.v1.CryptoDescriptor
-	(*v1.HashDataRequest)(nil),         // 12: cryptobroker.v1.HashDataRequest
-	(*v1.SignCertificateRequest)(nil),  // 13: cryptobroker.v1.SignCertificateRequest
-	(*v1.EncryptDataRequest)(nil),      // 14: cryptobroker.v1.EncryptDataRequest
-	(*v1.DecryptDataRequest)(nil),      // 15: cryptobroker.v1.DecryptDataRequest
-	(*v1.SignDataRequest)(nil),         // 16: cryptobroker.v1.SignDataRequest
-	(*v1.VerifyDataRequest)(nil),       // 17: cryptobroker.v1.VerifyDataRequest
-	(*v1.HashDataResponse)(nil),        // 18: cryptobroker.v1.HashDataResponse
-	(*v1.SignCertificateResponse)(nil), // 19: cryptobroker.v1.SignCertificateResponse
-	(*v1.EncryptDataResponse)(nil),     // 20: cryptobroker.v1.EncryptDataResponse
-	(*v1.DecryptDataResponse)(nil),     // 21: cryptobroker.v1.DecryptDataResponse
-	(*v1.SignDataResponse)(nil),        // 22: cryptobroker.v1.SignDataResponse
-	(*v1.VerifyDataResponse)(nil),      // 23: cryptobroker.v1.VerifyDataResponse
+	(*EncryptStreamRequest)(nil),       // 3: cryptobroker.stream.v1.EncryptStreamRequest
+	(*EncryptStreamStart)(nil),         // 4: cryptobroker.stream.v1.EncryptStreamStart
+	(*EncryptStreamResponse)(nil),      // 5: cryptobroker.stream.v1.EncryptStreamResponse
+	(*DecryptStreamRequest)(nil),       // 6: cryptobroker.stream.v1.DecryptStreamRequest
+	(*DecryptStreamStart)(nil),         // 7: cryptobroker.stream.v1.DecryptStreamStart
+	(*DecryptStreamResponse)(nil),      // 8: cryptobroker.stream.v1.DecryptStreamResponse
+	(*StreamEnd)(nil),                  // 9: cryptobroker.stream.v1.StreamEnd
+	(*ExchangeRequest)(nil),            // 10: cryptobroker.stream.v1.ExchangeRequest
+	(*Call)(nil),                       // 11: cryptobroker.stream.v1.Call
+	(*ExchangeResponse)(nil),           // 12: cryptobroker.stream.v1.ExchangeResponse
+	(*Reply)(nil),                      // 13: cryptobroker.stream.v1.Reply
+	(*Status)(nil),                     // 14: cryptobroker.stream.v1.Status
+	(*GoAway)(nil),                     // 15: cryptobroker.stream.v1.GoAway
+	(*v1.Metadata)(nil),                // 16: cryptobroker.v1.Metadata
+	(v1.HashOutputFormat)(0),           // 17: cryptobroker.v1.HashOutputFormat
+	(*v1.CryptoDescriptor)(nil),        // 18: cryptobroker.v1.CryptoDescriptor
+	(*v1.HashDataRequest)(nil),         // 19: cryptobroker.v1.HashDataRequest
+	(*v1.SignCertificateRequest)(nil),  // 20: cryptobroker.v1.SignCertificateRequest
+	(*v1.EncryptDataRequest)(nil),      // 21: cryptobroker.v1.EncryptDataRequest
+	(*v1.DecryptDataRequest)(nil),      // 22: cryptobroker.v1.DecryptDataRequest
+	(*v1.SignDataRequest)(nil),         // 23: cryptobroker.v1.SignDataRequest
+	(*v1.VerifyDataRequest)(nil),       // 24: cryptobroker.v1.VerifyDataRequest
+	(*v1.GenerateDataKeyRequest)(nil),  // 25: cryptobroker.v1.GenerateDataKeyRequest
+	(*v1.WrapKeyRequest)(nil),          // 26: cryptobroker.v1.WrapKeyRequest
+	(*v1.UnwrapKeyRequest)(nil),        // 27: cryptobroker.v1.UnwrapKeyRequest
+	(*v1.UnwrapBatchRequest)(nil),      // 28: cryptobroker.v1.UnwrapBatchRequest
+	(*v1.RewrapKeyRequest)(nil),        // 29: cryptobroker.v1.RewrapKeyRequest
+	(*v1.GetPublicKeyRequest)(nil),     // 30: cryptobroker.v1.GetPublicKeyRequest
+	(*v1.HashDataResponse)(nil),        // 31: cryptobroker.v1.HashDataResponse
+	(*v1.SignCertificateResponse)(nil), // 32: cryptobroker.v1.SignCertificateResponse
+	(*v1.EncryptDataResponse)(nil),     // 33: cryptobroker.v1.EncryptDataResponse
+	(*v1.DecryptDataResponse)(nil),     // 34: cryptobroker.v1.DecryptDataResponse
+	(*v1.SignDataResponse)(nil),        // 35: cryptobroker.v1.SignDataResponse
+	(*v1.VerifyDataResponse)(nil),      // 36: cryptobroker.v1.VerifyDataResponse
+	(*v1.GenerateDataKeyResponse)(nil), // 37: cryptobroker.v1.GenerateDataKeyResponse
+	(*v1.WrapKeyResponse)(nil),         // 38: cryptobroker.v1.WrapKeyResponse
+	(*v1.UnwrapKeyResponse)(nil),       // 39: cryptobroker.v1.UnwrapKeyResponse
+	(*v1.UnwrapBatchResponse)(nil),     // 40: cryptobroker.v1.UnwrapBatchResponse
+	(*v1.RewrapKeyResponse)(nil),       // 41: cryptobroker.v1.RewrapKeyResponse
+	(*v1.GetPublicKeyResponse)(nil),    // 42: cryptobroker.v1.GetPublicKeyResponse
 }
 var file_cryptobroker_stream_v1_stream_proto_depIdxs = []int32{
 	1,  // 0: cryptobroker.stream.v1.HashStreamRequest.start:type_name -> cryptobroker.stream.v1.HashStreamStart
-	9,  // 1: cryptobroker.stream.v1.HashStreamStart.metadata:type_name -> cryptobroker.v1.Metadata
-	10, // 2: cryptobroker.stream.v1.HashStreamStart.output_format:type_name -> cryptobroker.v1.HashOutputFormat
-	9,  // 3: cryptobroker.stream.v1.HashStreamResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	11, // 4: cryptobroker.stream.v1.HashStreamResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
-	4,  // 5: cryptobroker.stream.v1.ExchangeRequest.calls:type_name -> cryptobroker.stream.v1.Call
-	12, // 6: cryptobroker.stream.v1.Call.hash_data:type_name -> cryptobroker.v1.HashDataRequest
-	13, // 7: cryptobroker.stream.v1.Call.sign_certificate:type_name -> cryptobroker.v1.SignCertificateRequest
-	14, // 8: cryptobroker.stream.v1.Call.encrypt_data:type_name -> cryptobroker.v1.EncryptDataRequest
-	15, // 9: cryptobroker.stream.v1.Call.decrypt_data:type_name -> cryptobroker.v1.DecryptDataRequest
-	16, // 10: cryptobroker.stream.v1.Call.sign_data:type_name -> cryptobroker.v1.SignDataRequest
-	17, // 11: cryptobroker.stream.v1.Call.verify_data:type_name -> cryptobroker.v1.VerifyDataRequest
-	6,  // 12: cryptobroker.stream.v1.ExchangeResponse.replies:type_name -> cryptobroker.stream.v1.Reply
-	8,  // 13: cryptobroker.stream.v1.ExchangeResponse.go_away:type_name -> cryptobroker.stream.v1.GoAway
-	7,  // 14: cryptobroker.stream.v1.Reply.status:type_name -> cryptobroker.stream.v1.Status
-	18, // 15: cryptobroker.stream.v1.Reply.hash_data:type_name -> cryptobroker.v1.HashDataResponse
-	19, // 16: cryptobroker.stream.v1.Reply.sign_certificate:type_name -> cryptobroker.v1.SignCertificateResponse
-	20, // 17: cryptobroker.stream.v1.Reply.encrypt_data:type_name -> cryptobroker.v1.EncryptDataResponse
-	21, // 18: cryptobroker.stream.v1.Reply.decrypt_data:type_name -> cryptobroker.v1.DecryptDataResponse
-	22, // 19: cryptobroker.stream.v1.Reply.sign_data:type_name -> cryptobroker.v1.SignDataResponse
-	23, // 20: cryptobroker.stream.v1.Reply.verify_data:type_name -> cryptobroker.v1.VerifyDataResponse
-	0,  // 21: cryptobroker.stream.v1.StreamService.HashStream:input_type -> cryptobroker.stream.v1.HashStreamRequest
-	3,  // 22: cryptobroker.stream.v1.StreamService.Exchange:input_type -> cryptobroker.stream.v1.ExchangeRequest
-	2,  // 23: cryptobroker.stream.v1.StreamService.HashStream:output_type -> cryptobroker.stream.v1.HashStreamResponse
-	5,  // 24: cryptobroker.stream.v1.StreamService.Exchange:output_type -> cryptobroker.stream.v1.ExchangeResponse
-	23, // [23:25] is the sub-list for method output_type
-	21, // [21:23] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	16, // 1: cryptobroker.stream.v1.HashStreamStart.metadata:type_name -> cryptobroker.v1.Metadata
+	17, // 2: cryptobroker.stream.v1.HashStreamStart.output_format:type_name -> cryptobroker.v1.HashOutputFormat
+	16, // 3: cryptobroker.stream.v1.HashStreamResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	18, // 4: cryptobroker.stream.v1.HashStreamResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	4,  // 5: cryptobroker.stream.v1.EncryptStreamRequest.start:type_name -> cryptobroker.stream.v1.EncryptStreamStart
+	16, // 6: cryptobroker.stream.v1.EncryptStreamStart.metadata:type_name -> cryptobroker.v1.Metadata
+	9,  // 7: cryptobroker.stream.v1.EncryptStreamResponse.end:type_name -> cryptobroker.stream.v1.StreamEnd
+	7,  // 8: cryptobroker.stream.v1.DecryptStreamRequest.start:type_name -> cryptobroker.stream.v1.DecryptStreamStart
+	16, // 9: cryptobroker.stream.v1.DecryptStreamStart.metadata:type_name -> cryptobroker.v1.Metadata
+	9,  // 10: cryptobroker.stream.v1.DecryptStreamResponse.end:type_name -> cryptobroker.stream.v1.StreamEnd
+	16, // 11: cryptobroker.stream.v1.StreamEnd.metadata:type_name -> cryptobroker.v1.Metadata
+	18, // 12: cryptobroker.stream.v1.StreamEnd.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	11, // 13: cryptobroker.stream.v1.ExchangeRequest.calls:type_name -> cryptobroker.stream.v1.Call
+	19, // 14: cryptobroker.stream.v1.Call.hash_data:type_name -> cryptobroker.v1.HashDataRequest
+	20, // 15: cryptobroker.stream.v1.Call.sign_certificate:type_name -> cryptobroker.v1.SignCertificateRequest
+	21, // 16: cryptobroker.stream.v1.Call.encrypt_data:type_name -> cryptobroker.v1.EncryptDataRequest
+	22, // 17: cryptobroker.stream.v1.Call.decrypt_data:type_name -> cryptobroker.v1.DecryptDataRequest
+	23, // 18: cryptobroker.stream.v1.Call.sign_data:type_name -> cryptobroker.v1.SignDataRequest
+	24, // 19: cryptobroker.stream.v1.Call.verify_data:type_name -> cryptobroker.v1.VerifyDataRequest
+	25, // 20: cryptobroker.stream.v1.Call.generate_data_key:type_name -> cryptobroker.v1.GenerateDataKeyRequest
+	26, // 21: cryptobroker.stream.v1.Call.wrap_key:type_name -> cryptobroker.v1.WrapKeyRequest
+	27, // 22: cryptobroker.stream.v1.Call.unwrap_key:type_name -> cryptobroker.v1.UnwrapKeyRequest
+	28, // 23: cryptobroker.stream.v1.Call.unwrap_batch:type_name -> cryptobroker.v1.UnwrapBatchRequest
+	29, // 24: cryptobroker.stream.v1.Call.rewrap_key:type_name -> cryptobroker.v1.RewrapKeyRequest
+	30, // 25: cryptobroker.stream.v1.Call.get_public_key:type_name -> cryptobroker.v1.GetPublicKeyRequest
+	13, // 26: cryptobroker.stream.v1.ExchangeResponse.replies:type_name -> cryptobroker.stream.v1.Reply
+	15, // 27: cryptobroker.stream.v1.ExchangeResponse.go_away:type_name -> cryptobroker.stream.v1.GoAway
+	14, // 28: cryptobroker.stream.v1.Reply.status:type_name -> cryptobroker.stream.v1.Status
+	31, // 29: cryptobroker.stream.v1.Reply.hash_data:type_name -> cryptobroker.v1.HashDataResponse
+	32, // 30: cryptobroker.stream.v1.Reply.sign_certificate:type_name -> cryptobroker.v1.SignCertificateResponse
+	33, // 31: cryptobroker.stream.v1.Reply.encrypt_data:type_name -> cryptobroker.v1.EncryptDataResponse
+	34, // 32: cryptobroker.stream.v1.Reply.decrypt_data:type_name -> cryptobroker.v1.DecryptDataResponse
+	35, // 33: cryptobroker.stream.v1.Reply.sign_data:type_name -> cryptobroker.v1.SignDataResponse
+	36, // 34: cryptobroker.stream.v1.Reply.verify_data:type_name -> cryptobroker.v1.VerifyDataResponse
+	37, // 35: cryptobroker.stream.v1.Reply.generate_data_key:type_name -> cryptobroker.v1.GenerateDataKeyResponse
+	38, // 36: cryptobroker.stream.v1.Reply.wrap_key:type_name -> cryptobroker.v1.WrapKeyResponse
+	39, // 37: cryptobroker.stream.v1.Reply.unwrap_key:type_name -> cryptobroker.v1.UnwrapKeyResponse
+	40, // 38: cryptobroker.stream.v1.Reply.unwrap_batch:type_name -> cryptobroker.v1.UnwrapBatchResponse
+	41, // 39: cryptobroker.stream.v1.Reply.rewrap_key:type_name -> cryptobroker.v1.RewrapKeyResponse
+	42, // 40: cryptobroker.stream.v1.Reply.get_public_key:type_name -> cryptobroker.v1.GetPublicKeyResponse
+	0,  // 41: cryptobroker.stream.v1.StreamService.HashStream:input_type -> cryptobroker.stream.v1.HashStreamRequest
+	3,  // 42: cryptobroker.stream.v1.StreamService.EncryptStream:input_type -> cryptobroker.stream.v1.EncryptStreamRequest
+	6,  // 43: cryptobroker.stream.v1.StreamService.DecryptStream:input_type -> cryptobroker.stream.v1.DecryptStreamRequest
+	10, // 44: cryptobroker.stream.v1.StreamService.Exchange:input_type -> cryptobroker.stream.v1.ExchangeRequest
+	2,  // 45: cryptobroker.stream.v1.StreamService.HashStream:output_type -> cryptobroker.stream.v1.HashStreamResponse
+	5,  // 46: cryptobroker.stream.v1.StreamService.EncryptStream:output_type -> cryptobroker.stream.v1.EncryptStreamResponse
+	8,  // 47: cryptobroker.stream.v1.StreamService.DecryptStream:output_type -> cryptobroker.stream.v1.DecryptStreamResponse
+	12, // 48: cryptobroker.stream.v1.StreamService.Exchange:output_type -> cryptobroker.stream.v1.ExchangeResponse
+	45, // [45:49] is the sub-list for method output_type
+	41, // [41:45] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_stream_v1_stream_proto_init() }
@@ -976,15 +1792,37 @@ func file_cryptobroker_stream_v1_stream_proto_init() {
 		(*HashStreamResponse_HashValueHex)(nil),
 		(*HashStreamResponse_HashValueRaw)(nil),
 	}
-	file_cryptobroker_stream_v1_stream_proto_msgTypes[4].OneofWrappers = []any{
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[3].OneofWrappers = []any{
+		(*EncryptStreamRequest_Start)(nil),
+		(*EncryptStreamRequest_Chunk)(nil),
+	}
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[5].OneofWrappers = []any{
+		(*EncryptStreamResponse_End)(nil),
+		(*EncryptStreamResponse_Chunk)(nil),
+	}
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[6].OneofWrappers = []any{
+		(*DecryptStreamRequest_Start)(nil),
+		(*DecryptStreamRequest_Chunk)(nil),
+	}
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[8].OneofWrappers = []any{
+		(*DecryptStreamResponse_End)(nil),
+		(*DecryptStreamResponse_Chunk)(nil),
+	}
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[11].OneofWrappers = []any{
 		(*Call_HashData)(nil),
 		(*Call_SignCertificate)(nil),
 		(*Call_EncryptData)(nil),
 		(*Call_DecryptData)(nil),
 		(*Call_SignData)(nil),
 		(*Call_VerifyData)(nil),
+		(*Call_GenerateDataKey)(nil),
+		(*Call_WrapKey)(nil),
+		(*Call_UnwrapKey)(nil),
+		(*Call_UnwrapBatch)(nil),
+		(*Call_RewrapKey)(nil),
+		(*Call_GetPublicKey)(nil),
 	}
-	file_cryptobroker_stream_v1_stream_proto_msgTypes[6].OneofWrappers = []any{
+	file_cryptobroker_stream_v1_stream_proto_msgTypes[13].OneofWrappers = []any{
 		(*Reply_Status)(nil),
 		(*Reply_HashData)(nil),
 		(*Reply_SignCertificate)(nil),
@@ -992,6 +1830,12 @@ func file_cryptobroker_stream_v1_stream_proto_init() {
 		(*Reply_DecryptData)(nil),
 		(*Reply_SignData)(nil),
 		(*Reply_VerifyData)(nil),
+		(*Reply_GenerateDataKey)(nil),
+		(*Reply_WrapKey)(nil),
+		(*Reply_UnwrapKey)(nil),
+		(*Reply_UnwrapBatch)(nil),
+		(*Reply_RewrapKey)(nil),
+		(*Reply_GetPublicKey)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -999,7 +1843,7 @@ func file_cryptobroker_stream_v1_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_stream_v1_stream_proto_rawDesc), len(file_cryptobroker_stream_v1_stream_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

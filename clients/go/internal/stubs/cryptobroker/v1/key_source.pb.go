@@ -96,7 +96,8 @@ type isKeySource_Source interface {
 
 type KeySource_KeyId struct {
 	// Id of a key that the broker has: at most 64 bytes of printable ASCII
-	// without spaces.
+	// without spaces. To decrypt or verify, "#" and a version of the key may
+	// follow the id of a key in a key manager.
 	KeyId string `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3,oneof"`
 }
 

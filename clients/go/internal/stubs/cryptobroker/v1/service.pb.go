@@ -250,7 +250,7 @@ var File_cryptobroker_v1_service_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\"cryptobroker/v1/encrypt_data.proto\x1a\x1ecryptobroker/v1/metadata.proto\x1a&cryptobroker/v1/sign_certificate.proto\x1a\x1fcryptobroker/v1/sign_data.proto\"\xc0\x01\n" +
+	"\x1dcryptobroker/v1/service.proto\x12\x0fcryptobroker.v1\x1a\x1fcryptobroker/v1/data_keys.proto\x1a\"cryptobroker/v1/encrypt_data.proto\x1a\x1ecryptobroker/v1/metadata.proto\x1a&cryptobroker/v1/sign_certificate.proto\x1a\x1fcryptobroker/v1/sign_data.proto\"\xc0\x01\n" +
 	"\x0fHashDataRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x14\n" +
 	"\x05input\x18\x02 \x01(\fR\x05input\x125\n" +
@@ -268,7 +268,7 @@ const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\x10HashOutputFormat\x12\"\n" +
 	"\x1eHASH_OUTPUT_FORMAT_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16HASH_OUTPUT_FORMAT_HEX\x10\x01\x12\x1a\n" +
-	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022\xa2\x04\n" +
+	"\x16HASH_OUTPUT_FORMAT_RAW\x10\x022\xb5\b\n" +
 	"\rCryptoService\x12O\n" +
 	"\bHashData\x12 .cryptobroker.v1.HashDataRequest\x1a!.cryptobroker.v1.HashDataResponse\x12d\n" +
 	"\x0fSignCertificate\x12'.cryptobroker.v1.SignCertificateRequest\x1a(.cryptobroker.v1.SignCertificateResponse\x12X\n" +
@@ -276,7 +276,13 @@ const file_cryptobroker_v1_service_proto_rawDesc = "" +
 	"\vDecryptData\x12#.cryptobroker.v1.DecryptDataRequest\x1a$.cryptobroker.v1.DecryptDataResponse\x12O\n" +
 	"\bSignData\x12 .cryptobroker.v1.SignDataRequest\x1a!.cryptobroker.v1.SignDataResponse\x12U\n" +
 	"\n" +
-	"VerifyData\x12\".cryptobroker.v1.VerifyDataRequest\x1a#.cryptobroker.v1.VerifyDataResponseB\xea\x01\n" +
+	"VerifyData\x12\".cryptobroker.v1.VerifyDataRequest\x1a#.cryptobroker.v1.VerifyDataResponse\x12d\n" +
+	"\x0fGenerateDataKey\x12'.cryptobroker.v1.GenerateDataKeyRequest\x1a(.cryptobroker.v1.GenerateDataKeyResponse\x12L\n" +
+	"\aWrapKey\x12\x1f.cryptobroker.v1.WrapKeyRequest\x1a .cryptobroker.v1.WrapKeyResponse\x12R\n" +
+	"\tUnwrapKey\x12!.cryptobroker.v1.UnwrapKeyRequest\x1a\".cryptobroker.v1.UnwrapKeyResponse\x12X\n" +
+	"\vUnwrapBatch\x12#.cryptobroker.v1.UnwrapBatchRequest\x1a$.cryptobroker.v1.UnwrapBatchResponse\x12R\n" +
+	"\tRewrapKey\x12!.cryptobroker.v1.RewrapKeyRequest\x1a\".cryptobroker.v1.RewrapKeyResponse\x12[\n" +
+	"\fGetPublicKey\x12$.cryptobroker.v1.GetPublicKeyRequest\x1a%.cryptobroker.v1.GetPublicKeyResponseB\xea\x01\n" +
 	"\x13com.cryptobroker.v1B\fServiceProtoP\x01Zhgithub.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/v1;cryptobrokerv1\xa2\x02\x03CXX\xaa\x02\x0fCryptobroker.V1\xca\x02\x0fCryptobroker\\V1\xe2\x02\x1bCryptobroker\\V1\\GPBMetadata\xea\x02\x10Cryptobroker::V1b\x06proto3"
 
 var (
@@ -304,11 +310,23 @@ var file_cryptobroker_v1_service_proto_goTypes = []any{
 	(*DecryptDataRequest)(nil),      // 7: cryptobroker.v1.DecryptDataRequest
 	(*SignDataRequest)(nil),         // 8: cryptobroker.v1.SignDataRequest
 	(*VerifyDataRequest)(nil),       // 9: cryptobroker.v1.VerifyDataRequest
-	(*SignCertificateResponse)(nil), // 10: cryptobroker.v1.SignCertificateResponse
-	(*EncryptDataResponse)(nil),     // 11: cryptobroker.v1.EncryptDataResponse
-	(*DecryptDataResponse)(nil),     // 12: cryptobroker.v1.DecryptDataResponse
-	(*SignDataResponse)(nil),        // 13: cryptobroker.v1.SignDataResponse
-	(*VerifyDataResponse)(nil),      // 14: cryptobroker.v1.VerifyDataResponse
+	(*GenerateDataKeyRequest)(nil),  // 10: cryptobroker.v1.GenerateDataKeyRequest
+	(*WrapKeyRequest)(nil),          // 11: cryptobroker.v1.WrapKeyRequest
+	(*UnwrapKeyRequest)(nil),        // 12: cryptobroker.v1.UnwrapKeyRequest
+	(*UnwrapBatchRequest)(nil),      // 13: cryptobroker.v1.UnwrapBatchRequest
+	(*RewrapKeyRequest)(nil),        // 14: cryptobroker.v1.RewrapKeyRequest
+	(*GetPublicKeyRequest)(nil),     // 15: cryptobroker.v1.GetPublicKeyRequest
+	(*SignCertificateResponse)(nil), // 16: cryptobroker.v1.SignCertificateResponse
+	(*EncryptDataResponse)(nil),     // 17: cryptobroker.v1.EncryptDataResponse
+	(*DecryptDataResponse)(nil),     // 18: cryptobroker.v1.DecryptDataResponse
+	(*SignDataResponse)(nil),        // 19: cryptobroker.v1.SignDataResponse
+	(*VerifyDataResponse)(nil),      // 20: cryptobroker.v1.VerifyDataResponse
+	(*GenerateDataKeyResponse)(nil), // 21: cryptobroker.v1.GenerateDataKeyResponse
+	(*WrapKeyResponse)(nil),         // 22: cryptobroker.v1.WrapKeyResponse
+	(*UnwrapKeyResponse)(nil),       // 23: cryptobroker.v1.UnwrapKeyResponse
+	(*UnwrapBatchResponse)(nil),     // 24: cryptobroker.v1.UnwrapBatchResponse
+	(*RewrapKeyResponse)(nil),       // 25: cryptobroker.v1.RewrapKeyResponse
+	(*GetPublicKeyResponse)(nil),    // 26: cryptobroker.v1.GetPublicKeyResponse
 }
 var file_cryptobroker_v1_service_proto_depIdxs = []int32{
 	3,  // 0: cryptobroker.v1.HashDataRequest.metadata:type_name -> cryptobroker.v1.Metadata
@@ -321,14 +339,26 @@ var file_cryptobroker_v1_service_proto_depIdxs = []int32{
 	7,  // 7: cryptobroker.v1.CryptoService.DecryptData:input_type -> cryptobroker.v1.DecryptDataRequest
 	8,  // 8: cryptobroker.v1.CryptoService.SignData:input_type -> cryptobroker.v1.SignDataRequest
 	9,  // 9: cryptobroker.v1.CryptoService.VerifyData:input_type -> cryptobroker.v1.VerifyDataRequest
-	2,  // 10: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
-	10, // 11: cryptobroker.v1.CryptoService.SignCertificate:output_type -> cryptobroker.v1.SignCertificateResponse
-	11, // 12: cryptobroker.v1.CryptoService.EncryptData:output_type -> cryptobroker.v1.EncryptDataResponse
-	12, // 13: cryptobroker.v1.CryptoService.DecryptData:output_type -> cryptobroker.v1.DecryptDataResponse
-	13, // 14: cryptobroker.v1.CryptoService.SignData:output_type -> cryptobroker.v1.SignDataResponse
-	14, // 15: cryptobroker.v1.CryptoService.VerifyData:output_type -> cryptobroker.v1.VerifyDataResponse
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
+	10, // 10: cryptobroker.v1.CryptoService.GenerateDataKey:input_type -> cryptobroker.v1.GenerateDataKeyRequest
+	11, // 11: cryptobroker.v1.CryptoService.WrapKey:input_type -> cryptobroker.v1.WrapKeyRequest
+	12, // 12: cryptobroker.v1.CryptoService.UnwrapKey:input_type -> cryptobroker.v1.UnwrapKeyRequest
+	13, // 13: cryptobroker.v1.CryptoService.UnwrapBatch:input_type -> cryptobroker.v1.UnwrapBatchRequest
+	14, // 14: cryptobroker.v1.CryptoService.RewrapKey:input_type -> cryptobroker.v1.RewrapKeyRequest
+	15, // 15: cryptobroker.v1.CryptoService.GetPublicKey:input_type -> cryptobroker.v1.GetPublicKeyRequest
+	2,  // 16: cryptobroker.v1.CryptoService.HashData:output_type -> cryptobroker.v1.HashDataResponse
+	16, // 17: cryptobroker.v1.CryptoService.SignCertificate:output_type -> cryptobroker.v1.SignCertificateResponse
+	17, // 18: cryptobroker.v1.CryptoService.EncryptData:output_type -> cryptobroker.v1.EncryptDataResponse
+	18, // 19: cryptobroker.v1.CryptoService.DecryptData:output_type -> cryptobroker.v1.DecryptDataResponse
+	19, // 20: cryptobroker.v1.CryptoService.SignData:output_type -> cryptobroker.v1.SignDataResponse
+	20, // 21: cryptobroker.v1.CryptoService.VerifyData:output_type -> cryptobroker.v1.VerifyDataResponse
+	21, // 22: cryptobroker.v1.CryptoService.GenerateDataKey:output_type -> cryptobroker.v1.GenerateDataKeyResponse
+	22, // 23: cryptobroker.v1.CryptoService.WrapKey:output_type -> cryptobroker.v1.WrapKeyResponse
+	23, // 24: cryptobroker.v1.CryptoService.UnwrapKey:output_type -> cryptobroker.v1.UnwrapKeyResponse
+	24, // 25: cryptobroker.v1.CryptoService.UnwrapBatch:output_type -> cryptobroker.v1.UnwrapBatchResponse
+	25, // 26: cryptobroker.v1.CryptoService.RewrapKey:output_type -> cryptobroker.v1.RewrapKeyResponse
+	26, // 27: cryptobroker.v1.CryptoService.GetPublicKey:output_type -> cryptobroker.v1.GetPublicKeyResponse
+	16, // [16:28] is the sub-list for method output_type
+	4,  // [4:16] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -339,6 +369,7 @@ func file_cryptobroker_v1_service_proto_init() {
 	if File_cryptobroker_v1_service_proto != nil {
 		return
 	}
+	file_cryptobroker_v1_data_keys_proto_init()
 	file_cryptobroker_v1_encrypt_data_proto_init()
 	file_cryptobroker_v1_metadata_proto_init()
 	file_cryptobroker_v1_sign_certificate_proto_init()

@@ -27,6 +27,12 @@ const (
 	CryptoService_DecryptData_FullMethodName     = "/cryptobroker.v1.CryptoService/DecryptData"
 	CryptoService_SignData_FullMethodName        = "/cryptobroker.v1.CryptoService/SignData"
 	CryptoService_VerifyData_FullMethodName      = "/cryptobroker.v1.CryptoService/VerifyData"
+	CryptoService_GenerateDataKey_FullMethodName = "/cryptobroker.v1.CryptoService/GenerateDataKey"
+	CryptoService_WrapKey_FullMethodName         = "/cryptobroker.v1.CryptoService/WrapKey"
+	CryptoService_UnwrapKey_FullMethodName       = "/cryptobroker.v1.CryptoService/UnwrapKey"
+	CryptoService_UnwrapBatch_FullMethodName     = "/cryptobroker.v1.CryptoService/UnwrapBatch"
+	CryptoService_RewrapKey_FullMethodName       = "/cryptobroker.v1.CryptoService/RewrapKey"
+	CryptoService_GetPublicKey_FullMethodName    = "/cryptobroker.v1.CryptoService/GetPublicKey"
 )
 
 // CryptoServiceClient is the client API for CryptoService service.
@@ -47,6 +53,19 @@ type CryptoServiceClient interface {
 	SignData(ctx context.Context, in *SignDataRequest, opts ...grpc.CallOption) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(ctx context.Context, in *VerifyDataRequest, opts ...grpc.CallOption) (*VerifyDataResponse, error)
+	// GenerateDataKey makes a data key and wraps it.
+	GenerateDataKey(ctx context.Context, in *GenerateDataKeyRequest, opts ...grpc.CallOption) (*GenerateDataKeyResponse, error)
+	// WrapKey wraps a data key of the caller.
+	WrapKey(ctx context.Context, in *WrapKeyRequest, opts ...grpc.CallOption) (*WrapKeyResponse, error)
+	// UnwrapKey returns the data key of a wrapped key.
+	UnwrapKey(ctx context.Context, in *UnwrapKeyRequest, opts ...grpc.CallOption) (*UnwrapKeyResponse, error)
+	// UnwrapBatch unwraps several keys. Some may fail.
+	UnwrapBatch(ctx context.Context, in *UnwrapBatchRequest, opts ...grpc.CallOption) (*UnwrapBatchResponse, error)
+	// RewrapKey wraps a wrapped key again, with the newest version of its wrapping
+	// key or with another key. The data key stays in the broker.
+	RewrapKey(ctx context.Context, in *RewrapKeyRequest, opts ...grpc.CallOption) (*RewrapKeyResponse, error)
+	// GetPublicKey returns the public key of a key pair of the broker.
+	GetPublicKey(ctx context.Context, in *GetPublicKeyRequest, opts ...grpc.CallOption) (*GetPublicKeyResponse, error)
 }
 
 type cryptoServiceClient struct {
@@ -117,6 +136,66 @@ func (c *cryptoServiceClient) VerifyData(ctx context.Context, in *VerifyDataRequ
 	return out, nil
 }
 
+func (c *cryptoServiceClient) GenerateDataKey(ctx context.Context, in *GenerateDataKeyRequest, opts ...grpc.CallOption) (*GenerateDataKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GenerateDataKeyResponse)
+	err := c.cc.Invoke(ctx, CryptoService_GenerateDataKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) WrapKey(ctx context.Context, in *WrapKeyRequest, opts ...grpc.CallOption) (*WrapKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WrapKeyResponse)
+	err := c.cc.Invoke(ctx, CryptoService_WrapKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) UnwrapKey(ctx context.Context, in *UnwrapKeyRequest, opts ...grpc.CallOption) (*UnwrapKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnwrapKeyResponse)
+	err := c.cc.Invoke(ctx, CryptoService_UnwrapKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) UnwrapBatch(ctx context.Context, in *UnwrapBatchRequest, opts ...grpc.CallOption) (*UnwrapBatchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnwrapBatchResponse)
+	err := c.cc.Invoke(ctx, CryptoService_UnwrapBatch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) RewrapKey(ctx context.Context, in *RewrapKeyRequest, opts ...grpc.CallOption) (*RewrapKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RewrapKeyResponse)
+	err := c.cc.Invoke(ctx, CryptoService_RewrapKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *cryptoServiceClient) GetPublicKey(ctx context.Context, in *GetPublicKeyRequest, opts ...grpc.CallOption) (*GetPublicKeyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPublicKeyResponse)
+	err := c.cc.Invoke(ctx, CryptoService_GetPublicKey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // CryptoServiceServer is the server API for CryptoService service.
 // All implementations must embed UnimplementedCryptoServiceServer
 // for forward compatibility.
@@ -135,6 +214,19 @@ type CryptoServiceServer interface {
 	SignData(context.Context, *SignDataRequest) (*SignDataResponse, error)
 	// VerifyData checks a signature that SignData made.
 	VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error)
+	// GenerateDataKey makes a data key and wraps it.
+	GenerateDataKey(context.Context, *GenerateDataKeyRequest) (*GenerateDataKeyResponse, error)
+	// WrapKey wraps a data key of the caller.
+	WrapKey(context.Context, *WrapKeyRequest) (*WrapKeyResponse, error)
+	// UnwrapKey returns the data key of a wrapped key.
+	UnwrapKey(context.Context, *UnwrapKeyRequest) (*UnwrapKeyResponse, error)
+	// UnwrapBatch unwraps several keys. Some may fail.
+	UnwrapBatch(context.Context, *UnwrapBatchRequest) (*UnwrapBatchResponse, error)
+	// RewrapKey wraps a wrapped key again, with the newest version of its wrapping
+	// key or with another key. The data key stays in the broker.
+	RewrapKey(context.Context, *RewrapKeyRequest) (*RewrapKeyResponse, error)
+	// GetPublicKey returns the public key of a key pair of the broker.
+	GetPublicKey(context.Context, *GetPublicKeyRequest) (*GetPublicKeyResponse, error)
 	mustEmbedUnimplementedCryptoServiceServer()
 }
 
@@ -162,6 +254,24 @@ func (UnimplementedCryptoServiceServer) SignData(context.Context, *SignDataReque
 }
 func (UnimplementedCryptoServiceServer) VerifyData(context.Context, *VerifyDataRequest) (*VerifyDataResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method VerifyData not implemented")
+}
+func (UnimplementedCryptoServiceServer) GenerateDataKey(context.Context, *GenerateDataKeyRequest) (*GenerateDataKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GenerateDataKey not implemented")
+}
+func (UnimplementedCryptoServiceServer) WrapKey(context.Context, *WrapKeyRequest) (*WrapKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WrapKey not implemented")
+}
+func (UnimplementedCryptoServiceServer) UnwrapKey(context.Context, *UnwrapKeyRequest) (*UnwrapKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnwrapKey not implemented")
+}
+func (UnimplementedCryptoServiceServer) UnwrapBatch(context.Context, *UnwrapBatchRequest) (*UnwrapBatchResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnwrapBatch not implemented")
+}
+func (UnimplementedCryptoServiceServer) RewrapKey(context.Context, *RewrapKeyRequest) (*RewrapKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RewrapKey not implemented")
+}
+func (UnimplementedCryptoServiceServer) GetPublicKey(context.Context, *GetPublicKeyRequest) (*GetPublicKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetPublicKey not implemented")
 }
 func (UnimplementedCryptoServiceServer) mustEmbedUnimplementedCryptoServiceServer() {}
 func (UnimplementedCryptoServiceServer) testEmbeddedByValue()                       {}
@@ -292,6 +402,114 @@ func _CryptoService_VerifyData_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _CryptoService_GenerateDataKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GenerateDataKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).GenerateDataKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_GenerateDataKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).GenerateDataKey(ctx, req.(*GenerateDataKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_WrapKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WrapKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).WrapKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_WrapKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).WrapKey(ctx, req.(*WrapKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_UnwrapKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnwrapKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).UnwrapKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_UnwrapKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).UnwrapKey(ctx, req.(*UnwrapKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_UnwrapBatch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnwrapBatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).UnwrapBatch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_UnwrapBatch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).UnwrapBatch(ctx, req.(*UnwrapBatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_RewrapKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RewrapKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).RewrapKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_RewrapKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).RewrapKey(ctx, req.(*RewrapKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _CryptoService_GetPublicKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPublicKeyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CryptoServiceServer).GetPublicKey(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: CryptoService_GetPublicKey_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CryptoServiceServer).GetPublicKey(ctx, req.(*GetPublicKeyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // CryptoService_ServiceDesc is the grpc.ServiceDesc for CryptoService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -322,6 +540,30 @@ var CryptoService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "VerifyData",
 			Handler:    _CryptoService_VerifyData_Handler,
+		},
+		{
+			MethodName: "GenerateDataKey",
+			Handler:    _CryptoService_GenerateDataKey_Handler,
+		},
+		{
+			MethodName: "WrapKey",
+			Handler:    _CryptoService_WrapKey_Handler,
+		},
+		{
+			MethodName: "UnwrapKey",
+			Handler:    _CryptoService_UnwrapKey_Handler,
+		},
+		{
+			MethodName: "UnwrapBatch",
+			Handler:    _CryptoService_UnwrapBatch_Handler,
+		},
+		{
+			MethodName: "RewrapKey",
+			Handler:    _CryptoService_RewrapKey_Handler,
+		},
+		{
+			MethodName: "GetPublicKey",
+			Handler:    _CryptoService_GetPublicKey_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

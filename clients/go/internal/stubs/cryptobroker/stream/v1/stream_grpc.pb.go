@@ -24,8 +24,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	StreamService_HashStream_FullMethodName = "/cryptobroker.stream.v1.StreamService/HashStream"
-	StreamService_Exchange_FullMethodName   = "/cryptobroker.stream.v1.StreamService/Exchange"
+	StreamService_HashStream_FullMethodName    = "/cryptobroker.stream.v1.StreamService/HashStream"
+	StreamService_EncryptStream_FullMethodName = "/cryptobroker.stream.v1.StreamService/EncryptStream"
+	StreamService_DecryptStream_FullMethodName = "/cryptobroker.stream.v1.StreamService/DecryptStream"
+	StreamService_Exchange_FullMethodName      = "/cryptobroker.stream.v1.StreamService/Exchange"
 )
 
 // StreamServiceClient is the client API for StreamService service.
@@ -38,6 +40,15 @@ type StreamServiceClient interface {
 	// the start, those after it a chunk each. The reply comes once the client has
 	// closed its side.
 	HashStream(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[HashStreamRequest, HashStreamResponse], error)
+	// EncryptStream encrypts any amount of data with a new data key. The first
+	// message has the start, those after it a chunk each. The chunks of the replies
+	// together are the encrypted stream, which has the wrapped data key in front. The
+	// last reply is the end.
+	EncryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EncryptStreamRequest, EncryptStreamResponse], error)
+	// DecryptStream decrypts what EncryptStream has encrypted. It returns data as
+	// soon as it is authentic. Only the end and the status OK say that nothing is
+	// missing: a client discards what came before any other status.
+	DecryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptStreamRequest, DecryptStreamResponse], error)
 	// Exchange serves any number of calls at one time, each with an id of the
 	// client's, and replies in any order.
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error)
@@ -64,9 +75,35 @@ func (c *streamServiceClient) HashStream(ctx context.Context, opts ...grpc.CallO
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type StreamService_HashStreamClient = grpc.ClientStreamingClient[HashStreamRequest, HashStreamResponse]
 
+func (c *streamServiceClient) EncryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EncryptStreamRequest, EncryptStreamResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StreamService_ServiceDesc.Streams[1], StreamService_EncryptStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EncryptStreamRequest, EncryptStreamResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StreamService_EncryptStreamClient = grpc.BidiStreamingClient[EncryptStreamRequest, EncryptStreamResponse]
+
+func (c *streamServiceClient) DecryptStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptStreamRequest, DecryptStreamResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StreamService_ServiceDesc.Streams[2], StreamService_DecryptStream_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[DecryptStreamRequest, DecryptStreamResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StreamService_DecryptStreamClient = grpc.BidiStreamingClient[DecryptStreamRequest, DecryptStreamResponse]
+
 func (c *streamServiceClient) Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &StreamService_ServiceDesc.Streams[1], StreamService_Exchange_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &StreamService_ServiceDesc.Streams[3], StreamService_Exchange_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +124,15 @@ type StreamServiceServer interface {
 	// the start, those after it a chunk each. The reply comes once the client has
 	// closed its side.
 	HashStream(grpc.ClientStreamingServer[HashStreamRequest, HashStreamResponse]) error
+	// EncryptStream encrypts any amount of data with a new data key. The first
+	// message has the start, those after it a chunk each. The chunks of the replies
+	// together are the encrypted stream, which has the wrapped data key in front. The
+	// last reply is the end.
+	EncryptStream(grpc.BidiStreamingServer[EncryptStreamRequest, EncryptStreamResponse]) error
+	// DecryptStream decrypts what EncryptStream has encrypted. It returns data as
+	// soon as it is authentic. Only the end and the status OK say that nothing is
+	// missing: a client discards what came before any other status.
+	DecryptStream(grpc.BidiStreamingServer[DecryptStreamRequest, DecryptStreamResponse]) error
 	// Exchange serves any number of calls at one time, each with an id of the
 	// client's, and replies in any order.
 	Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error
@@ -102,6 +148,12 @@ type UnimplementedStreamServiceServer struct{}
 
 func (UnimplementedStreamServiceServer) HashStream(grpc.ClientStreamingServer[HashStreamRequest, HashStreamResponse]) error {
 	return status.Error(codes.Unimplemented, "method HashStream not implemented")
+}
+func (UnimplementedStreamServiceServer) EncryptStream(grpc.BidiStreamingServer[EncryptStreamRequest, EncryptStreamResponse]) error {
+	return status.Error(codes.Unimplemented, "method EncryptStream not implemented")
+}
+func (UnimplementedStreamServiceServer) DecryptStream(grpc.BidiStreamingServer[DecryptStreamRequest, DecryptStreamResponse]) error {
+	return status.Error(codes.Unimplemented, "method DecryptStream not implemented")
 }
 func (UnimplementedStreamServiceServer) Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error {
 	return status.Error(codes.Unimplemented, "method Exchange not implemented")
@@ -134,6 +186,20 @@ func _StreamService_HashStream_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type StreamService_HashStreamServer = grpc.ClientStreamingServer[HashStreamRequest, HashStreamResponse]
 
+func _StreamService_EncryptStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StreamServiceServer).EncryptStream(&grpc.GenericServerStream[EncryptStreamRequest, EncryptStreamResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StreamService_EncryptStreamServer = grpc.BidiStreamingServer[EncryptStreamRequest, EncryptStreamResponse]
+
+func _StreamService_DecryptStream_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(StreamServiceServer).DecryptStream(&grpc.GenericServerStream[DecryptStreamRequest, DecryptStreamResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StreamService_DecryptStreamServer = grpc.BidiStreamingServer[DecryptStreamRequest, DecryptStreamResponse]
+
 func _StreamService_Exchange_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(StreamServiceServer).Exchange(&grpc.GenericServerStream[ExchangeRequest, ExchangeResponse]{ServerStream: stream})
 }
@@ -152,6 +218,18 @@ var StreamService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "HashStream",
 			Handler:       _StreamService_HashStream_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "EncryptStream",
+			Handler:       _StreamService_EncryptStream_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "DecryptStream",
+			Handler:       _StreamService_DecryptStream_Handler,
+			ServerStreams: true,
 			ClientStreams: true,
 		},
 		{

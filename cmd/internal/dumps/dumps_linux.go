@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resources
+package dumps
 
 import (
 	"errors"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForbidDumps keeps the memory of this process, which has keys, out of core dumps. It
+// Forbid keeps the memory of this process, which has keys, out of core dumps. It
 // also keeps other processes of the same user from tracing the process or reading its
 // memory through /proc. The limit prevents dumps to files. PR_SET_DUMPABLE also
 // prevents dumps that a program of the machine collects.
-func ForbidDumps() error {
+func Forbid() error {
 	var failed []error
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		failed = append(failed, fmt.Errorf("set the limit of core dumps to 0: %w", err))

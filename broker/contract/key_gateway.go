@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+// The pods of the key gateway, in the operator's namespace.
+const (
+	// ComponentLabel is the label by which the operator finds them, and KeyGatewayComponent its
+	// value.
+	ComponentLabel      = "app.kubernetes.io/component"
+	KeyGatewayComponent = "key-gateway"
+
+	// KeyGatewayStatusPortName is the name of their status port, and DefaultKeyGatewayStatusPort
+	// its number if a pod has no port of this name.
+	KeyGatewayStatusPortName    = "status"
+	DefaultKeyGatewayStatusPort = 8081
+
+	// KeyProvidersPath is the path on the status port of the state of key providers.
+	KeyProvidersPath = "/keyproviders"
+)

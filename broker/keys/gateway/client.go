@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+
+	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+)
+
+// Options say how to reach a gateway.
+type Options struct {
+	// Address is host:port.
+	Address string
+	// TokenFile has the token of the pod. It is read for each request, because the kubelet
+	// replaces the token.
+	TokenFile string
+	// AuthoritiesFile has the authorities of the gateway's certificate in PEM. It is read for
+	// each connection.
+	AuthoritiesFile string
+	Logger          *slog.Logger
+}
+
+const (
+	// keep is how long the broker uses what it knows of a key without asking again.
+	keep = time.Minute
+	// requestTime bounds a request and its retries.
+	requestTime = 10 * time.Second
+	connectTime = 5 * time.Second
+)
+
+// policy makes gRPC repeat requests which the gateway did not answer, such as when one of its
+// replicas ends. Nothing that a broker asks for changes a key, so all may be repeated.
+const policy = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.1s", "maxBackoff": "1s",
+	"backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// Client is the provider of the keys that a gateway uses for this broker. It has one
+// connection, which it opens when it is needed.
+type Client struct {
+	connection *grpc.ClientConn
+	gateway    gatewayv1.KeyGatewayServiceClient
+	described  *recent.Keys
+	log        *occasional
+}
+
+var _ keys.Prompt = (*Client)(nil)
+
+// New returns a client. It does not connect yet. The files may appear later.
+func New(options Options) (*Client, error) {
+	c := &Client{log: &occasional{logger: options.Logger}}
+	connection, err := grpc.NewClient("dns:///"+options.Address,
+		grpc.WithTransportCredentials(&transport{file: options.AuthoritiesFile}),
+		grpc.WithPerRPCCredentials(token{options.TokenFile}),
+		grpc.WithDefaultServiceConfig(policy), grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			MinConnectTimeout: connectTime,
+		}),
+		// A gateway whose machine is gone does not close its connections.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageSize), grpc.MaxCallSendMsgSize(MaxMessageSize)),
+		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("key gateway %s: %w", options.Address, err)
+	}
+	c.connection, c.gateway = connection, gatewayv1.NewKeyGatewayServiceClient(connection)
+	c.described = recent.New(keep, c.describe)
+	return c, nil
+}
+
+// Close ends the connection. Requests that have not ended fail.
+func (c *Client) Close() {
+	c.described.Close()
+	_ = c.connection.Close() // it fails only if it is closed already
+}
+
+// KeyNow implements keys.Prompt.
+func (c *Client) KeyNow(name keys.Name) (*keys.Key, error) { return c.described.KeyNow(name) }
+
+// Key implements keys.Provider. The operations of the key are those that its use needs.
+func (c *Client) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
+	return c.described.Key(ctx, name)
+}
+
+func (c *Client) describe(ctx context.Context, name keys.Name, _ *keys.Key) (*keys.Key, error) {
+	use := &gatewayv1.KeyUse{Profile: name.Use.Profile, Operation: name.Use.Operation.String(), KeyId: name.ID, Version: name.Version}
+	description, err := call(ctx, c, use, c.gateway.DescribeKey, &gatewayv1.DescribeKeyRequest{Use: use})
+	if err != nil {
+		return nil, err
+	}
+	key, err := c.keyOf(use, description)
+	if err != nil {
+		err = fmt.Errorf("%w: the key gateway describes a key that %w", keys.ErrUnusable, err)
+		c.log.failed(use, err)
+	}
+	return key, err
+}
+
+// keyOf returns the key that the gateway described. Later requests name its version, so that
+// all parts of one operation have the same.
+func (c *Client) keyOf(asked *gatewayv1.KeyUse, d *gatewayv1.DescribeKeyResponse) (*keys.Key, error) {
+	at := remote{c, &gatewayv1.KeyUse{Profile: asked.GetProfile(), Operation: asked.GetOperation(), KeyId: asked.GetKeyId(), Version: d.GetVersion()}}
+	var key *keys.Key
+	switch {
+	case len(d.GetPublicKey()) > 0:
+		public, _, err := keys.ParseVerifier(d.GetPublicKey(), maxRSABits)
+		if err != nil {
+			return nil, err
+		}
+		var chain []*x509.Certificate
+		for _, der := range d.GetCertificates() {
+			certificate, err := x509.ParseCertificate(der)
+			if err != nil {
+				return nil, errors.New("has a certificate that cannot be read")
+			}
+			chain = append(chain, certificate)
+		}
+		switch {
+		case !d.GetSigns():
+			key, err = keys.NewVerifying(asked.GetKeyId(), public, chain)
+		case d.GetTakesMessages():
+			key, err = keys.NewRemoteSigning(asked.GetKeyId(), public, messageSigner{signer{at}}, chain)
+		default:
+			key, err = keys.NewRemoteSigning(asked.GetKeyId(), public, signer{at}, chain)
+		}
+		if err != nil {
+			return nil, err
+		}
+	case d.GetKeySize() > 0:
+		key = keys.NewRemoteSymmetric(asked.GetKeyId(), aead{at, int(d.GetKeySize())})
+	case len(d.GetWrappingAlgorithms()) == 0:
+		return nil, errors.New("can do nothing for this operation")
+	}
+	if algorithms := d.GetWrappingAlgorithms(); len(algorithms) > 0 {
+		if key == nil {
+			key = keys.NewWrapping(asked.GetKeyId(), wrapper{at, algorithms})
+		} else {
+			key = key.WithWrapper(wrapper{at, algorithms})
+		}
+	}
+	return key.WithVersion(d.GetVersion()), nil
+}
+
+// maxRSABits is the largest RSA key of a key manager.
+const maxRSABits = 16384
+
+// call makes a request, and logs why it failed.
+func call[Request, Response any](ctx context.Context, c *Client, use *gatewayv1.KeyUse, method func(context.Context, Request, ...grpc.CallOption) (Response, error), request Request) (Response, error) {
+	limited, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	response, err := method(limited, request)
+	if err = errorOf(ctx, err); err != nil && ctx.Err() == nil {
+		c.log.failed(use, err)
+	}
+	return response, err
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/ovh/kmip-go"
+	"github.com/ovh/kmip-go/ttlv"
+)
+
+const (
+	// maxMessage is the largest reply in bytes that is read.
+	maxMessage = 1 << 20
+	// headerSize is how many bytes of a message come before its content: tag, type and length.
+	headerSize = 8
+	// structure is the type of an item that has other items.
+	structure = 0x01
+)
+
+// exchange sends a message and returns the reply. It sends nothing twice. After an error, the
+// connection cannot be used any more.
+//
+// The buffers of both messages may have keys, so they are cleared.
+func exchange(ctx context.Context, conn net.Conn, request *kmip.RequestMessage) (*kmip.ResponseMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // which ends the calls below
+	reply, err := roundTrip(conn, request)
+	if !stop() {
+		return nil, ctx.Err()
+	}
+	return reply, err
+}
+
+func roundTrip(conn io.ReadWriter, request *kmip.RequestMessage) (*kmip.ResponseMessage, error) {
+	sent := ttlv.MarshalTTLV(request)
+	defer clear(sent)
+	if _, err := conn.Write(sent); err != nil {
+		return nil, err
+	}
+	received, err := receive(conn)
+	defer clear(received)
+	if err != nil {
+		return nil, err
+	}
+	return decode(received)
+}
+
+// receive reads a message.
+func receive(conn io.Reader) ([]byte, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(conn, header[:]); err != nil {
+		return nil, err
+	}
+	tag := int(header[0])<<16 | int(header[1])<<8 | int(header[2])
+	if tag != kmip.TagResponseMessage || header[3] != structure {
+		return nil, errors.New("found something else than a reply of KMIP")
+	}
+	size := binary.BigEndian.Uint32(header[4:])
+	if size > maxMessage-headerSize {
+		return nil, fmt.Errorf("found a reply of %d bytes, expected at most %d", size, maxMessage-headerSize)
+	}
+	message := make([]byte, headerSize+int(size))
+	copy(message, header[:])
+	_, err := io.ReadFull(conn, message[headerSize:])
+	return message, err
+}
+
+// decode decodes a reply.
+func decode(message []byte) (reply *kmip.ResponseMessage, err error) {
+	err = guarded(func() error {
+		reply = new(kmip.ResponseMessage)
+		return ttlv.UnmarshalTTLV(message, reply)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decode the reply: %w", err)
+	}
+	return reply, nil
+}
+
+// guarded runs code of the library that interprets what a server has sent. The library may panic
+// there. The text of a panic may have parts of the reply, so it is not used.
+func guarded(interpret func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("it is not valid")
+		}
+	}()
+	return interpret()
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ovh/kmip-go"
+	"github.com/ovh/kmip-go/payloads"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+)
+
+// maxVersions is how many objects with one Name are read. A key that was rotated more often has
+// to be cleaned up in the key manager.
+const maxVersions = 64
+
+// located are the objects of an id.
+type located struct {
+	objects []*object
+	// material are the bytes of the only object, if it is a symmetric key and the server sent them
+	// with the rest. Whoever has it clears it.
+	material []byte
+}
+
+// versionsOf returns the objects whose Name is an id: its symmetric keys, or if it has none, its
+// other objects. If there are none, it returns the object whose Unique Identifier is the id.
+//
+// known is the object that the last answer was about, or empty. As long as a key has one version,
+// a question costs one message if known is given. Else it costs one or two, because not every
+// server takes the object that Locate finds as the one that the next requests are about.
+func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, error) {
+	symmetric := locateRequest(id, attribute(kmip.AttributeNameObjectType, kmip.ObjectTypeSymmetricKey))
+	requests := []kmip.OperationPayload{symmetric, attributesRequest(known)}
+	if known == "" && s.traits.placeholder.Load() {
+		requests = append(requests, getRaw(""))
+	}
+	items, err := s.batch(ctx, id, requests...)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.identifiers(id, &items[0])
+	if err != nil {
+		return nil, err
+	}
+	described := map[string]*object{}
+	if o, err := s.objectOf(id, &items[1]); err == nil {
+		described[o.id] = o // it may be another one than those that were found
+	}
+	if len(found) == 0 {
+		return s.othersOf(ctx, id, described)
+	}
+	all, only := &located{}, ""
+	if len(found) == 1 {
+		only = found[0]
+	}
+	if len(requests) > 2 {
+		all.material, _ = s.materialOf(only, &items[2]) // if it fails, it is asked for once more
+	}
+	if only != "" && known == "" {
+		fills := described[only] != nil
+		s.traits.placeholder.Store(fills)
+		if !fills {
+			items, err := s.batch(ctx, id, attributesRequest(only), getRaw(only))
+			if err != nil {
+				return nil, err
+			}
+			if o, err := s.objectOf(id, &items[0]); err == nil {
+				described[o.id] = o
+			}
+			all.material, _ = s.materialOf(only, &items[1]) // if it fails, it is asked for once more
+		}
+	}
+	all.objects, err = s.describeAll(ctx, id, found, described)
+	return all, err
+}
+
+// othersOf returns the objects of an id that has no symmetric keys with its Name.
+func (s *Session) othersOf(ctx context.Context, id string, described map[string]*object) (*located, error) {
+	items, err := s.batch(ctx, id, locateRequest(id), attributesRequest(id))
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.identifiers(id, &items[0])
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		objects, err := s.describeAll(ctx, id, found, described)
+		return &located{objects: objects}, err
+	}
+	one, err := s.objectOf(id, &items[1])
+	switch {
+	case errors.Is(err, keys.ErrNotFound), err == nil && one.id != id:
+		return nil, fmt.Errorf("%w: no object at %s has the Name or Unique Identifier %s", keys.ErrNotFound, s.address, id)
+	case err != nil:
+		return nil, err
+	}
+	return &located{objects: []*object{one}}, nil
+}
+
+// describeAll returns the objects with these identifiers that have an id as their Name. It asks
+// for those that are not described yet.
+func (s *Session) describeAll(ctx context.Context, id string, found []string, described map[string]*object) ([]*object, error) {
+	var requests []kmip.OperationPayload
+	for _, identifier := range found {
+		if described[identifier] == nil {
+			requests = append(requests, attributesRequest(identifier))
+		}
+	}
+	if len(requests) > 0 {
+		items, err := s.batch(ctx, id, requests...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range items {
+			o, err := s.objectOf(id, &items[i])
+			switch {
+			case errors.Is(err, keys.ErrNotFound):
+				continue // destroyed since then
+			case err != nil:
+				return nil, err
+			}
+			described[o.id] = o
+		}
+	}
+	all := make([]*object, 0, len(found))
+	for i, identifier := range found {
+		o := described[identifier]
+		if o == nil || o.name != id { // a server that does not filter by Name
+			continue
+		}
+		o.position = len(found) - i // servers return the newest first
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// describe returns what the server says of an object. name is which of its names is of interest.
+func (s *Session) describe(ctx context.Context, id, name string) (*object, error) {
+	items, err := s.batch(ctx, id, attributesRequest(id))
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.objectOf(name, &items[0])
+	if err == nil && o.id != id {
+		return nil, fmt.Errorf("%w: Get Attributes %s at %s: found another object", keys.ErrUnavailable, id, s.address)
+	}
+	return o, err
+}
+
+// locateRequest asks for the objects with a Name and other attributes.
+func locateRequest(name string, others ...kmip.Attribute) *payloads.LocateRequestPayload {
+	return &payloads.LocateRequestPayload{MaximumItems: maxVersions + 1, Attribute: append([]kmip.Attribute{nameAttribute(name)}, others...)}
+}
+
+// identifiers returns the objects that a request has located.
+func (s *Session) identifiers(id string, item *kmip.ResponseBatchItem) ([]string, error) {
+	reply, err := replyOf[*payloads.LocateResponsePayload](s, "Locate "+id, item)
+	switch {
+	case errors.Is(err, keys.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(reply.UniqueIdentifier) > maxVersions:
+		return nil, fmt.Errorf("%w: more than %d objects have the Name %s, expected fewer: destroy versions that no data needs", keys.ErrUnusable, maxVersions, id)
+	}
+	if slices.Contains(reply.UniqueIdentifier, "") {
+		return nil, fmt.Errorf("%w: Locate %s at %s: found an empty Unique Identifier", keys.ErrUnavailable, id, s.address)
+	}
+	return reply.UniqueIdentifier, nil
+}
+
+// attributesRequest asks for the attributes of an object. Without an identifier, it asks for those
+// of the object that was found before in the same message.
+func attributesRequest(id string) *payloads.GetAttributesRequestPayload {
+	return &payloads.GetAttributesRequestPayload{UniqueIdentifier: id, AttributeName: []kmip.AttributeName{
+		kmip.AttributeNameName, kmip.AttributeNameObjectType, kmip.AttributeNameState, kmip.AttributeNameCryptographicAlgorithm,
+		kmip.AttributeNameCryptographicLength, kmip.AttributeNameActivationDate, kmip.AttributeNameInitialDate, kmip.AttributeNameLink,
+	}}
+}
+
+// objectOf returns the object that a reply describes. name is which of its names is of interest.
+func (s *Session) objectOf(name string, item *kmip.ResponseBatchItem) (*object, error) {
+	reply, err := replyOf[*payloads.GetAttributesResponsePayload](s, "Get Attributes of "+name, item)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{id: reply.UniqueIdentifier}
+	for _, attribute := range reply.Attribute {
+		switch value := attribute.AttributeValue.(type) {
+		case kmip.Name:
+			if value.NameValue == name {
+				o.name = name
+			}
+		case kmip.ObjectType:
+			o.kind = value
+		case kmip.State:
+			o.state = value
+		case kmip.CryptographicAlgorithm:
+			o.algorithm = value
+		case int32:
+			o.bits = int(value)
+		case kmip.Link:
+			o.links = append(o.links, value)
+		case time.Time:
+			if attribute.AttributeName == kmip.AttributeNameActivationDate {
+				o.activated = value
+			} else {
+				o.made = value
+			}
+		}
+	}
+	return o, nil
+}

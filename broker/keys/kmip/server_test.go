@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/ovh/kmip-go"
+	"github.com/ovh/kmip-go/payloads"
+	"github.com/ovh/kmip-go/ttlv"
+)
+
+// memory is a server that answers Locate, Get Attributes and Get.
+type memory struct {
+	objects []*stored // the newest last
+	// placeholder is what the server takes for an object without an identifier: "found" is the
+	// object that Locate found in the same message, as the standard has it, and anything else is
+	// the identifier of an object.
+	placeholder string
+	// alone makes the server refuse messages with several requests.
+	alone bool
+	// change changes the bytes of replies.
+	change func([]byte) []byte
+
+	// seen gets the requests.
+	seen func(*kmip.RequestMessage)
+
+	// closed reports whether the server closes the connection after a reply. It may be nil.
+	closed func() bool
+
+	// messages counts messages, and gets has the objects that were sent.
+	messages int
+	gets     []string
+}
+
+type stored struct {
+	id, name string
+	kind     kmip.ObjectType
+	state    kmip.State
+	since    time.Time
+	material []byte
+}
+
+// session returns a connection to the server.
+func (m *memory) session(t testing.TB) *Session {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() { _ = theirs.Close() }()
+		for m.serve(theirs) == nil {
+		}
+	}()
+	t.Cleanup(func() {
+		_ = ours.Close()
+		<-ended
+	})
+	return &Session{address: "memory", conn: ours, version: kmip.V1_4, traits: new(traits)}
+}
+
+// serve answers one message.
+func (m *memory) serve(conn net.Conn) error {
+	message := make([]byte, headerSize)
+	if _, err := io.ReadFull(conn, message); err != nil {
+		return err
+	}
+	message = append(message, make([]byte, binary.BigEndian.Uint32(message[4:]))...)
+	if _, err := io.ReadFull(conn, message[headerSize:]); err != nil {
+		return err
+	}
+	var request kmip.RequestMessage
+	if err := ttlv.UnmarshalTTLV(message, &request); err != nil {
+		return err
+	}
+	m.messages++
+	if m.seen != nil {
+		m.seen(&request)
+	}
+	reply := ttlv.MarshalTTLV(m.reply(&request))
+	if m.change != nil {
+		reply = m.change(reply)
+	}
+	if _, err := conn.Write(reply); err != nil {
+		return err
+	}
+	if m.closed != nil && m.closed() {
+		return io.EOF
+	}
+	return nil
+}
+
+func (m *memory) reply(request *kmip.RequestMessage) *kmip.ResponseMessage {
+	reply := &kmip.ResponseMessage{Header: kmip.ResponseHeader{ProtocolVersion: request.Header.ProtocolVersion}}
+	if m.alone && len(request.BatchItem) > 1 {
+		reply.BatchItem = []kmip.ResponseBatchItem{{ResultStatus: kmip.ResultStatusOperationFailed, ResultReason: kmip.ResultReasonFeatureNotSupported}}
+	} else {
+		placeholder := m.placeholder
+		for _, item := range request.BatchItem {
+			payload := m.answer(item.RequestPayload, &placeholder)
+			result := kmip.ResponseBatchItem{Operation: item.Operation, UniqueBatchItemID: item.UniqueBatchItemID, ResponsePayload: payload}
+			if payload == nil {
+				result.ResultStatus, result.ResultReason = kmip.ResultStatusOperationFailed, kmip.ResultReasonItemNotFound
+			}
+			reply.BatchItem = append(reply.BatchItem, result)
+		}
+	}
+	reply.Header.BatchCount = int32(len(reply.BatchItem)) //nolint:gosec // a few
+	return reply
+}
+
+// answer returns nil if there is no such object.
+func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip.OperationPayload {
+	find := func(id string) *stored {
+		if id == "" {
+			id = *placeholder
+		}
+		for _, o := range m.objects {
+			if o.id == id {
+				return o
+			}
+		}
+		return nil
+	}
+	switch request := request.(type) {
+	case *payloads.LocateRequestPayload:
+		reply := &payloads.LocateResponsePayload{}
+		for i := len(m.objects) - 1; i >= 0; i-- {
+			if m.objects[i].matches(request.Attribute) {
+				reply.UniqueIdentifier = append(reply.UniqueIdentifier, m.objects[i].id)
+			}
+		}
+		if m.placeholder == "found" {
+			if *placeholder = ""; len(reply.UniqueIdentifier) == 1 {
+				*placeholder = reply.UniqueIdentifier[0]
+			}
+		}
+		return reply
+	case *payloads.GetAttributesRequestPayload:
+		if o := find(request.UniqueIdentifier); o != nil {
+			return &payloads.GetAttributesResponsePayload{UniqueIdentifier: o.id, Attribute: []kmip.Attribute{
+				nameAttribute(o.name), attribute(kmip.AttributeNameObjectType, o.kind), attribute(kmip.AttributeNameState, o.state),
+				attribute(kmip.AttributeNameCryptographicAlgorithm, kmip.CryptographicAlgorithmAES),
+				attribute(kmip.AttributeNameCryptographicLength, int32(len(o.material)*8)), //nolint:gosec // a key
+				attribute(kmip.AttributeNameActivationDate, o.since),
+			}}
+		}
+	case *payloads.GetRequestPayload:
+		if o := find(request.UniqueIdentifier); o != nil {
+			m.gets = append(m.gets, o.id)
+			return &payloads.GetResponsePayload{ObjectType: o.kind, UniqueIdentifier: o.id, Object: &kmip.SymmetricKey{KeyBlock: kmip.KeyBlock{
+				KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &o.material}}},
+				CryptographicAlgorithm: kmip.CryptographicAlgorithmAES, CryptographicLength: int32(len(o.material) * 8), //nolint:gosec // a key
+			}}}
+		}
+	}
+	return nil
+}
+
+func (o *stored) matches(attributes []kmip.Attribute) bool {
+	for _, attribute := range attributes {
+		switch value := attribute.AttributeValue.(type) {
+		case kmip.Name:
+			if value.NameValue != o.name {
+				return false
+			}
+		case kmip.ObjectType:
+			if value != o.kind {
+				return false
+			}
+		}
+	}
+	return true
+}

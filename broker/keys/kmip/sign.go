@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kmip
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"fmt"
+
+	"github.com/ovh/kmip-go"
+	"github.com/ovh/kmip-go/payloads"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+)
+
+// signer signs with a private key that stays in the key manager.
+type signer struct {
+	manager *Manager
+	id      string
+	public  crypto.PublicKey
+}
+
+var _ keys.RemoteMessageSigner = (*signer)(nil)
+
+var hashes = map[crypto.Hash]kmip.HashingAlgorithm{
+	crypto.SHA256:     kmip.HashingAlgorithmSHA_256,
+	crypto.SHA384:     kmip.HashingAlgorithmSHA_384,
+	crypto.SHA512:     kmip.HashingAlgorithmSHA_512,
+	crypto.SHA512_256: kmip.HashingAlgorithmSHA_512_256,
+	crypto.SHA3_256:   kmip.HashingAlgorithmSHA_3_256,
+	crypto.SHA3_384:   kmip.HashingAlgorithmSHA_3_384,
+	crypto.SHA3_512:   kmip.HashingAlgorithmSHA_3_512,
+}
+
+// parameters returns how a key signs.
+func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParameters, error) {
+	hash, known := hashes[opts.HashFunc()]
+	if !known {
+		return nil, fmt.Errorf("%w: KMIP has no signature of this kind with the digest %s", keys.ErrUnusable, opts.HashFunc())
+	}
+	p := &kmip.CryptographicParameters{HashingAlgorithm: hash}
+	switch s.public.(type) {
+	case *rsa.PublicKey:
+		p.CryptographicAlgorithm, p.PaddingMethod = kmip.CryptographicAlgorithmRSA, kmip.PaddingMethodPKCS1V1_5
+		if pss, ok := opts.(*rsa.PSSOptions); ok {
+			p.PaddingMethod = kmip.PaddingMethodPSS
+			length := int32(opts.HashFunc().Size()) //nolint:gosec // the size of a digest
+			if pss.SaltLength > 0 {
+				length = int32(pss.SaltLength) //nolint:gosec // a few bytes
+			}
+			p.SaltLength = &length
+		}
+	case *ecdsa.PublicKey:
+		p.CryptographicAlgorithm = kmip.CryptographicAlgorithmECDSA
+	default:
+		return nil, fmt.Errorf("%w: a key of type %T does not sign in a key manager, expected RSA or ECDSA", keys.ErrUnusable, s.public)
+	}
+	return p, nil
+}
+
+// Sign implements keys.RemoteSigner. KMIP signs digests from version 1.4 on.
+func (s *signer) Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	return s.sign(ctx, opts, func(session *Session, request *payloads.SignRequestPayload) error {
+		if v := session.Version(); v.ProtocolVersionMinor < kmip.V1_4.ProtocolVersionMinor {
+			return fmt.Errorf("%w: %s speaks KMIP %s, expected 1.4 to sign a digest", keys.ErrUnusable, session.address, v)
+		}
+		request.DigestedData = digest
+		return nil
+	})
+}
+
+// SignMessage implements keys.RemoteMessageSigner.
+func (s *signer) SignMessage(ctx context.Context, message []byte, opts crypto.SignerOpts) ([]byte, error) {
+	return s.sign(ctx, opts, func(session *Session, request *payloads.SignRequestPayload) error {
+		if v := session.Version(); v.ProtocolVersionMinor < kmip.V1_2.ProtocolVersionMinor {
+			return fmt.Errorf("%w: %s speaks KMIP %s, expected 1.2 or newer to sign", keys.ErrUnusable, session.address, v)
+		}
+		request.Data = message
+		return nil
+	})
+}
+
+// sign makes a signature. complete gives the request what is to be signed.
+func (s *signer) sign(ctx context.Context, opts crypto.SignerOpts, complete func(*Session, *payloads.SignRequestPayload) error) (signature []byte, err error) {
+	parameters, err := s.parameters(opts)
+	if err != nil {
+		return nil, err
+	}
+	err = s.manager.Do(ctx, pool.Repeatable, func(ctx context.Context, session *Session) error {
+		request := &payloads.SignRequestPayload{UniqueIdentifier: s.id, CryptographicParameters: parameters}
+		if err := complete(session, request); err != nil {
+			return err
+		}
+		reply, err := call[*payloads.SignResponsePayload](ctx, session, s.id, request)
+		if err != nil {
+			return err
+		}
+		signature = reply.SignatureData
+		return nil
+	})
+	return signature, err
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build pkcs11
+
+package pkcs11
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+)
+
+// Provider is the provider of the keys of a token. It is safe for concurrent use.
+type Provider struct {
+	module *module
+	label  string
+	pin    []byte
+	// refused is whether the token did not accept the PIN.
+	refused      atomic.Bool
+	certificates providers.KeyCertificates
+	sessions     *pool.Pool[*session]
+	keys         *recent.Keys
+}
+
+// Open opens the provider that a configuration of the type pkcs11 describes. It loads the
+// library, and does not wait until the token answers.
+func Open(config *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
+	pin := bytes.TrimRight(credentials[providers.PIN], "\r\n")
+	if len(pin) == 0 {
+		return nil, errors.New("found no credential \"pin\", expected the PIN of the user of the token")
+	}
+	certificates, err := credentials.KeyCertificates()
+	if err != nil {
+		return nil, err
+	}
+	library, err := load(config.PKCS11.Module)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{module: library, label: config.PKCS11.TokenLabel, pin: bytes.Clone(pin), certificates: certificates}
+	c := config.Connections
+	p.sessions, err = pool.New(pool.Config[*session]{
+		Endpoints: []string{p.label}, Dial: p.connect, Max: c.Max, Min: c.Min, Lifetime: c.Lifetime, IdleTime: c.IdleTime,
+		DialTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.keys = recent.New(config.CacheFor(), p.find)
+	return p, nil
+}
+
+// Key implements keys.Provider.
+func (p *Provider) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
+	return p.keys.Key(ctx, name)
+}
+
+// KeyNow implements keys.Prompt.
+func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.keys.KeyNow(name) }
+
+// Status implements providers.Provider. The endpoint is the label of the token, and connections
+// are sessions.
+func (p *Provider) Status() []pool.Status { return p.sessions.Status() }
+
+// Check implements providers.Provider. The version is the one of the firmware.
+func (p *Provider) Check(ctx context.Context) (version string, err error) {
+	return do(ctx, p, func(*session) (string, error) {
+		_, token, err := p.module.slot(p.label)
+		return fmt.Sprintf("%s %s %d.%d", token.ManufacturerID, token.Model, token.FirmwareVersion.Major, token.FirmwareVersion.Minor), err
+	})
+}
+
+// Close implements providers.Provider.
+func (p *Provider) Close() {
+	p.keys.Close()
+	p.sessions.Close()
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+)
+
+// dataKeysRow are the operations on data keys. UnwrapBatch is UnwrapKey of several keys.
+var dataKeysRow = SectionRow{
+	Name: "DataKeys",
+	Operations: []string{
+		OpGenerateDataKey.String(), OpWrapKey.String(), OpUnwrapKey.String(), OpRewrapKey.String(), OpGetPublicKey.String(),
+		OpEncryptStream.String(), OpDecryptStream.String(),
+	},
+	Refusals: keyRefusals,
+	of:       func(a *API) section { return sectionOf(a.DataKeys) },
+}
+
+// DataKeys is the policy of the operations on data keys, which are wrapped with keys of the
+// broker.
+type DataKeys struct {
+	// WrapAlgs are the wrapping algorithms. A wrapping key wraps with the first one that it
+	// has, and unwraps with all of them.
+	WrapAlgs []string `yaml:"WrapAlgs"`
+	// KeySize is the size of generated data keys in bits.
+	KeySize int `yaml:"KeySize"`
+	// Context is "required", "optional" or "none". If it is absent, it is "optional".
+	Context string `yaml:"Context,omitempty"`
+	// KeyIDs are the wrapping keys.
+	KeyIDs []KeyID `yaml:"KeyIds"`
+}
+
+// The values of Context.
+const (
+	contextRequired = "required"
+	contextOptional = "optional"
+	contextNone     = "none"
+)
+
+var contexts = []string{contextRequired, contextOptional, contextNone}
+
+func (d *DataKeys) validate(v validator, at yamlfile.Place) {
+	if d.Context != "" || v.Present(at.Field("Context")) {
+		v.enum(at.Field("Context"), at, d.Context, contexts)
+	}
+	d.validateAlgorithms(v, at)
+	v.number(at.Field("KeySize"), at, d.KeySize, algorithm.AESGCM.KeySizes(), true)
+	if len(d.KeyIDs) == 0 && !v.Present(at.Field("KeyIds")) {
+		v.required(at.Field("KeyIds"), at, "at least one key, because data keys are wrapped with keys of the broker")
+	}
+	v.keyIDs(at.Field("KeyIds"), d.KeyIDs)
+}
+
+func (d *DataKeys) validateAlgorithms(v validator, at yamlfile.Place) {
+	list := at.Field("WrapAlgs")
+	if len(d.WrapAlgs) == 0 {
+		v.required(list, at, "at least one of "+yamlfile.List(algorithm.Wrappings()))
+	}
+	var before []algorithm.Wrapping
+	for i, name := range d.WrapAlgs {
+		v.enum(list.Index(i), list, name, algorithm.Wrappings())
+		with, known := algorithm.FindWrapping(name)
+		switch {
+		case !known:
+			continue
+		case slices.Contains(before, with):
+			v.Add(list.Index(i), list, "the algorithm %q is already in the list", with)
+		case !with.BindsContext() && strings.EqualFold(d.Context, contextRequired):
+			v.Add(list.Index(i), list, "%s cannot bind a data key to a context, expected another algorithm, because Context is %q", with, contextRequired)
+		}
+		before = append(before, with)
+	}
+}
+
+func (d *DataKeys) format() algorithm.Format {
+	newest := algorithm.Format1
+	for _, name := range d.WrapAlgs {
+		newest = max(newest, algorithm.WrappingFormat(name))
+	}
+	return newest
+}
+
+func (d *DataKeys) compile(c *Compiled, o compileOptions) {
+	c.dataKeys = &DataKeyPolicy{
+		wrappings: d.wrappings(), keySize: d.KeySize / 8, context: cmp.Or(strings.ToLower(d.Context), contextOptional),
+		keys: compileKeyIDs(d.KeyIDs, o.manager),
+	}
+}
+
+// wrappings returns the known algorithms of the list.
+func (d *DataKeys) wrappings() (all []algorithm.Wrapping) {
+	for _, name := range d.WrapAlgs {
+		if with, known := algorithm.FindWrapping(name); known {
+			all = append(all, with)
+		}
+	}
+	return all
+}
+
+// DataKeys returns the policy of the operations on data keys, or nil if the profile does not
+// offer them.
+func (c *Compiled) DataKeys() *DataKeyPolicy { return c.dataKeys }
+
+func (d *DataKeys) judge() []judgement {
+	parts := []Strength{{Bits: d.KeySize, Limit: fmt.Sprintf("data keys of %d bits", d.KeySize)}}
+	objection := ""
+	for _, with := range d.wrappings() {
+		bits, limit := with.Strength(with.KeySizes()[0])
+		parts = append(parts, Strength{Bits: bits, Limit: limit})
+		if why := with.Approval().Objection(); why != "" && objection == "" {
+			objection = "WrapAlgs has " + with.String() + ", " + why
+		}
+	}
+	name := strings.Join(d.names(), " or ")
+	judgements := make([]judgement, len(dataKeyOperations))
+	for i := range judgements {
+		judgements[i] = judgement{name, parts, objection}
+	}
+	d.judgeStreams(judgements)
+	return judgements
+}
+
+// judgeStreams changes the judgements of EncryptStream and DecryptStream. The data key of a stream
+// has one size, whatever KeySize is.
+func (d *DataKeys) judgeStreams(judgements []judgement) {
+	const with = algorithm.AES256GCMHKDF64KB
+	bits, limit := with.Strength()
+	for i, op := range dataKeyOperations {
+		j := &judgements[i]
+		switch op {
+		case OpEncryptStream:
+			if why := with.Approval().Objection(); why != "" && j.objection == "" {
+				j.objection = "it encrypts with " + with.String() + ", " + why
+			}
+		case OpDecryptStream:
+		default:
+			continue
+		}
+		j.algorithm = with.String()
+		j.parts = append([]Strength{{Bits: bits, Limit: limit}}, j.parts[1:]...)
+	}
+}
+
+// dataKeyOperations are the operations of the section.
+var dataKeyOperations = [...]Operation{OpGenerateDataKey, OpWrapKey, OpUnwrapKey, OpRewrapKey, OpGetPublicKey, OpEncryptStream, OpDecryptStream}
+
+func (d *DataKeys) names() (names []string) {
+	for _, with := range d.wrappings() {
+		names = append(names, with.String())
+	}
+	return names
+}
+
+func (d *DataKeys) listedKeys() []KeyID { return d.KeyIDs }
+
+func (d *DataKeys) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
+	w.external(at, d.KeyIDs, manager)
+	if p.API.EncryptData == nil || !slices.Contains(d.wrappings(), algorithm.WrapAESGCM) {
+		return
+	}
+	for i, key := range d.KeyIDs {
+		if slices.ContainsFunc(p.API.EncryptData.KeyIDs, func(other KeyID) bool {
+			return other.ID == key.ID || other.ID == AnyKeyID || key.ID == AnyKeyID
+		}) {
+			where := at.Field("KeyIds").Index(i)
+			w.Add(where, at.Field("KeyIds"), "is a key that DecryptData may use as well, so that its callers can unwrap data keys without the checks of DataKeys; use a wrapping key for nothing else")
+			return
+		}
+	}
+}
+
+// DataKeyPolicy is what a profile says about data keys.
+type DataKeyPolicy struct {
+	wrappings []algorithm.Wrapping
+	keySize   int
+	context   string
+	keys      *KeyPolicy
+}
+
+// Wrapping returns the algorithm of new data keys for a wrapping key that has some
+// algorithms. It reports false if the profile allows none of them.
+func (d *DataKeyPolicy) Wrapping(has func(algorithm.Wrapping) bool) (algorithm.Wrapping, bool) {
+	if i := slices.IndexFunc(d.wrappings, has); i >= 0 {
+		return d.wrappings[i], true
+	}
+	return 0, false
+}
+
+// Allows reports whether data keys may be wrapped with an algorithm.
+func (d *DataKeyPolicy) Allows(with algorithm.Wrapping) bool {
+	return slices.Contains(d.wrappings, with)
+}
+
+// Algorithms returns the names of the allowed algorithms, for messages.
+func (d *DataKeyPolicy) Algorithms() string {
+	names := make([]string, len(d.wrappings))
+	for i, with := range d.wrappings {
+		names[i] = with.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// KeySize returns the size of generated data keys in bytes: 16, 24 or 32.
+func (d *DataKeyPolicy) KeySize() int { return d.keySize }
+
+// ContextProblem returns what is wrong with the presence of a context, as the end of a sentence
+// that begins with the field. It is empty if nothing is wrong.
+func (d *DataKeyPolicy) ContextProblem(given bool) string {
+	switch {
+	case d.context == contextRequired && !given:
+		return "is empty, expected a context, because Context of the profile is required"
+	case d.context == contextNone && given:
+		return "is not empty, expected no context, because Context of the profile is none"
+	}
+	return ""
+}
+
+// Keys returns which of the broker's keys may wrap.
+func (d *DataKeyPolicy) Keys() *KeyPolicy { return d.keys }
+
+// DataKey is the algorithm of a generated data key in a [UsedKey].
+const DataKey = "data-key"
+
+func (d *DataKeyPolicy) effect(u Use) (Effect, string) {
+	if u.Keys[0].ID == "" { // a batch of which no key was unwrapped
+		return "", ""
+	}
+	if why := d.keys.refusal(u.Keys[0]); why != "" {
+		return refused(why)
+	}
+	if u.Operation == OpGetPublicKey {
+		return "", ""
+	}
+	if d.ContextProblem(u.GivenContext) != "" {
+		if u.GivenContext {
+			return Refused, "a context, expected none"
+		}
+		return Refused, "no context, expected one"
+	}
+	with, known := algorithm.FindWrapping(u.Algorithm)
+	if !known || u.GivenContext && !with.BindsContext() {
+		return Refused, "keys wrapped with " + u.Algorithm
+	}
+	if u.Operation == OpUnwrapKey || u.Operation == OpDecryptStream {
+		if !d.Allows(with) {
+			return Refused, "keys wrapped with " + u.Algorithm + ", expected " + d.Algorithms()
+		}
+		return "", ""
+	}
+	if other := u.Keys[1]; u.Operation == OpRewrapKey {
+		if why := d.keys.refusal(other); why != "" {
+			return refused(why)
+		}
+		if old, known := algorithm.FindWrapping(u.Keys[0].Algorithm); !known || !d.Allows(old) {
+			return Refused, "keys wrapped with " + u.Keys[0].Algorithm + ", expected " + d.Algorithms()
+		}
+	} else if other.Bits != 0 && other.Bits != 8*d.keySize {
+		return Changed, fmt.Sprintf("data keys of %d bits instead of %d bits", 8*d.keySize, other.Bits)
+	}
+	next, usable := d.instead(with, u.GivenContext)
+	if !usable {
+		return Refused, "keys that wrap with " + u.Algorithm + ", expected keys for " + d.Algorithms()
+	}
+	return changed(u.Algorithm, next.String())
+}
+
+// instead returns the algorithm of new data keys for the keys that wrap with an algorithm.
+func (d *DataKeyPolicy) instead(with algorithm.Wrapping, givenContext bool) (algorithm.Wrapping, bool) {
+	return d.Wrapping(func(w algorithm.Wrapping) bool { return w.Key() == with.Key() && (!givenContext || w.BindsContext()) })
+}
+
+func (d *DataKeyPolicy) extremes(op Operation) (all []Use) {
+	for _, id := range d.keys.sources() {
+		for _, with := range d.wrappings {
+			for _, given := range []bool{false, true} {
+				if next, _ := d.instead(with, given); op != OpUnwrapKey && op != OpDecryptStream && next != with {
+					continue // the profile wraps with another algorithm
+				}
+				u := Use{Operation: op, Algorithm: with.String(), GivenContext: given}
+				u.Keys[0].ID = id
+				switch op {
+				case OpGenerateDataKey:
+					u.Keys[1] = UsedKey{Algorithm: DataKey, Bits: 8 * d.keySize}
+				case OpRewrapKey:
+					u.Keys[0].Algorithm, u.Keys[1].ID = with.String(), id
+				}
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}

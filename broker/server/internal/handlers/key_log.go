@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handlers
+
+import (
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+)
+
+// keyLogInterval is the shortest time between two lines about keys that cannot be used. A key
+// manager that is away fails each call that needs it.
+const keyLogInterval = time.Second
+
+// keyLog limits the lines about keys.
+type keyLog struct {
+	next    atomic.Int64 // when the next line may be written, in nanoseconds since 1970
+	omitted atomic.Int64
+}
+
+// keyFailed logs why a key manager did not do what a call needs. Errors of providers have no
+// part of a key or of an input. What the key directory has to say of a key, it has logged
+// already: its errors are the bare errors of package keys.
+func (h *Handlers) keyFailed(c *Call, name, id string, err error) {
+	if err == keys.ErrUnusable || err == keys.ErrUnavailable || !keys.Transient(err) && !errors.Is(err, keys.ErrUnusable) && !errors.Is(err, keys.ErrDenied) { //nolint:errorlint // the bare errors are meant
+		return
+	}
+	now := time.Now().UnixNano()
+	next := h.keyLog.next.Load()
+	if now < next || !h.keyLog.next.CompareAndSwap(next, now+int64(keyLogInterval)) {
+		h.keyLog.omitted.Add(1)
+		return
+	}
+	h.logger.LogAttrs(c.Context, slog.LevelWarn, "a key of a key manager cannot be used",
+		slog.String("operation", c.Operation.String()), slog.String("profile", name), slog.String("key", id), slog.Any("error", err),
+		slog.Int64("omitted", h.keyLog.omitted.Swap(0)))
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build process
+
+package main
+
+import (
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newKeySandbox starts a broker with two wrapping keys.
+func newKeySandbox(t *testing.T) *sandbox {
+	t.Helper()
+	s := newSandbox(t)
+	s.write("profiles/Profiles.yaml", `
+- Name: Default
+  API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: old}, {Id: new}]}}
+- Name: New
+  API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: new}]}}
+`)
+	s.write("keys/old.bin", strings.Repeat("o", 32))
+	s.write("keys/new.bin", strings.Repeat("n", 32))
+	return s.start("--keys-dir", filepath.Join(s.dir, "keys"))
+}
+
+func (s *sandbox) read(name string) string {
+	s.t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// names returns the names of the files in a directory.
+func (s *sandbox) names(dir string) (names []string) {
+	s.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(s.dir, dir))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func TestAFileComesBackWhenItIsDecrypted(t *testing.T) {
+	s := newKeySandbox(t)
+	plain := s.write("files/plain", strings.Repeat("4711 boxes\n", 30_000))
+	encrypted, again := filepath.Join(s.dir, "files", "encrypted"), filepath.Join(s.dir, "files", "again")
+	s.ok("encrypt-file", plain, encrypted, "--keyId", "old", "--context", "tenant a")
+	s.ok("decrypt-file", encrypted, again, "--context", "tenant a")
+	if s.read("files/again") != s.read("files/plain") || strings.Contains(s.read("files/encrypted"), "4711") {
+		t.Error("the file did not come back, or was not encrypted")
+	}
+	if got := s.ok("decrypt-file", encrypted, "-", "--context", "tenant a"); got != s.read("files/plain") {
+		t.Errorf("standard output has %d bytes", len(got))
+	}
+	cut := s.write("files/cut", s.read("files/encrypted")[:200_000])
+	for name, args := range map[string][]string{
+		"a file that was cut": {"decrypt-file", cut, filepath.Join(s.dir, "files", "partial"), "--context", "tenant a"},
+		"another context":     {"decrypt-file", encrypted, filepath.Join(s.dir, "files", "partial"), "--context", "tenant b"},
+	} {
+		if got := s.run(args...); got.code != exitRefused || !strings.Contains(got.stderr, `DecryptStream with profile "Default": `) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if names := strings.Join(s.names("files"), " "); names != "again cut encrypted plain" {
+		t.Errorf("found the files %s, expected no partial output", names)
+	}
+}
+
+func TestWrappedKeysAndStreamsAreRewrappedAndNothingIsLost(t *testing.T) {
+	s := newKeySandbox(t)
+	plain := s.write("plain", strings.Repeat("4711 boxes\n", 30_000))
+	digits := s.ok("generate-data-key", "--keyId", "old", "--without-data-key", "--output", "text")
+	s.write("store/hex", digits)
+	binary, err := hex.DecodeString(strings.TrimSpace(digits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("store/deep/binary", string(binary))
+	binary[len(binary)-1] ^= 1
+	damaged := s.write("store/damaged", string(binary))
+	s.write("store/readme", "no key")
+	stream := filepath.Join(s.dir, "store", "stream")
+	s.ok("encrypt-file", plain, stream, "--keyId", "old")
+	before := s.read("store/damaged")
+
+	store := filepath.Join(s.dir, "store")
+	got := s.run("rewrap", store, "--keyId", "new")
+	want := executed{1, "rewrapped 3, already new 0, failed 1, ignored 1\n", damaged + `: RewrapKey with profile "Default": wrappedKey does not authenticate with its key and context` + "\n"}
+	if got != want {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if s.read("store/damaged") != before || s.read("store/readme") != "no key" {
+		t.Error("a file that failed or was ignored has changed")
+	}
+	if got := s.ok("decrypt-file", stream, "-", "--profile", "New"); got != s.read("plain") {
+		t.Errorf("the stream under the new key has %d bytes of plaintext", len(got))
+	}
+	s.ok("unwrap-key", "--file", filepath.Join(store, "hex"), "--profile", "New")
+	if got := s.run("rewrap", store, "--keyId", "new"); got.code != 1 || got.stdout != "rewrapped 0, already new 3, failed 1, ignored 1\n" {
+		t.Errorf("a second time: %+v", got)
+	}
+	if got := s.run("rewrap", filepath.Join(store, "readme")); got.code != 1 || !strings.Contains(got.stderr, "found neither a wrapped key nor an encrypted stream") {
+		t.Errorf("a file without a key: %+v", got)
+	}
+	if names := strings.Join(s.names("store"), " "); names != "damaged deep hex readme stream" {
+		t.Errorf("found the files %s", names)
+	}
+
+	lines := execute(t, digits+"no key\n", "--socket", s.socket, "rewrap", "-", "--keyId", "new")
+	first, rest, _ := strings.Cut(lines.stdout, "\n")
+	if lines.code != 1 || rest != "no key\n" || first+"\n" == digits || !strings.HasSuffix(lines.stderr, "rewrapped 1, already new 0, failed 1, ignored 0\n") {
+		t.Errorf("lines: %+v", lines)
+	}
+	s.ok("unwrap-key", first, "--profile", "New")
+}
+
+func TestRewrapEndsWhereNoBrokerIs(t *testing.T) {
+	s := newSandbox(t)
+	path := s.write("store/key", "CBK\x01\x03\x01-\x01k\x00\x00wrapped")
+	got := s.run("rewrap", path, "--timeout", "100ms")
+	if got.code != exitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
+		t.Errorf("got %+v", got)
+	}
+}

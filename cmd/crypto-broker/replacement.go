@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// replacementPrefix begins the names of files that are not complete yet.
+const replacementPrefix = ".crypto-broker-"
+
+// replaceFile calls write with a new file, and gives the file the path if write returns no error.
+// Until then, and after an error, the path has what it had before.
+func replaceFile(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), replacementPrefix)
+	if err != nil {
+		return fmt.Errorf("the output cannot be written: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name()) // the error to report is the first one
+		}
+	}()
+	if err := write(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := errors.Join(file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+		return fmt.Errorf("the output cannot be written: %w", err)
+	}
+	return os.Rename(file.Name(), path)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
+)
+
+// maxLine is the size in bytes of the longest line with a wrapped key.
+const maxLine = 2*blob.MaxSize + 1024
+
+// files returns the jobs of files and of all regular files in directories.
+func (r *rewrapping) files(paths []string) func(yield func(rewrapJob) bool) error {
+	return func(yield func(rewrapJob) bool) error {
+		for _, path := range paths {
+			path, err := filepath.EvalSymlinks(path) // the file is replaced, not the link
+			if err != nil {
+				return fmt.Errorf("%w; the files before it were rewrapped", err)
+			}
+			err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+				if err != nil {
+					r.report(name, err)
+					return nil
+				}
+				if !entry.Type().IsRegular() || strings.HasPrefix(entry.Name(), replacementPrefix) {
+					return nil
+				}
+				job := rewrapJob{name, func(ctx context.Context) (bool, error) { return r.file(ctx, name, name == path) }}
+				if !yield(job) {
+					return fs.SkipAll
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// file rewraps the key in a file. named is whether the user named the file, and not its directory.
+func (r *rewrapping) file(ctx context.Context, path string, named bool) (already bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	wrapped, write, err := readWrapped(file)
+	if errors.Is(err, errIgnored) && named {
+		return false, errors.New("found neither a wrapped key nor an encrypted stream")
+	}
+	if err != nil {
+		return false, err
+	}
+	fresh, already, err := r.rewrap(ctx, wrapped)
+	if err != nil || already {
+		return already, err
+	}
+	return false, replaceFile(path, info.Mode().Perm(), func(to io.Writer) error { return write(to, fresh) })
+}
+
+// readWrapped reads the wrapped key of a file, and returns how to write the file with another one. It
+// returns errIgnored if the file has none.
+func readWrapped(file io.Reader) (wrapped []byte, write func(to io.Writer, fresh []byte) error, err error) {
+	begin := make([]byte, maxLine)
+	n, err := io.ReadFull(io.LimitReader(file, int64(blob.StreamPrefixSize)), begin)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil, err
+	}
+	if blob.IsStream(begin[:n]) {
+		size, err := blob.StreamKeySize(begin)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the file %w", err)
+		}
+		wrapped = make([]byte, size)
+		if _, err := io.ReadFull(file, wrapped); err != nil {
+			return nil, nil, fmt.Errorf("the file ends in the header of an encrypted stream: %w", err)
+		}
+		return wrapped, func(to io.Writer, fresh []byte) error {
+			_, err := to.Write(blob.AppendStreamHeader(nil, fresh))
+			if err == nil {
+				_, err = io.Copy(to, file)
+			}
+			return err
+		}, nil
+	}
+	more, err := io.ReadFull(file, begin[n:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil, err
+	}
+	content := begin[:n+more]
+	if _, _, err := blob.Parse(content); err == nil {
+		return content, func(to io.Writer, fresh []byte) error {
+			_, err := to.Write(fresh)
+			return err
+		}, nil
+	}
+	text := bytes.TrimSpace(content)
+	wrapped, err = hex.DecodeString(string(text))
+	if err == nil {
+		_, _, err = blob.Parse(wrapped)
+	}
+	if err != nil {
+		return nil, nil, errIgnored
+	}
+	end := content[bytes.LastIndex(content, text)+len(text):]
+	return wrapped, func(to io.Writer, fresh []byte) error {
+		_, err := to.Write(append(hex.AppendEncode(nil, fresh), end...))
+		return err
+	}, nil
+}
+
+// lines returns the jobs of the lines of an input. The new lines are in the order of the old ones.
+func (r *rewrapping) lines(from io.Reader, to io.Writer) func(yield func(rewrapJob) bool) error {
+	return func(yield func(rewrapJob) bool) (err error) {
+		output := bufio.NewWriter(to)
+		results := make(chan chan string, maxParallel)
+		written := make(chan error, 1)
+		go func() {
+			var failed error
+			for result := range results {
+				if _, err := output.WriteString(<-result + "\n"); err != nil && failed == nil {
+					failed = fmt.Errorf("the output cannot be written: %w", err)
+				}
+			}
+			written <- errors.Join(failed, output.Flush())
+		}()
+		defer func() {
+			close(results)
+			err = errors.Join(err, <-written)
+		}()
+		input := bufio.NewScanner(from)
+		input.Buffer(nil, maxLine)
+		stopped := false
+		for number := 1; input.Scan(); number++ {
+			line, result := input.Text(), make(chan string, 1)
+			results <- result
+			stopped = stopped || !yield(rewrapJob{fmt.Sprintf("line %d", number), func(ctx context.Context) (bool, error) {
+				fresh, already, err := r.line(ctx, line)
+				result <- fresh
+				return already, err
+			}})
+			if stopped {
+				result <- line // nothing is lost
+			}
+		}
+		if input.Err() != nil {
+			return fmt.Errorf("standard input cannot be read: %w", input.Err())
+		}
+		return nil
+	}
+}
+
+// line rewraps the key of a line. It returns the line as it was if that fails, or if it is empty.
+func (r *rewrapping) line(ctx context.Context, line string) (fresh string, already bool, err error) {
+	text := strings.TrimSpace(line)
+	if text == "" {
+		return line, false, errIgnored
+	}
+	wrapped, err := hex.DecodeString(text)
+	if err != nil {
+		return line, false, errors.New("the line is no even number of hexadecimal digits")
+	}
+	renewed, already, err := r.rewrap(ctx, wrapped)
+	if err != nil || already {
+		return line, already, err
+	}
+	return hex.EncodeToString(renewed), false, nil
+}
