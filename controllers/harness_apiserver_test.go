@@ -29,6 +29,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
 )
@@ -100,7 +101,7 @@ func start(t *testing.T, change ...func(*controllers.Options)) operator {
 	}
 	asking := confirm.NewLoopbackClient()
 	o := operator{metrics: prometheus.NewRegistry(), keys: keys}
-	options := controllers.Options{OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, Ask: asking.Ask, Keys: keys, Metrics: o.metrics}
+	options := controllers.Options{OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, Ask: asking.Ask, AskGateway: keyproviders.AskBy(asking), Keys: keys, Metrics: o.metrics}
 	for _, change := range change {
 		change(&options)
 	}

@@ -11,6 +11,8 @@ package controllers
 //
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles;clustercryptoprofiles,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cryptobroker.io,resources=cryptoprofiles/status;clustercryptoprofiles/status,verbs=patch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=keyproviders;clusterkeyproviders,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,resources=keyproviders/status;clusterkeyproviders/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch

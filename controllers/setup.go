@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/profileset"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/rollout"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/status"
@@ -26,6 +27,9 @@ import (
 
 // Keys gives the keys that sets are signed with.
 type Keys = profileset.Keys
+
+// KeyGateway is what brokers have to know of the key gateway.
+type KeyGateway = profileset.KeyGateway
 
 // Options configure the reconcilers.
 type Options struct {
@@ -38,6 +42,8 @@ type Options struct {
 	Annotate bool
 	// Ask asks a broker what it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
+	// AskGateway asks a key gateway for the state of the key providers.
+	AskGateway keyproviders.Ask
 	// Outdated reports whether a pod's broker is another than a new pod would get;
 	// nil where that is not known.
 	Outdated func(*corev1.Pod) bool
@@ -46,6 +52,8 @@ type Options struct {
 	MinimumStrength int
 	// Keys are the keys that sets are signed with.
 	Keys Keys
+	// KeyGateway is the key gateway that brokers call, nil if there is none.
+	KeyGateway KeyGateway
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
 }
@@ -106,6 +114,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		OperatorNamespace: options.OperatorNamespace,
 		MinimumStrength:   options.MinimumStrength,
 		Keys:              options.Keys,
+		KeyGateway:        options.KeyGateway,
 		Queue:             sets,
 		Distributor:       distributor,
 		Decided: func(namespace string) {
@@ -129,12 +138,21 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	return status.Setup(mgr, status.Options{
+	err = status.Setup(mgr, status.Options{
 		Namespaces:        namespaces,
 		OperatorNamespace: options.OperatorNamespace,
 		StatusPort:        options.StatusPort,
 		Annotate:          options.Annotate,
 		Queue:             statuses,
 		Distributor:       distributor,
+	})
+	if err != nil {
+		return err
+	}
+	return keyproviders.Setup(mgr, keyproviders.Options{
+		OperatorNamespace: options.OperatorNamespace,
+		Ask:               options.AskGateway,
+		Interval:          keyproviders.DefaultInterval,
+		Metrics:           options.Metrics,
 	})
 }

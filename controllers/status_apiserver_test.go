@@ -233,7 +233,7 @@ func TestASetThatCannotBeWrittenIsNotAccepted(t *testing.T) {
 }
 
 func TestAChangeOfOneProfileIsWrittenAndToldOfThatOneAlone(t *testing.T) {
-	const others = 500
+	const others = 200
 	ns := namespace(t, map[string]string{"tier": "many"})
 	policy := clusterHashing("many", "sha-384", map[string]string{"tier": "many"})
 	create(t, policy)

@@ -38,6 +38,28 @@ func once(volume corev1.Volume) func(*corev1.Pod) {
 	}
 }
 
+// changeArgument replaces the broker's argument that begins with prefix.
+func changeArgument(prefix, with string) func(*corev1.Pod) {
+	return fixture.InBroker(func(c *corev1.Container) {
+		for i, argument := range c.Args {
+			if strings.HasPrefix(argument, prefix) {
+				c.Args[i] = with
+			}
+		}
+	})
+}
+
+// inKeyGatewayVolume changes the volume with the token for the key gateway.
+func inKeyGatewayVolume(change func(*corev1.ProjectedVolumeSource)) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		for i := range pod.Spec.Volumes {
+			if pod.Spec.Volumes[i].Name == contract.KeyGatewayVolume {
+				change(pod.Spec.Volumes[i].Projected)
+			}
+		}
+	}
+}
+
 // meddler is a webhook that is called after the operator's, and once more whenever
 // the operator's has changed the pod again.
 type meddler struct {
@@ -69,13 +91,18 @@ func (m *meddler) answer(_ context.Context, request admission.Request) admission
 }
 
 func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testing.T) {
-	startOperator(t)
+	template := testTemplate()
+	template.KeyGateway = "gateway.system.svc:8443" // which brokers of a namespace without profiles can call
+	startOperatorWith(t, template)
+	pod := func() *corev1.Pod {
+		return fixture.PodWith(func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "default" })
+	}
 	other := &meddler{decoder: admission.NewDecoder(apiServerScheme())}
 	namespace := serveOtherInjector(t, "meddler", other)
 	// The API server takes a moment to know the webhook and the policy.
 	other.change = fixture.InBroker(func(c *corev1.Container) { c.Image = "mirror.example/broker:0.1.0" })
 	eventually(t, "both judge a pod", func() error {
-		if _, err := tryPod(t, namespace, fixture.PodWith()); err == nil || !strings.Contains(err.Error(), "found the image") {
+		if _, err := tryPod(t, namespace, pod()); err == nil || !strings.Contains(err.Error(), "found the image") {
 			return errNotCalled
 		}
 		return nil
@@ -125,6 +152,19 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		"profiles of another annotation": {func(pod *corev1.Pod) {
 			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "Profiles.yaml", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['mine']"}}}}}}, pod.Spec.Volumes[1].Projected.Sources...)
 		}, volumes},
+		"another key gateway":              {changeArgument("--key-gateway=", "--key-gateway=evil.example:8443"), arguments},
+		"another token":                    {changeArgument("--key-gateway-token=", "--key-gateway-token=/var/run/secrets/kubernetes.io/serviceaccount/token"), arguments},
+		"no key gateway, but its address":  {fixture.InBroker(func(c *corev1.Container) { c.VolumeMounts = c.VolumeMounts[:2] }), mounted},
+		"the token in the app":             {fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-key-gateway", MountPath: "/t"}), elsewhere},
+		"a token for the API server":       {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[0].ServiceAccountToken.Audience = "" }), volumes},
+		"authorities of another ConfigMap": {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Name = "mine" }), volumes},
+		"authorities of another entry":     {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Items[0].Key = "mine" }), volumes},
+		"authorities that are mixed with others": {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) {
+			p.Sources = append(p.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "mine"}}})
+		}), volumes},
+		"the key gateway in a pod without its stamp": {func(pod *corev1.Pod) {
+			pod.Annotations[contract.InjectedAnnotation], _, _ = strings.Cut(pod.Annotations[contract.InjectedAnnotation], "-")
+		}, arguments},
 		"sockets on the node": {func(pod *corev1.Pod) {
 			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
 		}, volumes},
@@ -147,7 +187,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 		"a volume with a similar name": {func(pod *corev1.Pod) { once(fixture.Empty("crypto-broker-data"))(pod) }, ""},
 		"a variable and a token of others": {fixture.Join(once(fixture.Empty("token")), fixture.InBroker(func(c *corev1.Container) {
 			c.Env = append(c.Env, fixture.Env("AWS_ROLE_ARN", "arn")...)
-			c.VolumeMounts = append(c.VolumeMounts[:2:2], fixture.Mounts("token", "/var/run/secrets/token")...)
+			c.VolumeMounts = append(c.VolumeMounts, fixture.Mounts("token", "/var/run/secrets/token")...)
 		})), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -158,7 +198,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 					test.change(pod)
 				}
 			}
-			_, err := tryPod(t, namespace, fixture.PodWith())
+			_, err := tryPod(t, namespace, pod())
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("found %v, expected no refusal", err)
@@ -179,7 +219,7 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 			}
 			*pod = *made
 		}
-		pod, err := tryPod(t, namespace, fixture.PodWith())
+		pod, err := tryPod(t, namespace, pod())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
@@ -64,6 +65,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 		Register(mgr, Options{Template: testTemplate(), OperatorNamespace: operatorNamespace, MinimumStrength: minimumStrength}),
 		controllers.Setup(mgr, controllers.Options{
 			OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, MinimumStrength: minimumStrength,
+			AskGateway: keyproviders.AskBy(confirm.NewLoopbackClient()),
 			Ask: func(context.Context, netip.AddrPort) (confirm.Answer, error) {
 				return confirm.Answer{}, errors.New("there are no brokers here")
 			},

@@ -25,13 +25,13 @@ import (
 // it is still one that a further call does not change.
 func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	operator := startOperator(t)
-	traces := injection.Traces{}
+	current := injection.Template{}
 	for _, golden := range fixture.GoldenPods(t, testdata) {
 		var template injection.Template
 		golden.ReadTemplate(t, &template)
-		if template.Traces != traces {
+		if template.Traces != current.Traces || template.KeyGateway != current.KeyGateway {
 			operator.stop()
-			operator, traces = startOperatorWith(t, template), template.Traces
+			operator, current = startOperatorWith(t, template), template
 		}
 		t.Run(golden.Sentence, func(t *testing.T) {
 			if golden.Pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {

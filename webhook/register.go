@@ -25,6 +25,8 @@ const (
 	PodPath                  = "/mutate--v1-pod"
 	CryptoProfilePath        = "/validate-cryptobroker-io-v1alpha1-cryptoprofile"
 	ClusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
+	KeyProviderPath          = "/validate-cryptobroker-io-v1alpha1-keyprovider"
+	ClusterKeyProviderPath   = "/validate-cryptobroker-io-v1alpha1-clusterkeyprovider"
 )
 
 // The rights of the webhooks, which read and never write.
@@ -55,7 +57,7 @@ type Options struct {
 	Leaving <-chan struct{}
 }
 
-// Register adds the three webhooks to the manager's webhook server. The
+// Register adds the webhooks to the manager's webhook server. The
 // manager's client has to read Namespaces, CryptoProfiles, ClusterCryptoProfiles
 // and the ConfigMaps named crypto-broker-profiles from its cache, and its
 // scheme has to know the types of Kubernetes' core and of api/v1alpha1.
@@ -74,12 +76,13 @@ func Register(mgr manager.Manager, options Options) error {
 	if err := validation.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	namespaced, cluster := validation.Handlers(scheme, mgr.GetClient(), validation.Options{
+	validators := validation.Handlers(scheme, mgr.GetClient(), validation.Options{
 		OperatorNamespace: options.OperatorNamespace,
 		MinimumStrength:   options.MinimumStrength,
 		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		},
+		Live: mgr.GetAPIReader(),
 	})
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
 
@@ -91,8 +94,10 @@ func Register(mgr manager.Manager, options Options) error {
 		least   int64
 	}{
 		{PodPath, injector, podWork, leastPod},
-		{CryptoProfilePath, namespaced, profileWork, leastProfile},
-		{ClusterCryptoProfilePath, cluster, profileWork, leastProfile},
+		{CryptoProfilePath, validators.CryptoProfile, profileWork, leastProfile},
+		{ClusterCryptoProfilePath, validators.ClusterCryptoProfile, profileWork, leastProfile},
+		{KeyProviderPath, validators.KeyProvider, profileWork, leastProfile},
+		{ClusterKeyProviderPath, validators.ClusterKeyProvider, profileWork, leastProfile},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
 			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},

@@ -28,13 +28,13 @@ import (
 // profileHandler is what is served for CryptoProfiles, as Register puts it together.
 func profileHandler(tb testing.TB, reader client.Reader) http.Handler {
 	tb.Helper()
-	handler, _ := validation.Handlers(fixture.Scheme(tb), reader, validation.Options{
+	handler := validation.Handlers(fixture.Scheme(tb), reader, validation.Options{
 		OperatorNamespace: "crypto-broker-system",
 		Review: func(context.Context, *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			tb.Error("a change that makes nothing weaker needs no right")
 			return &authorizationv1.SubjectAccessReview{}, nil
 		},
-	})
+	}).CryptoProfile
 	return &bounded{
 		next:   &admission.Webhook{Handler: brief(ofObjects(handler)), LogConstructor: func(logr.Logger, *admission.Request) logr.Logger { return logr.Discard() }},
 		bodies: shares.New(bodyShares), work: shares.New(profileShares), least: leastProfile, wait: maxWait,

@@ -93,6 +93,27 @@ type InjectionTemplateSpec struct {
 	// "<version>/<12 hex digits>". Example: 0.1.0/1f0c6a7e9b2d.
 	// +required
 	Stamp string `json:"stamp"`
+
+	// keyGateway is what brokers have besides, if their pods are in namespaces
+	// with keys of key providers. It is absent without a key gateway.
+	// Example: {address: "gateway.system.svc:8443",
+	// stamp: 0.1.0/1f0c6a7e9b2d-9b2d1f0c6a7e}.
+	// +optional
+	KeyGateway *InjectionTemplateKeyGateway `json:"keyGateway,omitempty"`
+}
+
+// InjectionTemplateKeyGateway is what brokers have that can call the key
+// gateway.
+type InjectionTemplateKeyGateway struct {
+	// address is host:port of the key gateway.
+	// Example: crypto-broker-key-gateway.crypto-broker-system.svc:8443.
+	// +required
+	Address string `json:"address"`
+
+	// stamp is the stamp of pods with such a broker: the other stamp, "-" and 12
+	// more digits. Example: 0.1.0/1f0c6a7e9b2d-9b2d1f0c6a7e.
+	// +required
+	Stamp string `json:"stamp"`
 }
 
 // +kubebuilder:object:root=true

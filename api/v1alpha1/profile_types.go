@@ -23,8 +23,9 @@ type ProfileSpec struct {
 	// +optional
 	Settings *Settings `json:"settings,omitempty"`
 
-	// kms names an external key manager and how to reach it. Brokers of this
-	// version have no access to key managers, and then refuse keys by id.
+	// kms names an external key manager and how to reach it. Brokers in pods
+	// refuse keys by id then. To use keys of a key manager, make a KeyProvider
+	// and name its keys in keyIds.
 	// Example: {client: pkcs11, config: {slot: 1}, cache: {ttl: 10s}}.
 	// +optional
 	KMS *KMS `json:"kms,omitempty"`
@@ -94,7 +95,7 @@ type KMS struct {
 }
 
 // Operations has one entry for each operation that the profile offers.
-// +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData)",message="a profile offers at least one operation: hashData, signCertificate, encryptData or signData"
+// +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData) || has(self.dataKeys)",message="a profile offers at least one operation: hashData, signCertificate, encryptData, signData or dataKeys"
 type Operations struct {
 	// hashData offers the operation HashData: the digest of data.
 	// Example: {hashAlg: sha3-512}.
@@ -122,6 +123,53 @@ type Operations struct {
 	// keyConstraints: {issuer: {ecdsa: {minKeySize: 384, maxKeySize: 384}}}}.
 	// +optional
 	SignData *SignData `json:"signData,omitempty"`
+
+	// dataKeys offers the operations GenerateDataKey, WrapKey, UnwrapKey,
+	// UnwrapBatch, RewrapKey, GetPublicKey, EncryptStream and DecryptStream.
+	// Example: {wrapAlgs: [aes-gcm], keySize: 256, keyIds: [{id: orders-kek}]}.
+	// +optional
+	DataKeys *DataKeys `json:"dataKeys,omitempty"`
+}
+
+// DataKeys is the policy of the operations on data keys.
+// +kubebuilder:validation:XValidation:rule="!has(self.context) || self.context != 'required' || !self.wrapAlgs.exists(a, a in ['aes-kw', 'aes-kwp'])",message="aes-kw and aes-kwp cannot bind a data key to a context: leave them out, or choose another context than required"
+type DataKeys struct {
+	// wrapAlgs are the algorithms that wrap data keys. A key wraps with the
+	// first one that it has, and unwraps with all of them. For AES keys: aes-kw,
+	// aes-kwp (RFC 3394, RFC 5649) and aes-gcm. For RSA keys: rsa-oaep-sha-1,
+	// rsa-oaep-sha-256, rsa-oaep-sha-384 and rsa-oaep-sha-512. For others, HPKE
+	// (RFC 9180): hpke-p-256, hpke-p-384, hpke-p-521, hpke-ml-kem-768,
+	// hpke-ml-kem-1024 and hpke-mlkem768-x25519.
+	// Example: [aes-gcm].
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Enum=aes-kw;aes-kwp;aes-gcm;rsa-oaep-sha-1;rsa-oaep-sha-256;rsa-oaep-sha-384;rsa-oaep-sha-512;hpke-p-256;hpke-p-384;hpke-p-521;hpke-ml-kem-768;hpke-ml-kem-1024;hpke-mlkem768-x25519
+	WrapAlgs []string `json:"wrapAlgs"`
+
+	// keySize is the size of generated data keys in bits.
+	// +required
+	// +kubebuilder:validation:Enum=128;192;256
+	KeySize int32 `json:"keySize"`
+
+	// context says whether data keys are bound to a context, such as the name
+	// of a tenant, which has to be given again to unwrap them. If it is absent,
+	// it is optional.
+	// +optional
+	// +kubebuilder:validation:Enum=required;optional;none
+	Context string `json:"context,omitempty"`
+
+	// keyIds are the keys of the broker that wrap and unwrap. The id * alone
+	// stands for every key.
+	// Example: [{id: orders-kek}].
+	// +required
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) == 1 || !self.exists(k, k.id == '*')",message="the id * stands for every key of the broker, expected it alone in the list"
+	KeyIDs []KeyID `json:"keyIds"`
 }
 
 // HashData is the policy of the operation HashData.
@@ -240,8 +288,8 @@ type SignData struct {
 // KeyID allows one key of the broker by its id.
 // +kubebuilder:validation:XValidation:rule="self.id != '*' || !has(self.spkiSHA256)",message="the id * stands for every key of the broker, expected no spkiSHA256 beside it"
 type KeyID struct {
-	// id is the id of the key: printable ASCII without spaces. In encryptData and
-	// signData, * stands for every key.
+	// id is the id of the key: printable ASCII without spaces. In encryptData,
+	// signData and dataKeys, * stands for every key.
 	// Example: orders-2026.
 	// +required
 	// +kubebuilder:validation:MinLength=1

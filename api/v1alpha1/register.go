@@ -23,6 +23,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&CryptoProfile{}, &CryptoProfileList{},
 		&ClusterCryptoProfile{}, &ClusterCryptoProfileList{},
 		&InjectionTemplate{}, &InjectionTemplateList{},
+		&KeyProvider{}, &KeyProviderList{},
+		&ClusterKeyProvider{}, &ClusterKeyProviderList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -84,6 +84,7 @@ keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000
   hashData: {hashAlg: shake-256}
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, shortTagLength: 96, keyIds: [{id: a}]}
   signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}, keyIds: [{id: "*"}]}
+  dataKeys: {wrapAlgs: [aes-gcm, hpke-mlkem768-x25519], keySize: 256, context: required, keyIds: [{id: vault/orders}]}
 settings: {cryptoLibrary: native}
 kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
 callers: {containers: [app], uids: [1000], gids: [0]}
@@ -248,6 +249,17 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 			spec:    `{api: {signData: {signAlg: ed25519, keyIds: [{id: "*", spkiSHA256: "` + strings.Repeat("0", 64) + `"}]}}}`,
 			refusal: `the id * stands for every key of the broker, expected no spkiSHA256 beside it`,
 		},
+		"accepts a profile with data keys alone": {
+			spec: `{api: {dataKeys: {wrapAlgs: [aes-kw], keySize: 256, keyIds: [{id: "*"}]}}}`,
+		},
+		"refuses a context that AES key wrap cannot bind": {
+			spec:    `{api: {dataKeys: {wrapAlgs: [aes-gcm, aes-kwp], keySize: 256, context: required, keyIds: [{id: a}]}}}`,
+			refusal: `aes-kw and aes-kwp cannot bind a data key to a context`,
+		},
+		"refuses every key of the broker beside one that wraps": {
+			spec:    `{api: {dataKeys: {wrapAlgs: [aes-gcm], keySize: 256, keyIds: [{id: "*"}, {id: a}]}}}`,
+			refusal: `the id * stands for every key of the broker, expected it alone in the list`,
+		},
 		"refuses the same key id twice": {
 			spec:    in("keyIds: [{id: a}, {id: a}]"),
 			refusal: `keyIds[1]: Duplicate value`,
@@ -268,15 +280,7 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		}
 		for _, kind := range []string{"CryptoProfile", "ClusterCryptoProfile"} {
 			t.Run(sentence+" in a "+kind, func(t *testing.T) {
-				err := create(t, kind, "test", test.spec)
-				switch {
-				case test.refusal == "" && err != nil:
-					t.Fatalf("refused: %v", err)
-				case test.refusal != "" && err == nil:
-					t.Fatalf("accepted, expected a refusal with %q", test.refusal)
-				case test.refusal != "" && !strings.Contains(err.Error(), test.refusal):
-					t.Fatalf("refused with\n%v\nexpected\n%s", err, test.refusal)
-				}
+				expectAnswer(t, create(t, kind, "test", test.spec), test.refusal)
 			})
 		}
 	}
@@ -321,7 +325,7 @@ func parse(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	object.SetAPIVersion("cryptobroker.io/v1alpha1")
 	object.SetKind(kind)
 	object.SetName(name)
-	if kind == "CryptoProfile" {
+	if kind == "CryptoProfile" || kind == "KeyProvider" {
 		object.SetNamespace("default")
 	}
 	return object

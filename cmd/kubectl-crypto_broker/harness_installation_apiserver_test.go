@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -209,8 +210,12 @@ func (in *fixtureInstallation) call(t *testing.T, bundle []byte) {
 		})
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: in.name}}
-	for _, kind := range []string{"cryptoprofile", "clustercryptoprofile"} {
-		for name, operation := range map[string]admissionregistrationv1.OperationType{kind: admissionregistrationv1.Create, kind + ".delete": admissionregistrationv1.Delete} {
+	for _, kind := range []string{"cryptoprofile", "clustercryptoprofile", "keyprovider", "clusterkeyprovider"} {
+		operations := map[string]admissionregistrationv1.OperationType{kind: admissionregistrationv1.Create}
+		if strings.HasSuffix(kind, "cryptoprofile") {
+			operations[kind+".delete"] = admissionregistrationv1.Delete
+		}
+		for name, operation := range operations {
 			policy := &fail
 			if operation == admissionregistrationv1.Delete {
 				policy = &ignore

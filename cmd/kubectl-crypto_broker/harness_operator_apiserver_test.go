@@ -25,6 +25,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 	operatorcontrollers "github.com/crypto-broker/crypto-broker-operator/controllers"
 	controllerconfirm "github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
@@ -65,7 +66,7 @@ func reconcile(t *testing.T) client.Client {
 	}
 	asking := controllerconfirm.NewLoopbackClient()
 	err = operatorcontrollers.Setup(mgr, operatorcontrollers.Options{
-		OperatorNamespace: own.Name, StatusPort: 9470, Ask: asking.Ask, Keys: keys, Metrics: prometheus.NewRegistry(),
+		OperatorNamespace: own.Name, StatusPort: 9470, Ask: asking.Ask, AskGateway: keyproviders.AskBy(asking), Keys: keys, Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		t.Fatal(err)

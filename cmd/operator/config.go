@@ -50,6 +50,8 @@ type config struct {
 	mutatingConfiguration   string
 	injectionTemplate       string
 	validatingConfiguration string
+	// keyGatewayService is empty if there is no key gateway.
+	keyGatewayService string
 
 	brokerImage         string
 	allowedBrokerImages []string
@@ -99,6 +101,8 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.mutatingConfiguration, "mutating-webhook-configuration", "crypto-broker-operator", "`name` of the MutatingWebhookConfiguration whose caBundle the operator writes")
 	f.StringVar(&c.injectionTemplate, "injection-template", "crypto-broker-operator", "`name` of the InjectionTemplate that the operator writes, for policies in the API server that inject brokers or check injected ones")
 	f.StringVar(&c.validatingConfiguration, "validating-webhook-configuration", "crypto-broker-operator", "`name` of the ValidatingWebhookConfiguration whose caBundle the operator writes")
+
+	f.StringVar(&c.keyGatewayService, "key-gateway-service", "", "`name` of the Service of the key gateway in the operator's namespace; the operator makes its certificate and publishes the signing keys for it; no key gateway if empty")
 
 	f.StringVar(&c.brokerImage, "broker-image", "", "`image` of injected brokers; required with --enable-webhooks")
 	f.StringSliceVar(&c.allowedBrokerImages, "allowed-broker-images", nil, "further `images` that pods may choose by annotation, separated by commas, each with its tag or digest; a pod has to name exactly the same text")
@@ -166,6 +170,9 @@ func (c *config) check() error {
 	oneOf("propagation", c.propagation, propagationAnnotation, propagationKubelet)
 	address("metrics-bind-address", c.metricsAddress)
 	address("health-probe-bind-address", c.healthAddress)
+	if c.keyGatewayService != "" && len(validation.IsDNS1035Label(c.keyGatewayService)) > 0 {
+		problem("key-gateway-service", c.keyGatewayService, "the name of a Service, or nothing for no key gateway")
+	}
 	c.signing.check(problem)
 	c.serving.check(c.enableWebhooks, problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")

@@ -23,8 +23,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -92,32 +90,9 @@ func answer(url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// withoutDefinitions starts an API server that has none of this project's resource
-// definitions. The operator finds it by the environment.
-func withoutDefinitions(t *testing.T) (*rest.Config, envtest.CRDInstallOptions) {
-	t.Helper()
-	admin := apiserver.StartFor(t)
-	definitions := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}}
-	if err := envtest.UninstallCRDs(admin, definitions); err != nil {
-		t.Fatal(err)
-	}
-	discover, err := discovery.NewDiscoveryClientForConfig(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the definitions are gone", func() error {
-		missing, err := missingDefinitions(t.Context(), discover)
-		if err == nil && len(missing) < len(watched) {
-			err = fmt.Errorf("missing are %q, expected %q", missing, watched)
-		}
-		return err
-	})
-	useCluster(t, admin)
-	return admin, definitions
-}
-
 func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself(t *testing.T) {
-	admin, definitions := withoutDefinitions(t)
+	admin := apiserver.StartBareFor(t)
+	useCluster(t, admin)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -156,6 +131,7 @@ func TestAnOperatorThatStartsBeforeItsResourceDefinitionsSaysSoAndBeginsByItself
 		t.Errorf("the log says %d times what is missing, expected once", n)
 	}
 
+	definitions := envtest.CRDInstallOptions{Paths: []string{filepath.Join("..", "..", "config", "crd", "bases")}}
 	if _, err := envtest.InstallCRDs(admin, definitions); err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,11 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, c, certs, keys, client.Ask); err != nil {
+	gateway, err := addKeyGateway(mgr, c, keys)
+	if err != nil {
+		return err
+	}
+	if err := addReconcilers(mgr, c, certs, keys, gateway, client); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

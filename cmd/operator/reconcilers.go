@@ -3,9 +3,6 @@
 package main
 
 import (
-	"context"
-	"net/netip"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -14,33 +11,40 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/presence"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
 // addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
-// are no webhooks; keys sign sets; ask asks a broker which set it serves.
-func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, ask func(context.Context, netip.AddrPort) (confirm.Answer, error)) error {
+// are no webhooks; keys sign sets; gateway is nil if there is no key gateway; client asks brokers
+// which set they serve, and key gateways what they know of key providers.
+func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
 		outdated = c.template().Outdated()
 		ready = func() error { return certs.Ready(nil) }
 	}
-	err := controllers.Setup(mgr, controllers.Options{
+	options := controllers.Options{
 		OperatorNamespace: c.namespace,
 		StatusPort:        c.brokerStatusPort,
 		Annotate:          c.propagation == propagationAnnotation,
-		Ask:               ask,
+		Ask:               client.Ask,
+		AskGateway:        keyproviders.AskBy(client),
 		Outdated:          outdated,
 		Keys:              keys,
 		MinimumStrength:   c.minimumStrength,
 		Metrics:           metrics.Registry,
-	})
-	if err != nil {
+	}
+	if gateway != nil {
+		options.KeyGateway = gateway
+	}
+	if err := controllers.Setup(mgr, options); err != nil {
 		return err
 	}
-	err = presence.Setup(mgr, presence.Options{
+	err := presence.Setup(mgr, presence.Options{
 		Excluded: append([]string{c.namespace}, c.excludedNamespaces...),
 		Wanted:   wanted,
 		Outdated: outdated,
@@ -76,5 +80,6 @@ func (c *config) template() injection.Template {
 		RequireFIPS:   c.brokerRequireFIPS,
 		Traces:        c.brokerTraces,
 		Version:       program.Version(version),
+		KeyGateway:    keygateway.Address(c.namespace, c.keyGatewayService),
 	}
 }

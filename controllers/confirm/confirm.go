@@ -126,31 +126,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // has another form than a broker's. The error quotes nothing of the answer but the HTTP
 // status.
 func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error) {
-	if !address.IsValid() || !c.allowed(address.Addr().Unmap()) {
-		return Answer{}, fmt.Errorf("%s is no address of a pod", address)
-	}
-	if address.Port() < contract.MinStatusPort {
-		return Answer{}, fmt.Errorf("port %d of the broker's status is below %d", address.Port(), contract.MinStatusPort)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address.String()+contract.ProfilesPath, nil)
+	body, _, err := c.Fetch(ctx, Question{Whom: "the broker", Address: address, Path: contract.ProfilesPath, MaxBody: MaxBody})
 	if err != nil {
 		return Answer{}, err
-	}
-	request.Header.Set("User-Agent", "crypto-broker-operator")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return Answer{}, fmt.Errorf("asking the broker: %w", unreachable(err))
-	}
-	defer func() { _ = response.Body.Close() }() // nothing is read after
-	if response.StatusCode != http.StatusOK {
-		return Answer{}, fmt.Errorf("the broker answered HTTP status %d, expected 200", response.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
-	if err != nil {
-		return Answer{}, fmt.Errorf("reading the broker's answer: %w", unreachable(err))
-	}
-	if len(body) > MaxBody {
-		return Answer{}, fmt.Errorf("the broker's answer has more than %d bytes", MaxBody)
 	}
 	var answer Answer
 	if err := json.Unmarshal(body, &answer); err != nil {
@@ -160,6 +138,56 @@ func (c *Client) Ask(ctx context.Context, address netip.AddrPort) (Answer, error
 		return Answer{}, errors.New("the answer has a digest, a revision or a reason that no broker writes")
 	}
 	return answer, nil
+}
+
+// Question is a request for a document on the status port of a pod.
+type Question struct {
+	// Whom is who is asked, for errors, such as "the broker".
+	Whom    string
+	Address netip.AddrPort
+	Path    string
+	// MaxBody is the size in bytes up to which the document is read.
+	MaxBody int64
+	// ETag is that of the document as it is known, or empty.
+	ETag string
+}
+
+// Fetch asks a question. It returns the document and its ETag, or no document if the one that is
+// known is still the newest. Its errors quote nothing of the answer but the HTTP status.
+func (c *Client) Fetch(ctx context.Context, q Question) (body []byte, etag string, err error) {
+	if !q.Address.IsValid() || !c.allowed(q.Address.Addr().Unmap()) {
+		return nil, "", fmt.Errorf("%s is no address of a pod", q.Address)
+	}
+	if q.Address.Port() < contract.MinStatusPort {
+		return nil, "", fmt.Errorf("port %d of %s's status is below %d", q.Address.Port(), q.Whom, contract.MinStatusPort)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+q.Address.String()+q.Path, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	request.Header.Set("User-Agent", "crypto-broker-operator")
+	if q.ETag != "" {
+		request.Header.Set("If-None-Match", q.ETag)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, "", fmt.Errorf("asking %s: %w", q.Whom, unreachable(err))
+	}
+	defer func() { _ = response.Body.Close() }() // nothing is read after
+	if response.StatusCode == http.StatusNotModified && q.ETag != "" {
+		return nil, q.ETag, nil
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, "", fmt.Errorf("%s answered HTTP status %d, expected 200", q.Whom, response.StatusCode)
+	}
+	body, err = io.ReadAll(io.LimitReader(response.Body, q.MaxBody+1))
+	if err != nil {
+		return nil, "", fmt.Errorf("reading %s's answer: %w", q.Whom, unreachable(err))
+	}
+	if int64(len(body)) > q.MaxBody {
+		return nil, "", fmt.Errorf("%s's answer has more than %d bytes", q.Whom, q.MaxBody)
+	}
+	return body, response.Header.Get("ETag"), nil
 }
 
 // unreachable returns a network error without the URL, which the caller knows.

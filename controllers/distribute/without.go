@@ -10,7 +10,8 @@ import (
 )
 
 // stripWithout keeps of a pod without a broker the fields that decide whether it should
-// have one, and its controller. Most pods of a cluster are such, so it keeps little.
+// have one, and its controller. Most pods of a cluster are such, so it keeps little. Of a key
+// gateway it also keeps where it is asked.
 func stripWithout(pod, stripped *corev1.Pod) {
 	for _, key := range []string{contract.InjectAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, is := pod.Annotations[key]; is {
@@ -29,4 +30,16 @@ func stripWithout(pod, stripped *corev1.Pod) {
 		stripped.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: system}
 	}
 	stripped.Status.Phase = pod.Status.Phase
+	if pod.Labels[contract.ComponentLabel] == contract.KeyGatewayComponent {
+		stripKeyGateway(pod, stripped)
+	}
+}
+
+// stripKeyGateway keeps of a key gateway its label, its address and its ports.
+func stripKeyGateway(pod, stripped *corev1.Pod) {
+	stripped.Labels = map[string]string{contract.ComponentLabel: contract.KeyGatewayComponent}
+	stripped.Status.PodIP = pod.Status.PodIP
+	for _, container := range pod.Spec.Containers {
+		stripped.Spec.Containers = append(stripped.Spec.Containers, corev1.Container{Name: container.Name, Ports: container.Ports})
+	}
 }

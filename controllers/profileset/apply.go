@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
@@ -21,6 +22,10 @@ import (
 // first of many changes is written at once, the others together: each write
 // wakes the kubelet of each pod.
 const writePause = 200 * time.Millisecond
+
+// authoritiesPause is the wait for the authorities of the key gateway's certificate, which a new
+// leader reads at its start. The change of the authorities ends the wait as well.
+const authoritiesPause = time.Second
 
 // apply writes the namespace's ConfigMap if it differs, and returns the set that
 // brokers should serve after that. Where nothing can be written, this is the set in
@@ -48,7 +53,12 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 	}
 	set.annotations = maps.Clone(set.annotations)
 	set.annotations[v1alpha1.MemorySignatureAnnotation] = string(seal.memory)
-	if isAsDesired(from.found, data, seal.signature, set.annotations) {
+	authorities := r.authoritiesFor(set, from.found)
+	if authorities == nil && r.awaitsAuthorities(set) {
+		return r.targetInPlace(ctx, from), authoritiesPause, nil
+	}
+	files := files(data, seal.signature, authorities)
+	if isAsDesired(from.found, files, set.annotations) {
 		r.remember(from.namespace, set, seal)
 		return r.targetOf(from.namespace, seal.Statement), 0, nil
 	}
@@ -58,13 +68,34 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 	if err := r.restored(); err != nil {
 		return r.targetInPlace(ctx, from), 0, err
 	}
-	if err := r.configMaps.write(ctx, from.namespace, from.found, data, seal.signature, set.annotations); err != nil {
+	if err := r.configMaps.write(ctx, from.namespace, from.found, files, set.annotations); err != nil {
 		return r.targetInPlace(ctx, from), 0, err
 	}
 	r.remember(from.namespace, set, seal)
 	r.guard.weakened.Add(float64(len(set.allowed)))
 	r.reportWeakened(ctx, from.namespace.Name, set.allowed)
 	return r.written(ctx, from, set, seal, data), 0, nil
+}
+
+// authoritiesFor returns the authorities of the key gateway's certificate if brokers need them
+// with a set, nil if not. While this process does not know them, those in place stay.
+func (r *reconciler) authoritiesFor(set guarded, found *corev1.ConfigMap) []byte {
+	if r.keyGateway == nil || !set.NamesKeyProviders {
+		return nil
+	}
+	if authorities := r.keyGateway.Authorities(); authorities != nil || found == nil {
+		return authorities
+	}
+	if inPlace, ok := found.Data[contract.KeyGatewayAuthorities]; ok {
+		return []byte(inPlace)
+	}
+	return nil
+}
+
+// awaitsAuthorities reports whether a set needs authorities that will soon be known. If it were
+// written without them, brokers would get them with the kubelet's next round, a minute later.
+func (r *reconciler) awaitsAuthorities(set guarded) bool {
+	return r.keyGateway != nil && set.NamesKeyProviders && !r.keyGateway.Looked()
 }
 
 // needsEmptySet reports whether the ConfigMap of a namespace without profiles has

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
@@ -70,11 +71,11 @@ func get(ctx context.Context, reader client.Reader, key client.ObjectKey) (*core
 	return &found, nil
 }
 
-// isAsDesired reports whether a ConfigMap holds this set and nothing else: each
-// further key would be a file in the broker's directory. A set that is nil is no
-// file, and has no signature. Annotations with an empty value must not be there.
-func isAsDesired(found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) bool {
-	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files(data, signature)) {
+// isAsDesired reports whether a ConfigMap holds these files and nothing else: each
+// further key would be a file in the broker's directory. Annotations with an empty value
+// must not be there.
+func isAsDesired(found *corev1.ConfigMap, files, annotations map[string]string) bool {
+	if found == nil || len(found.BinaryData) != 0 || found.Immutable != nil || !maps.Equal(found.Data, files) {
 		return false
 	}
 	for key, value := range annotations {
@@ -90,10 +91,10 @@ func isAsDesired(found *corev1.ConfigMap, data, signature []byte, annotations ma
 	return true
 }
 
-// write makes the ConfigMap of a namespace hold this set; found is what read
+// write makes the ConfigMap of a namespace hold these files; found is what read
 // returned. It returns an error where somebody else wrote in between, such as an
 // administrator or a former leader; the set is decided again then.
-func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
+func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	if found != nil && found.Immutable != nil && *found.Immutable {
 		log.FromContext(ctx).Info("replacing an immutable ConfigMap; pods that mounted it see the new one only after a restart")
 		if err := c.remove(ctx, namespace, found); err != nil {
@@ -102,13 +103,13 @@ func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, fou
 		found = nil
 	}
 	if found != nil {
-		err := c.update(ctx, namespace, found, data, signature, annotations)
+		err := c.update(ctx, namespace, found, files, annotations)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace.Name, Name: v1alpha1.ProfilesConfigMap}}
-	fill(desired, data, signature, annotations)
+	fill(desired, files, annotations)
 	err := c.cached.Create(ctx, desired, client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
 		if found, err = get(ctx, c.live, client.ObjectKeyFromObject(desired)); err != nil {
@@ -117,14 +118,14 @@ func (c *configMaps) write(ctx context.Context, namespace *corev1.Namespace, fou
 		if found == nil {
 			return fmt.Errorf("ConfigMap %s/%s was created and deleted by somebody else meanwhile", namespace.Name, v1alpha1.ProfilesConfigMap)
 		}
-		return c.update(ctx, namespace, found, data, signature, annotations)
+		return c.update(ctx, namespace, found, files, annotations)
 	}
 	return c.wrote(namespace, desired, err)
 }
 
-func (c *configMaps) update(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, data, signature []byte, annotations map[string]string) error {
+func (c *configMaps) update(ctx context.Context, namespace *corev1.Namespace, found *corev1.ConfigMap, files, annotations map[string]string) error {
 	desired := found.DeepCopy()
-	fill(desired, data, signature, annotations)
+	fill(desired, files, annotations)
 	return c.wrote(namespace, desired, c.cached.Update(ctx, desired, client.FieldOwner(v1alpha1.FieldManager)))
 }
 
@@ -151,11 +152,11 @@ func (c *configMaps) wrote(namespace *corev1.Namespace, written *corev1.ConfigMa
 	return nil
 }
 
-// fill puts a set, and only that, into a ConfigMap.
-func fill(c *corev1.ConfigMap, data, signature []byte, annotations map[string]string) {
+// fill puts files, and only those, into a ConfigMap.
+func fill(c *corev1.ConfigMap, files, annotations map[string]string) {
 	c.Immutable = nil
 	c.BinaryData = nil
-	c.Data = files(data, signature)
+	c.Data = files
 	if c.Labels == nil {
 		c.Labels = map[string]string{}
 	}
@@ -171,10 +172,15 @@ func fill(c *corev1.ConfigMap, data, signature []byte, annotations map[string]st
 }
 
 // files returns the keys of the ConfigMap with a set and its signature, none where the
-// set is nil.
-func files(data, signature []byte) map[string]string {
+// set is nil. Brokers that may use key providers also get the authorities of the key
+// gateway's certificate, nil where they are not known.
+func files(data, signature, authorities []byte) map[string]string {
 	if data == nil {
 		return nil
 	}
-	return map[string]string{profile.FileName: string(data), signed.FileName: string(signature)}
+	files := map[string]string{profile.FileName: string(data), signed.FileName: string(signature)}
+	if authorities != nil {
+		files[contract.KeyGatewayAuthorities] = string(authorities)
+	}
+	return files
 }

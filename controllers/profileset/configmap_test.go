@@ -28,10 +28,10 @@ func TestASetThatWasDecidedFromAnOlderOneIsNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := current.write(ctx, shop, seen, []byte("current"), nil, nil); err != nil {
+	if err := current.write(ctx, shop, seen, map[string]string{profile.FileName: "current"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := former.write(ctx, shop, seen, []byte("former"), nil, nil); !apierrors.IsConflict(err) {
+	if err := former.write(ctx, shop, seen, map[string]string{profile.FileName: "former"}, nil); !apierrors.IsConflict(err) {
 		t.Errorf("found the error %v, expected a conflict", err)
 	}
 	found, err := get(ctx, server, client.ObjectKey{Namespace: "shop", Name: v1alpha1.ProfilesConfigMap})

@@ -195,6 +195,7 @@ func (g *guarded) fill(served []profile.Profile) {
 		return
 	}
 	g.Data, g.Digest, g.Names = data, profile.Digest(data), nil
+	g.NamesKeyProviders = profile.NamesKeyProviders(served)
 	for _, p := range served {
 		g.Names = append(g.Names, p.Name)
 	}

@@ -48,6 +48,7 @@ func (r *reconciler) held(ctx context.Context, from sources, set guarded, why st
 		for _, p := range document.Profiles {
 			inPlace[p.Name] = p
 		}
+		held.NamesKeyProviders = profile.NamesKeyProviders(document.Profiles)
 	}
 	for _, c := range downgrade.Candidates(from.namespace.Name, from.rendered.Parts, nil, nil) {
 		p, is := inPlace[c.Profile.Name]

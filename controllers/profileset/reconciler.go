@@ -40,6 +40,7 @@ type reconciler struct {
 	sealer            *sealer
 	record            *record
 	queue             queue.Queue
+	keyGateway        KeyGateway // nil if there is none
 	operatorNamespace string
 	distributor       *distribute.Distributor
 	// restored returns an error once etcd was restored from a backup. The process
@@ -101,7 +102,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-// requestAll requests each namespace with a ConfigMap, after the keys changed.
+// requestAll requests each namespace with a ConfigMap, after the keys or the authorities
+// of the key gateway changed.
 func (r *reconciler) requestAll(ctx context.Context) error {
 	var sets corev1.ConfigMapList
 	if err := r.client.List(ctx, &sets); err != nil {

@@ -84,10 +84,10 @@ func (s *sealing) pass(data string) (revision int64, wrote bool) {
 		s.t.Fatalf("signed %+v, which is %+v: %v", set.Statement, statement, err)
 	}
 	annotations := map[string]string{v1alpha1.MemorySignatureAnnotation: string(set.memory)}
-	wrote = !isAsDesired(s.found, []byte(data), set.signature, annotations)
+	wrote = !isAsDesired(s.found, files([]byte(data), set.signature, nil), annotations)
 	if wrote {
 		s.found = &corev1.ConfigMap{}
-		fill(s.found, []byte(data), set.signature, annotations)
+		fill(s.found, files([]byte(data), set.signature, nil), annotations)
 	}
 	s.remember(s.namespace, set)
 	return set.Revision, wrote
@@ -222,7 +222,7 @@ func TestWhatIsRememberedHasTheRevisionOfItsSet(t *testing.T) {
 		}
 		annotations[v1alpha1.MemorySignatureAnnotation] = string(set.memory)
 		s.found = &corev1.ConfigMap{}
-		fill(s.found, data, set.signature, annotations)
+		fill(s.found, files(data, set.signature, nil), annotations)
 		s.remember(s.namespace, set)
 		statement, is, err := s.memoryInPlace(t.Context(), s.namespace, s.found)
 		if err != nil || !is || statement.Revision != revision {

@@ -29,7 +29,19 @@ type Keys interface {
 	OnChange(f func(context.Context))
 }
 
-// Options configure the reconciler. All are required but MinimumStrength.
+// KeyGateway is what brokers have to know of the key gateway.
+type KeyGateway interface {
+	// Authorities returns the authorities of the gateway's certificate in PEM, nil while
+	// there are none.
+	Authorities() []byte
+	// Looked reports whether this process has looked for the authorities, and has found them
+	// or failed.
+	Looked() bool
+	// OnChange has f called after the authorities changed; f must not block.
+	OnChange(f func(context.Context))
+}
+
+// Options configure the reconciler. All are required but MinimumStrength and KeyGateway.
 type Options struct {
 	// Namespaces is where the reconciler remembers namespaces, and publishes its
 	// decisions.
@@ -41,6 +53,8 @@ type Options struct {
 	MinimumStrength int
 	// Keys are the keys that sets are signed with.
 	Keys Keys
+	// KeyGateway is the key gateway that brokers call, nil if there is none.
+	KeyGateway KeyGateway
 	// Queue has the namespaces to reconcile.
 	Queue queue.Queue
 	// Distributor brings sets into brokers.
@@ -71,7 +85,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			return err
 		}
 	}
-	options.Keys.OnChange(func(context.Context) { options.Queue.Add(queue.Request(everyNamespace)) })
+	requestAll := func(context.Context) { options.Queue.Add(queue.Request(everyNamespace)) }
+	options.Keys.OnChange(requestAll)
+	if options.KeyGateway != nil {
+		options.KeyGateway.OnChange(requestAll)
+	}
 
 	controller := queue.Options(options.Queue, workers)
 	controller.LogConstructor = func(request *reconcile.Request) logr.Logger {
@@ -95,6 +113,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			record:            record,
 			restored:          restoration.err,
 			queue:             options.Queue,
+			keyGateway:        options.KeyGateway,
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       options.Distributor,
 			decided:           options.Decided,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package render turns CryptoProfiles and ClusterCryptoProfiles into what
-// brokers read.
+// brokers read, and KeyProviders and ClusterKeyProviders into the configuration of
+// their providers.
 //
 // Document translates one resource into a profile of a file. Validate says
 // what is wrong with it, with the field paths of the resource: it asks the
@@ -52,7 +53,13 @@ func Document(objectName string, spec *v1alpha1.ProfileSpec) (profile.Profile, e
 		if err != nil {
 			return profile.Profile{}, fmt.Errorf("spec.kms.cache: %w", err)
 		}
-		p.KMS = &profile.KMS{Client: k.Client, Config: config, Cache: cache}
+		p.KMS = &profile.KMS{Client: k.Client}
+		if len(config) > 0 {
+			p.KMS.Config = config
+		}
+		if len(cache) > 0 {
+			p.KMS.Cache = cache
+		}
 	}
 	return p, nil
 }

@@ -51,6 +51,8 @@ type Result struct {
 	Names []string
 	// Parts are the profiles in Data, in the order of Names.
 	Parts []Part
+	// NamesKeyProviders is true when a profile in Data lists a key of a key provider.
+	NamesKeyProviders bool
 	// Refusal says why no file can be written although there are profiles. The file
 	// that was written before stays then. Where Refusal is empty, Data is to be
 	// written.
@@ -113,6 +115,7 @@ func Effective(namespaced []v1alpha1.CryptoProfile, cluster []v1alpha1.ClusterCr
 		result.Data, result.Digest, result.Parts = data, profile.Digest(data), parts
 		for _, part := range parts {
 			result.Names = append(result.Names, part.Profile.Name)
+			result.NamesKeyProviders = result.NamesKeyProviders || profile.NamesKeyProviders([]profile.Profile{part.Profile})
 		}
 	}
 	for _, c := range candidates {
@@ -130,10 +133,16 @@ func Selects(spec *v1alpha1.ClusterProfileSpec, namespaceLabels map[string]strin
 // Selector returns the selector of a ClusterCryptoProfile, for callers that ask about many
 // namespaces.
 func Selector(spec *v1alpha1.ClusterProfileSpec) labels.Selector {
-	if spec.NamespaceSelector == nil {
+	return NamespaceSelector(spec.NamespaceSelector)
+}
+
+// NamespaceSelector returns a selector of namespaces as cluster profiles and cluster key
+// providers have it: an absent one selects all namespaces, and one that cannot be read none.
+func NamespaceSelector(spec *metav1.LabelSelector) labels.Selector {
+	if spec == nil {
 		return labels.Everything()
 	}
-	selector, err := metav1.LabelSelectorAsSelector(spec.NamespaceSelector)
+	selector, err := metav1.LabelSelectorAsSelector(spec)
 	if err != nil {
 		return labels.Nothing()
 	}

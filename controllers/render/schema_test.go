@@ -54,11 +54,20 @@ func TestTheSchemaOffersExactlyTheAlgorithmsOfTheTable(t *testing.T) {
 		"encryptData.encryptAlg":     algorithm.Ciphers(),
 		"encryptData.keySize":        algorithm.AESGCM.KeySizes(),
 		"encryptData.shortTagLength": sizes[:len(sizes)-1],
+		"dataKeys.keySize":           algorithm.AESGCM.KeySizes(),
 	} {
 		for file, schema := range fields(t, path) {
 			if found := values(t, schema.Enum); !slices.Equal(found, values(t, raw(t, want))) {
 				t.Errorf("%s: spec.api.%s offers %s, the table has %v", file, path, found, want)
 			}
+		}
+	}
+}
+
+func TestTheSchemaOffersTheWrappingAlgorithmsOfTheTable(t *testing.T) {
+	for file, schema := range fields(t, "dataKeys.wrapAlgs") {
+		if found := values(t, schema.Items.Schema.Enum); !slices.Equal(found, values(t, raw(t, algorithm.Wrappings()))) {
+			t.Errorf("%s: spec.api.dataKeys.wrapAlgs offers %s, the table has %v", file, found, algorithm.Wrappings())
 		}
 	}
 }

@@ -69,8 +69,8 @@ func compileSpec(objectName string, spec *v1alpha1.ProfileSpec) (*profile.Set, f
 	return set, errs
 }
 
-// ValidateSelector returns all problems of the selector of a ClusterCryptoProfile. A
-// selector that can't be read selects no namespace.
+// ValidateSelector returns all problems of the selector of a ClusterCryptoProfile or
+// ClusterKeyProvider. A selector that can't be read selects no namespace.
 func ValidateSelector(selector *metav1.LabelSelector) field.ErrorList {
 	return validateSelector(selector, field.NewPath("spec", "namespaceSelector"))
 }
@@ -114,6 +114,10 @@ func fieldName(inFile string) string {
 		return strings.ToLower(name) + index
 	case "SPKISHA256":
 		return "spkiSHA256" + index
+	case "OpenBao", "PKCS11":
+		return strings.ToLower(name) + index
+	case "AWSKMS":
+		return "awsKMS" + index
 	}
 	capitals := len(name) - len(strings.TrimLeftFunc(name, unicode.IsUpper))
 	if capitals > 1 && capitals < len(name) {

@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -63,7 +64,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 		return reconcile.Result{RequeueAfter: delay}, nil
 	}
 	before := p.Status.Conditions
-	written, err := writeStatus(ctx, r.client, &p, status)
+	written, err := statuspatch.Write(ctx, r.client, &p, status, fieldRollout)
 	if err != nil || !written {
 		return reconcile.Result{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -167,7 +168,7 @@ func (r *profileReconciler) write(ctx context.Context, namespace string, due []p
 // writeOne writes the status of a profile.
 func (r *profileReconciler) writeOne(ctx context.Context, one pending, all common) error {
 	before, p := one.profile.Status.Conditions, one.profile.DeepCopy()
-	written, err := writeStatus(ctx, r.client, p, one.status)
+	written, err := statuspatch.Write(ctx, r.client, p, one.status, fieldRollout)
 	if err != nil || !written {
 		return err
 	}

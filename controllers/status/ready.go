@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/render"
 )
 
@@ -45,5 +46,5 @@ func setStalled(conditions *[]metav1.Condition, verdict render.Verdict, rollout 
 		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 		return
 	}
-	set(conditions, stalled, generation)
+	statuspatch.SetCondition(conditions, stalled, generation)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
 )
 
 // withheldOf returns the changes of an object that are withheld.
@@ -40,7 +41,7 @@ func setWithheld(conditions *[]metav1.Condition, generation int64, changes []dow
 	default:
 		return false
 	}
-	return set(conditions, c, generation)
+	return statuspatch.SetCondition(conditions, c, generation)
 }
 
 // withheldMessage names the first of several changes, and one command that allows all.

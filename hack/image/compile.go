@@ -26,6 +26,7 @@ type program struct {
 var programs = []program{
 	{"broker", "broker", ".", "./cmd/broker", "Policy-governed cryptography on a Unix socket"},
 	{"operator", "operator", ".", "./cmd/operator", "Puts Crypto Broker into pods and profiles into brokers"},
+	{"gateway", "gateway", ".", "./cmd/gateway", "Uses the keys of key managers for brokers in pods"},
 	{"cli", "crypto-broker", ".", "./cmd/crypto-broker", "Command line that calls a Crypto Broker and checks profiles"},
 	{"demo-app", "demo-app", ".", "./test/app", "Application that calls its Crypto Broker, for the demo and the tests"},
 	{"client-app", "client-app", "clients/go", "./internal/app", "Application that calls its Crypto Broker through the Go client, for the tests"},

@@ -203,7 +203,7 @@ func TestOnlyTheImagesThatAreNamedAreBuilt(t *testing.T) {
 	if len(built) != 2 || built["cli-v1.tar"] == nil || built["broker-v1.tar"] == nil {
 		t.Errorf("built %v", slices.Collect(maps.Keys(built)))
 	}
-	if _, err := parseOptions([]string{"--only", "broker,brokre"}); err == nil || !strings.Contains(err.Error(), `--only names "brokre", expected some of broker, operator, cli, `) {
+	if _, err := parseOptions([]string{"--only", "broker,brokre"}); err == nil || !strings.Contains(err.Error(), `--only names "brokre", expected some of broker, operator, gateway, cli, `) {
 		t.Errorf("a name that there is not: %v", err)
 	}
 }

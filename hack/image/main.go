@@ -21,8 +21,8 @@ import (
 
 const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--only NAMES] [--cover DIR] [--push REPOSITORY]
 
-Builds the images crypto-broker/broker, crypto-broker/operator, crypto-broker/cli and crypto-broker/demo-app as archives,
-each of one static program, without a base image and without a container engine. Prints one line an image: its name and
+Builds the images crypto-broker/broker, crypto-broker/operator, crypto-broker/gateway, crypto-broker/cli and
+crypto-broker/demo-app as archives, each of one static program, without a base image and without a container engine. Prints one line an image: its name and
 tag, a tab, and the path of the archive.
 
 `

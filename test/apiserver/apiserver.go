@@ -31,13 +31,18 @@ func Start() (*rest.Config, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return start(filepath.Join(root, "config", "crd", "bases"))
+}
+
+// start starts an API server with the CustomResourceDefinitions of the folders.
+func start(definitions ...string) (*rest.Config, func() error, error) {
 	assets, err := Assets()
 	if err != nil {
 		return nil, nil, err
 	}
 	server := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
-		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
+		CRDDirectoryPaths:     definitions,
 		ErrorIfCRDPathMissing: true,
 	}
 	config, err := server.Start()

@@ -42,6 +42,20 @@ func run(m *testing.M, prepare func(admin *rest.Config) error) (code int, err er
 func StartFor(t testing.TB) *rest.Config {
 	t.Helper()
 	admin, stop, err := Start()
+	stopAfter(t, stop, err)
+	return admin
+}
+
+// StartBareFor is [StartFor] without this project's CustomResourceDefinitions.
+func StartBareFor(t testing.TB) *rest.Config {
+	t.Helper()
+	admin, stop, err := start()
+	stopAfter(t, stop, err)
+	return admin
+}
+
+func stopAfter(t testing.TB, stop func() error, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,5 +64,4 @@ func StartFor(t testing.TB) *rest.Config {
 			t.Error(err)
 		}
 	})
-	return admin
 }

@@ -35,7 +35,7 @@ func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
 	const foreign = "metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false,certManager.enabled=false,dashboard.namespace="
 	// The test is another owner of fields than the release that is installed, and can't take
 	// its fields away.
-	const changing = "podDisruptionBudget.minAvailable=,strategy.type=RollingUpdate,webhook.service.ipFamilies={IPv4}"
+	const changing = "podDisruptionBudget.minAvailable=,strategy.type=RollingUpdate,webhook.service.ipFamilies={IPv4},keyGateway.service.ipFamilies={IPv4}"
 	t.Run("of the chart with everything switched on", accept(renderChart(t, append(everySwitchOn(), "--set", foreign+","+changing)...)))
 }
 

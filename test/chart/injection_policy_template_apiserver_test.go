@@ -23,6 +23,10 @@ import (
 // exportingSpans is the golden pod that is made with a template of its own.
 const exportingSpans = "a-pod-whose-broker-exports-spans"
 
+// besideKeyGateway is the beginning of the names of golden pods that are made with a key
+// gateway, which is not for injection by policy.
+const besideKeyGateway = "a-pod-beside-a-key-gateway-"
+
 // setTemplate changes the InjectionTemplate as an operator with other settings would.
 func setTemplate(t *testing.T, admin client.Client, template injection.Template, cluster string) {
 	t.Helper()

@@ -156,7 +156,10 @@ func checkOnlyDefinitionsAreLeft(t *testing.T, admin client.Client) {
 		}
 		kept = append(kept, definition.Name)
 	}
-	if want := []string{"clustercryptoprofiles.cryptobroker.io", "cryptoprofiles.cryptobroker.io", "injectiontemplates.cryptobroker.io"}; !slices.Equal(kept, want) {
+	if want := []string{
+		"clustercryptoprofiles.cryptobroker.io", "clusterkeyproviders.cryptobroker.io", "cryptoprofiles.cryptobroker.io", "injectiontemplates.cryptobroker.io",
+		"keyproviders.cryptobroker.io",
+	}; !slices.Equal(kept, want) {
 		t.Errorf("found the definitions %v after the uninstallation, expected %v", kept, want)
 	}
 	for _, gone := range []client.Object{

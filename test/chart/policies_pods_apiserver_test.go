@@ -7,6 +7,7 @@ package chart
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -121,6 +122,24 @@ func TestTheOperatorMayChangeOneAnnotationOfAPodAndRemoveItsSnapshot(t *testing.
 		create(t, clusterAdmin(t), pod)
 		verdict(t, operator(t).Patch(t.Context(), pod, mergePatch(`{"metadata":{"annotations":{`+digest+`}}}`)), `cannot patch resource "pods"`)
 		verdict(t, operator(t).Delete(t.Context(), pod), `cannot delete resource "pods"`)
+	})
+
+	t.Run("a right to the pod itself, given by mistake, is of no use to it", func(t *testing.T) {
+		namespace := namespaceFor(t, nil)
+		pod := plainPod(namespace, "pod")
+		create(t, clusterAdmin(t), pod)
+		create(t, clusterAdmin(t), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "operator-is-admin"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: releaseNamespace, Name: release}},
+		})
+		eventually(t, "the policy refuses", func(ctx context.Context) error {
+			err := operator(t).Patch(ctx, pod.DeepCopy(), mergePatch(`{"metadata":{"labels":{"a":"b"}}}`))
+			if err == nil || !strings.Contains(err.Error(), "may change pods through their status alone") {
+				return fmt.Errorf("found %w, expected the policy's refusal", err)
+			}
+			return nil
+		})
 	})
 }
 

@@ -99,22 +99,31 @@ func sent(t *testing.T, err error, entry string) {
 	}
 }
 
-func TestProfilesNeedTheOperatorUntilTheyAreDeleted(t *testing.T) {
+func TestProfilesAndKeyProvidersNeedTheOperatorUntilTheyAreDeleted(t *testing.T) {
 	admin := clusterAdmin(t)
 	meta := metav1.ObjectMeta{GenerateName: "default-", Finalizers: []string{"example.com/kept"}}
 	spec := v1alpha1.ProfileSpec{API: v1alpha1.Operations{HashData: &v1alpha1.HashData{HashAlg: "sha3-512"}}}
 	namespaced := &v1alpha1.CryptoProfile{ObjectMeta: meta, Spec: spec}
 	namespaced.Namespace = namespaceFor(t, nil)
 	cluster := &v1alpha1.ClusterCryptoProfile{ObjectMeta: meta, Spec: v1alpha1.ClusterProfileSpec{ProfileSpec: spec}}
+	keys := v1alpha1.KeyProviderSpec{
+		Type: "kmip", Endpoints: []v1alpha1.KeyEndpoint{"kmip.example.com"},
+		Credentials: &v1alpha1.KeyProviderCredentials{SecretRef: v1alpha1.SecretReference{Name: "kmip-client"}},
+	}
+	provider := &v1alpha1.KeyProvider{ObjectMeta: meta, Spec: keys}
+	provider.Namespace = namespaced.Namespace
+	clusterProvider := &v1alpha1.ClusterKeyProvider{ObjectMeta: meta, Spec: v1alpha1.ClusterKeyProviderSpec{KeyProviderSpec: keys}}
 	for entry, profile := range map[string]client.Object{
 		"cryptoprofile.validate.cryptobroker.io":        namespaced,
 		"clustercryptoprofile.validate.cryptobroker.io": cluster,
+		"keyprovider.validate.cryptobroker.io":          provider,
+		"clusterkeyprovider.validate.cryptobroker.io":   clusterProvider,
 	} {
 		t.Run(entry, func(t *testing.T) {
 			sent(t, admin.Create(t.Context(), profile.DeepCopyObject().(client.Object)), entry)
 
 			createUnvalidated(t, admin, profile)
-			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"spec":{"profileName":"other"}}`)), entry)
+			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"spec":{"profileName":"other","serverName":"other"}}`)), entry)
 			sent(t, admin.Delete(t.Context(), profile), "")
 			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"metadata":{"finalizers":null}}`)), "")
 		})

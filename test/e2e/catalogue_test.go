@@ -5,6 +5,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
@@ -20,19 +22,19 @@ import (
 // The profiles are for namespaces with a label that only this test gives, so that the others' namespaces have none of them.
 func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 	chart := environment.Chart(shared.Repository)
-	t.Cleanup(func() {
-		ctx := timeoutContext(t, 4*time.Minute)
-		if _, err := shared.helm.Install(ctx, chart, &shared.Images); err != nil {
-			t.Errorf("installing the chart with its own values again: %v", err)
-		}
-		// Only now, or they would come back.
-		if err := shared.client.DeleteAllOf(ctx, &v1alpha1.ClusterCryptoProfile{}, client.MatchingLabels{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}); err != nil {
+	t.Cleanup(func() { // behind that of restoreChart, or they would come back
+		if err := shared.client.DeleteAllOf(timeoutContext(t, time.Minute), &v1alpha1.ClusterCryptoProfile{}, client.MatchingLabels{v1alpha1.CatalogueLabel: v1alpha1.CatalogueLabelValue}); err != nil {
 			t.Errorf("removing the catalogue: %v", err)
 		}
 	})
-	_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "catalogue.enabled=true", "catalogue.namespaces=catalogue=wanted")
+	restoreChart(t)
+	// propagation=kubelet is another matter, which needs no installation of its own this way.
+	_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "catalogue.enabled=true", "catalogue.namespaces=catalogue=wanted", "propagation=kubelet")
 	must(t, err)
 	namespace := newNamespace(t, map[string]string{"catalogue": "wanted"})
+	// A pod that is there before its set waits for the kubelet, which may look for it after a minute and a half only.
+	awaitCatalogue(t, func(*v1alpha1.ClusterCryptoProfile) error { return nil })
+	profilesConfigMap(t, namespace)
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
 	if found := awaitCalls(t, pod, statsPort, nil, 20); found.Algorithm != "sha3-512" {
 		t.Errorf("found the algorithm %q, expected that of the catalogue's Default", found.Algorithm)
@@ -42,6 +44,24 @@ func TestTheChartBringsTheCatalogueAndLeavesItBehind(t *testing.T) {
 			return fmt.Errorf("its status is %+v", p.Status)
 		}
 		return nil
+	})
+
+	t.Run("with propagation=kubelet a change annotates no pod", func(t *testing.T) {
+		before := profilesConfigMap(t, namespace)
+		createProfile(t, namespace, "sha-512") // in place of the catalogue's Default
+		eventually(t, 30*time.Second, "the changed set is written", func() error {
+			if profilesConfigMap(t, namespace).ResourceVersion == before.ResourceVersion {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		// With the annotation, this takes a tenth of a second.
+		for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(100 * time.Millisecond) {
+			must(t, shared.client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+			if value, is := pod.Annotations[contract.ProfilesDigestAnnotation]; is {
+				t.Fatalf("the pod was annotated with %q", value)
+			}
+		}
 	})
 
 	_, err = shared.helm.Install(t.Context(), chart, &shared.Images)

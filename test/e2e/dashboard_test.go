@@ -55,7 +55,8 @@ func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
 	server, err := prometheus.Start(t.Context(), program, t.TempDir(), shared.cluster.Kubeconfig, scrapeInterval)
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
-	makeEverythingHappen(t)
+	profile := makeEverythingHappen(t)
+	haveAChangeTimed(t, server, profile)
 
 	// A rate needs two scrapes. These wait until the calls and the failed ones have one, of all brokers.
 	for _, expression := range []string{
@@ -85,7 +86,7 @@ func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
 
 // makeEverythingHappen has every series of the dashboard come into being: pods injected, refused and without a broker,
 // calls that succeed and fail, profiles that change, that are refused and that are withheld.
-func makeEverythingHappen(t *testing.T) {
+func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha3-512")
 	good := createPod(t, appPod(namespace, inject("true"), load))
@@ -96,6 +97,25 @@ func makeEverythingHappen(t *testing.T) {
 	awaitPropagated(t, profile, 2)
 	missABroker(t)
 	withholdAProfile(t)
+	return profile
+}
+
+// haveAChangeTimed changes a profile until the operator has timed a change. Only a leader that saw the whole of a change
+// times it, and the leader of the pods before an upgrade may have seen the first one.
+func haveAChangeTimed(t *testing.T, server *prometheus.Server, profile *v1alpha1.CryptoProfile) {
+	t.Helper()
+	algorithms := []string{"sha3-256", "sha-256"}
+	for n := range 10 {
+		for range 5 {
+			if _, err := ask(t, server, `sum(crypto_broker_operator_propagation_duration_seconds_count) > 0`); err == nil {
+				return
+			}
+			<-time.After(scrapeInterval)
+		}
+		changeHash(t, profile, algorithms[n%2])
+		awaitPropagated(t, profile, 2)
+	}
+	t.Error("the operator has timed none of ten changes")
 }
 
 // missABroker makes a pod in a namespace that asks for brokers only afterwards.

@@ -12,6 +12,7 @@ import (
 )
 
 func TestHelmTestSaysThatTheWebhooksAnswer(t *testing.T) {
+	t.Parallel()
 	output, err := shared.helm.Run(t.Context(), "test", environment.Release, "--namespace", environment.Namespace, "--timeout", "2m")
 	if err != nil {
 		t.Fatal(err)

@@ -23,11 +23,7 @@ import (
 
 func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 	chart := environment.Chart(shared.Repository)
-	t.Cleanup(func() { // the tests behind this one find the webhook
-		if _, err := shared.helm.Install(timeoutContext(t, 4*time.Minute), chart, &shared.Images); err != nil {
-			t.Errorf("installing the chart with its own values again: %v", err)
-		}
-	})
+	restoreChart(t)
 	namespace := newNamespace(t, restricted)
 	profile := createProfile(t, namespace, "sha-256")
 	switchTo := func(mode string) {

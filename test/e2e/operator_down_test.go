@@ -34,8 +34,14 @@ func startOperator(t testing.TB) {
 	must(t, shared.load.ScaleOperator(t.Context(), replicas))
 }
 
-func TestWithoutTheOperatorOnlyPodsThatAskedForABrokerAreRefused(t *testing.T) {
-	namespace := newNamespace(t, nil)
+func TestWithoutTheOperator(t *testing.T) {
+	namespace, labelled := newNamespace(t, nil), newNamespace(t, map[string]string{contract.InjectionLabel: contract.InjectionEnabled})
+	deleted := newNamespace(t, nil)
+	createProfile(t, namespace, "sha3-512")
+	createProfile(t, deleted, "sha3-512")
+	profilesConfigMap(t, deleted)
+	pod := createPod(t, appPod(namespace, inject("true"), nil))
+	awaitCalls(t, pod, statsPort, nil, 10)
 	stopOperator(t)
 	for sentence, annotations := range map[string]map[string]string{
 		"a pod without annotations is created":          nil,
@@ -57,28 +63,14 @@ func TestWithoutTheOperatorOnlyPodsThatAskedForABrokerAreRefused(t *testing.T) {
 				"annotated.inject.cryptobroker.io")
 		})
 	}
-	labelled := newNamespace(t, map[string]string{contract.InjectionLabel: contract.InjectionEnabled})
 	t.Run("in a labelled namespace a pod that does not decline is refused", func(t *testing.T) {
 		expectRefused(t, shared.client.Create(t.Context(), appPod(labelled, nil, nil)), "labelled.inject.cryptobroker.io")
 		must(t, shared.client.Create(t.Context(), appPod(labelled, inject("false"), nil)))
 	})
-}
-
-func TestWithoutTheOperatorPodsServeOn(t *testing.T) {
-	namespace := newNamespace(t, nil)
-	createProfile(t, namespace, "sha3-512")
-	pod := createPod(t, appPod(namespace, inject("true"), nil))
-	before := awaitCalls(t, pod, statsPort, nil, 10)
-	stopOperator(t)
-	expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, before, 50))
-}
-
-func TestWithoutTheOperatorANamespaceIsDeletedWithinTenSeconds(t *testing.T) {
-	namespace := newNamespace(t, nil)
-	createProfile(t, namespace, "sha3-512")
-	profilesConfigMap(t, namespace)
-	stopOperator(t)
-	expectDeletedSoon(t, namespace)
+	t.Run("a namespace is deleted within ten seconds", func(t *testing.T) { expectDeletedSoon(t, deleted) })
+	t.Run("pods serve on", func(t *testing.T) {
+		expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, mustStats(t, pod), 50))
+	})
 }
 
 // expectDeletedSoon deletes a namespace without pods. Kubernetes itself takes five seconds before it begins to empty

@@ -7,15 +7,19 @@ package e2e
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
@@ -83,6 +87,7 @@ func awaitAlgorithm(t testing.TB, pod *corev1.Pod, algorithm string, changed tim
 }
 
 func TestTwentyChangesInARowReachEveryPodUnderLoadWithoutAFailedCall(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	var all []time.Duration
 	for number := range 20 {
@@ -106,16 +111,11 @@ func TestTwentyChangesInARowReachEveryPodUnderLoadWithoutAFailedCall(t *testing.
 }
 
 func TestWithoutThePatchAChangeTakesAsLongAsTheKubeletsResync(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t, nil)
-	t.Cleanup(func() {
-		if _, err := shared.helm.Install(timeoutContext(t, 3*time.Minute), environment.Chart(shared.Repository), &shared.Images); err != nil {
-			t.Errorf("installing the chart with its own values again: %v", err)
-		}
-	})
-	_, err := shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images, "propagation=kubelet")
-	must(t, err)
 	profile := createProfile(t, namespace, "sha-256")
 	pod := createPod(t, appPod(namespace, inject("true"), nil))
+	refuseAnnotations(t, pod)
 	// The kubelet syncs a pod while it starts; it has to be left alone from then on.
 	awaitCalls(t, pod, statsPort, nil, 50)
 	took := awaitAlgorithm(t, pod, "sha3-512", changeHash(t, profile, "sha3-512"), 150*time.Second)
@@ -124,6 +124,51 @@ func TestWithoutThePatchAChangeTakesAsLongAsTheKubeletsResync(t *testing.T) {
 		t.Errorf("without the patch the change took %.1f s, expected more than %s: what does the fast one measure?", took.Seconds(), resync)
 	}
 	expectNoFailure(t, pod, mustStats(t, pod))
+}
+
+// refuseAnnotations keeps the operator from annotating the pods of one namespace, and with that from waking their kubelets,
+// until the test ends. It returns once the API server refuses that for a pod.
+func refuseAnnotations(t testing.TB, pod *corev1.Pod) {
+	t.Helper()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-annotations-in-" + pod.Namespace},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: pod.Namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
+				}}},
+			},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "request.userInfo.username != '" + environment.OperatorUser + "'",
+				Message:    "the test refuses annotations",
+			}},
+		},
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: policy.ObjectMeta,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}
+	for _, object := range []client.Object{policy, binding} {
+		must(t, shared.client.Create(t.Context(), object))
+		t.Cleanup(func() {
+			if err := shared.client.Delete(timeoutContext(t, time.Minute), object); err != nil {
+				t.Errorf("removing %s: %v", object.GetName(), err)
+			}
+		})
+	}
+	operator := as(t, environment.OperatorUser)
+	eventually(t, 30*time.Second, "the operator may not annotate "+pod.Name, func() error {
+		err := operator.Status().Patch(t.Context(), pod.DeepCopy(),
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"e2e"}}}`, contract.ProfilesDigestAnnotation)), client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "the test refuses annotations") {
+			return fmt.Errorf("it is answered with %w", err)
+		}
+		return nil
+	})
 }
 
 func TestABrokerThatTheOperatorCannotReachIsUnverified(t *testing.T) {

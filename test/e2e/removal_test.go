@@ -34,11 +34,7 @@ type removal struct {
 }
 
 func TestTheOperatorIsRemovedInAnyOrderWhilePodsCall(t *testing.T) {
-	t.Cleanup(func() { // whatever happens, the tests behind this one find the operator
-		if _, err := shared.helm.Install(timeoutContext(t, 4*time.Minute), environment.Chart(shared.Repository), &shared.Images); err != nil {
-			t.Errorf("installing the operator again: %v", err)
-		}
-	})
+	restoreChart(t)
 	r := &removal{namespace: newNamespace(t, nil)}
 	kept := createProfile(t, r.namespace, "sha-256")
 	must(t, shared.client.Create(t.Context(), appDeployment(r.namespace, "app", 2, load)))
@@ -76,6 +72,7 @@ func TestTheOperatorIsRemovedInAnyOrderWhilePodsCall(t *testing.T) {
 		deleteDefinitions(t)
 		r.expectUntouched(t)
 		uninstall(t)
+		deleteLease(t)
 		r.expectUntouched(t)
 		r.install(t)
 		awaitPropagated(t, r.profile(), int32(len(r.serving)+len(r.ending)))

@@ -58,6 +58,20 @@ func setUpSuite(state string) error {
 	return nil
 }
 
+// restoreChart installs the chart with its own values at the end of a test that failed, so that the tests behind it find the
+// operator. A test that passes has done that as its last step.
+func restoreChart(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		if _, err := shared.helm.Install(timeoutContext(t, 4*time.Minute), environment.Chart(shared.Repository), &shared.Images); err != nil {
+			t.Errorf("installing the chart with its own values again: %v", err)
+		}
+	})
+}
+
 // as is a client that acts as somebody else.
 func as(t testing.TB, user string, groups ...string) client.Client {
 	t.Helper()

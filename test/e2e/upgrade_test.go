@@ -64,17 +64,14 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 	if previousImages.Tag == shared.Images.Tag {
 		t.Fatalf("both versions have the tag %s, so nothing would be upgraded", previousImages.Tag)
 	}
-	t.Cleanup(func() { // whatever happens, the tests behind this one find the current version
-		if _, err := shared.helm.Install(timeoutContext(t, 4*time.Minute), ownChart, &shared.Images); err != nil {
-			t.Errorf("installing the current version again: %v", err)
-		}
-	})
+	restoreChart(t)
 	helm := func(run func(context.Context) (string, error)) {
 		t.Helper()
 		_, err := run(t.Context())
 		must(t, err)
 	}
 	uninstall(t)
+	deleteLease(t)
 	helm(func(ctx context.Context) (string, error) {
 		return shared.helm.Install(ctx, previousChart, previousImages)
 	})
@@ -126,7 +123,7 @@ func TestTheChartIsUpgradedUninstalledAndInstalledAgainWhilePodsCall(t *testing.
 
 	t.Run("installed again, it takes up the pods and profiles that it finds", func(t *testing.T) {
 		helm(func(ctx context.Context) (string, error) { return shared.helm.Install(ctx, ownChart, &shared.Images) })
-		// An operator that was uninstalled could not release its lease, which takes 15 s to expire.
+		// The operator that was uninstalled could not release its lease, which takes 15 s to expire.
 		awaitLeader(t)
 		changed := changeHash(t, profile, "sha-384")
 		for i := range pods {
@@ -143,6 +140,13 @@ func uninstall(t testing.TB) {
 	_, err := shared.helm.Uninstall(t.Context())
 	must(t, err)
 	awaitOperatorPods(t, 0)
+}
+
+// deleteLease deletes the lease of an operator that was uninstalled and could not release it. Another operator would wait 15 s
+// until it expires.
+func deleteLease(t testing.TB) {
+	t.Helper()
+	must(t, client.IgnoreNotFound(shared.clientset.CoordinationV1().Leases(environment.Namespace).Delete(t.Context(), v1alpha1.LeaderElectionLease, metav1.DeleteOptions{})))
 }
 
 // awaitOperatorPods waits until the operator has that many pods.

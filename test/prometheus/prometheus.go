@@ -30,49 +30,11 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 	if found, err := exec.LookPath("prometheus"); err == nil {
 		return found, nil
 	}
-	folder := filepath.Join(cache, "prometheus")
-	program := filepath.Join(folder, "usr", "bin", "prometheus")
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return "", errors.New("there is neither prometheus in PATH nor apt-get to download it with: install Prometheus 2.41 or newer")
-	}
-	fmt.Fprintln(progress, "prometheus: downloading Debian's package (20 MB, once)")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
-	// The package moves to its place when it is unpacked completely, so an interrupted download leaves nothing there.
-	work, err := os.MkdirTemp(cache, "prometheus-")
+	folder, err := environment.DebianPackage(ctx, progress, cache, "prometheus")
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("there is no prometheus in PATH, expected Prometheus 2.41 or newer: %w", err)
 	}
-	defer os.RemoveAll(work)
-	download := func() error {
-		_, err := environment.Command(ctx, work, nil, "apt-get", "download", "prometheus")
-		return err
-	}
-	if err := download(); err != nil {
-		// The machine's package lists may be old or absent.
-		if _, err := environment.Command(ctx, "", nil, "apt-get", "update"); err != nil {
-			return "", err
-		}
-		if err := download(); err != nil {
-			return "", err
-		}
-	}
-	packages, err := filepath.Glob(filepath.Join(work, "prometheus_*.deb"))
-	if err != nil || len(packages) != 1 {
-		return "", errors.Join(fmt.Errorf("found the packages %q after the download, expected one", packages), err)
-	}
-	unpacked := filepath.Join(work, "unpacked")
-	if _, err := environment.Command(ctx, "", nil, "dpkg-deb", "--extract", packages[0], unpacked); err != nil {
-		return "", err
-	}
-	if err := os.Rename(unpacked, folder); err != nil {
-		return "", err
-	}
-	return program, nil
+	return filepath.Join(folder, "usr", "bin", "prometheus"), nil
 }
 
 // Server is a running Prometheus.

@@ -110,21 +110,20 @@ func (b *bench) stop() error {
 
 // counters are what is compared before and after a step.
 type counters struct {
-	operator, apiServer, etcd time.Duration // of processor time
-	process                   process       // of the operator
-	polls                     int64
-	stored                    stored
+	operator time.Duration // of processor time
+	plane    planeTimes
+	process  process // of the operator
+	polls    int64
+	stored   stored
 }
 
 func (b *bench) counters(ctx context.Context) (c counters, err error) {
 	c.process, c.polls = b.operator.process, b.nodes.polls.Load()
-	for _, each := range []struct {
-		process process
-		into    *time.Duration
-	}{{c.process, &c.operator}, {b.plane.apiServer, &c.apiServer}, {b.plane.etcd, &c.etcd}} {
-		if *each.into, err = each.process.cpu(); err != nil {
-			return c, err
-		}
+	if c.operator, err = c.process.cpu(); err != nil {
+		return c, err
+	}
+	if c.plane, err = b.plane.cpu(); err != nil {
+		return c, err
 	}
 	c.stored, err = b.plane.stored(ctx)
 	return c, err

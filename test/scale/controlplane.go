@@ -95,6 +95,17 @@ func (p *controlPlane) find() error {
 	return err
 }
 
+// planeTimes are processor times.
+type planeTimes struct{ apiServer, etcd time.Duration }
+
+func (p *controlPlane) cpu() (t planeTimes, err error) {
+	if t.apiServer, err = p.apiServer.cpu(); err != nil {
+		return t, err
+	}
+	t.etcd, err = p.etcd.cpu()
+	return t, err
+}
+
 func (p *controlPlane) stop() error { return p.environment.Stop() }
 
 // stored is what etcd wrote and holds, in bytes.

@@ -63,6 +63,7 @@ func (r *results) markdown() string {
 	r.writeRequests(&d)
 	r.writeTimes(&d)
 	d.WriteString(columns)
+	r.writeBare(&d)
 	r.writeOthers(&d)
 	return d.String()
 }

@@ -172,7 +172,7 @@ func (m *result) compare(before, after counters) {
 	if before.process != after.process {
 		before.operator = 0
 	}
-	m.operator, m.apiServer, m.etcd = after.operator-before.operator, after.apiServer-before.apiServer, after.etcd-before.etcd
+	m.operator, m.apiServer, m.etcd = after.operator-before.operator, after.plane.apiServer-before.plane.apiServer, after.plane.etcd-before.plane.etcd
 	m.polls = after.polls - before.polls
 	m.stored = stored{after.stored.written - before.stored.written, after.stored.held - before.stored.held}
 }

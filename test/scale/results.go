@@ -27,6 +27,7 @@ type results struct {
 	load    string
 	version string
 	steps   []result
+	bare    []bare
 	// podBytes and snapshots are the sums over all pods: of their size, and of the
 	// snapshots in them.
 	podBytes, snapshots atomic.Int64

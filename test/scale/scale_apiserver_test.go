@@ -46,6 +46,7 @@ func TestTheOperatorOfTheChartBringsEachChangeToEachPodAndWritesNothingAfterward
 		// No sets, no record, no annotations, no statuses and no events.
 		"| nothing changes for 5s | 0 | 0 | 0 | 0 | 0 | 0 |",
 		"0 lines with errors in its log",
+		"writes the annotation of the 20 pods of one namespace",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report has no %q:\n%s", want, text)

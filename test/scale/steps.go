@@ -89,7 +89,7 @@ func (b *bench) runAll(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	return nil
+	return b.annotateBare(ctx)
 }
 
 // haveSets reports whether so many namespaces of this program have a set.

@@ -18,10 +18,6 @@ import (
 	"time"
 )
 
-// authorityName is the common name of every authority that this package makes. By this
-// name it recognises its certificates in a bundle after the Secret is lost.
-const authorityName = "crypto-broker-operator webhook authority"
-
 const (
 	certificateBlock = "CERTIFICATE"
 	keyBlock         = "PRIVATE KEY"
@@ -34,15 +30,15 @@ type authority struct {
 }
 
 // newAuthority makes an authority that is valid from now on for
-// authorityLifetime. Its certificate begins earlier by skew, so that an API
-// server whose clock is behind accepts it.
-func newAuthority(now time.Time) (*authority, error) {
+// authorityLifetime. Its certificate begins earlier by skew, so that a client
+// whose clock is behind accepts it.
+func (p purpose) newAuthority(now time.Time) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: authorityName},
+		Subject:               pkix.Name{CommonName: p.authorityName()},
 		NotBefore:             now.Add(-skew),
 		NotAfter:              now.Add(authorityLifetime),
 		KeyUsage:              x509.KeyUsageCertSign,
@@ -64,17 +60,17 @@ func (a *authority) made() time.Time {
 
 // newLeaf makes a key and a serving certificate for it. The certificate never
 // outlives its authority.
-func (a *authority) newLeaf(now time.Time, dns []string, addresses []net.IP) (*tls.Certificate, error) {
+func (a *authority) newLeaf(now time.Time, p purpose, dns []string, addresses []net.IP) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make the key of a serving certificate: %w", err)
 	}
-	expiry := now.Add(leafLifetime)
+	expiry := now.Add(p.leafLifetime)
 	if expiry.After(a.certificate.NotAfter) {
 		expiry = a.certificate.NotAfter
 	}
 	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "crypto-broker-operator webhook"},
+		Subject:     pkix.Name{CommonName: p.name},
 		NotBefore:   now.Add(-skew),
 		NotAfter:    expiry,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -131,12 +127,12 @@ func parseAuthority(certificatePEM, keyPEM []byte) (*authority, error) {
 }
 
 // encode returns certificate and key in PEM, the key as PKCS #8.
-func (a *authority) encode() (certificatePEM, keyPEM []byte, err error) {
-	der, err := x509.MarshalPKCS8PrivateKey(a.key)
+func encode(certificate *x509.Certificate, key crypto.PrivateKey) (certificatePEM, keyPEM []byte, err error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, nil, errors.New("the key of the certificate authority cannot be written as PKCS #8")
+		return nil, nil, errors.New("the key of a certificate cannot be written as PKCS #8")
 	}
-	return encodeCertificates(a.certificate), pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
+	return encodeCertificates(certificate), pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), nil
 }
 
 // encodeCertificates returns the certificates in PEM, in the order given.
@@ -180,10 +176,4 @@ func parseBundle(bundle []byte) []*x509.Certificate {
 		found = append(found, certificate)
 	}
 	return found
-}
-
-// madeHere reports whether a certificate is of an authority that newAuthority
-// made.
-func madeHere(certificate *x509.Certificate) bool {
-	return certificate.Subject.CommonName == authorityName
 }

@@ -34,6 +34,12 @@
 // again at once. To distrust an authority immediately (its key leaked), delete
 // the Secret and empty the caBundle of both configurations.
 //
+// # Key gateways
+//
+// An [Issuer] makes the certificates of key gateways by the same rules. These servers are
+// other processes, so their certificate is in a Secret, and lives for 30 days. The bundle
+// that their clients trust is published by the caller.
+//
 // # Use
 //
 //	certs, err := certificates.New(mgr.GetConfig(), certificates.Options{…})

@@ -120,7 +120,7 @@ func (w *testCluster) secret(t *testing.T) *corev1.Secret {
 // authorities returns what the Secret holds, which has to be sound.
 func (w *testCluster) authorities(t *testing.T) *authorities {
 	t.Helper()
-	state, err := readSecret(w.secret(t))
+	state, err := readSecret(w.secret(t), webhookServing)
 	if err != nil {
 		t.Fatal(err)
 	}

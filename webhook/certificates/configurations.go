@@ -88,14 +88,10 @@ func (c *configuration) trusts(certificate *x509.Certificate) bool {
 	return true
 }
 
-// authorities returns the authorities in the bundles that this package has made.
+// authorities returns the authorities in the bundles.
 func (c *configuration) authorities() (all []*x509.Certificate) {
 	for _, bundle := range c.bundles() {
-		for _, certificate := range parseBundle(*bundle) {
-			if madeHere(certificate) {
-				all = append(all, certificate)
-			}
-		}
+		all = append(all, parseBundle(*bundle)...)
 	}
 	return all
 }

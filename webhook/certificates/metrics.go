@@ -3,15 +3,16 @@
 package certificates
 
 import (
+	"crypto/x509"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// expiry is when the signing authority ("ca") and this replica's serving
-// certificate ("leaf") expire.
+// expiry is when certificates expire. The leader has those of key gateways.
 var expiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "crypto_broker_operator_certificate_expiry_timestamp_seconds",
-	Help: "Unix time at which the certificate expires: of the webhook's certificate authority (ca) and of this replica's serving certificate (leaf).",
+	Help: "Unix time at which the certificate expires: of the webhook's certificate authority (ca), of this replica's serving certificate (leaf), and, of the leader, the same of key gateways (key-gateway-ca and key-gateway).",
 }, []string{"certificate"})
 
 // configurationMissing reports which of the two webhook configurations does not exist.
@@ -22,4 +23,8 @@ var configurationMissing = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 
 func init() {
 	metrics.Registry.MustRegister(expiry, configurationMissing)
+}
+
+func registerExpiry(name string, certificate *x509.Certificate) {
+	expiry.WithLabelValues(name).Set(float64(certificate.NotAfter.Unix()))
 }

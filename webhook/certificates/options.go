@@ -23,19 +23,11 @@ const (
 	prepareBefore = 60 * 24 * time.Hour
 
 	// settle is how long a successor has to be in the bundles before it may
-	// sign, so that every API server has seen it.
+	// sign, so that every client has seen it.
 	settle = 24 * time.Hour
 
-	// leafLifetime is how long a serving certificate is valid; it is renewed
-	// after two thirds of it.
-	leafLifetime = 24 * time.Hour
-
-	// skew is how far the clocks of operator and API server may be apart.
+	// skew is how far the clocks of servers and clients may be apart.
 	skew = time.Hour
-
-	// retireAfter is how long an authority that no longer signs stays in the
-	// bundles: until the last certificate it can have signed has expired.
-	retireAfter = leafLifetime + skew
 )
 
 // Options say where the authority is kept and who has to trust it. All names

@@ -23,11 +23,11 @@ import (
 )
 
 func TestABrokenSecretIsRepaired(t *testing.T) {
-	foreign, err := newAuthority(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	foreign, err := webhookServing.newAuthority(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreignCertificate, foreignKey, err := foreign.encode()
+	foreignCertificate, foreignKey, err := encode(foreign.certificate, foreign.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestABrokenSecretIsRepaired(t *testing.T) {
 				}
 			}
 			// What only the bundles still held is trusted no longer than needed.
-			w.clock.Step(retireAfter)
+			w.clock.Step(webhookServing.retireAfter())
 			pass(t, replica)
 			for webhook, bundle := range w.bundles(t) {
 				if count := len(parseBundle(bundle)); count != 1 {
@@ -343,7 +343,7 @@ func TestAnApiServerThatCantBeReachedDoesNotMakeAServedCertificateUnready(t *tes
 	if err := replica.Ready(nil); err != nil {
 		t.Errorf("not ready with a certificate that is trusted: %v", err)
 	}
-	w.clock.Step(leafLifetime + time.Second)
+	w.clock.Step(webhookServing.leafLifetime + time.Second)
 	want := "certificates: the serving certificate expired at 2026-01-02T00:00:00Z and was not renewed"
 	if err := replica.Ready(nil); err == nil || err.Error() != want {
 		t.Errorf("Ready says %v of an expired certificate, expected %q", err, want)

@@ -11,6 +11,8 @@ import (
 // authorities is the content of the Secret. advance moves it from one state to the next. It
 // does not use Kubernetes.
 type authorities struct {
+	purpose purpose
+
 	// current is the authority that signs. It is nil only before the first call of
 	// advance, and if the Secret was lost.
 	current *authority
@@ -26,7 +28,7 @@ type authorities struct {
 }
 
 // advance moves to the state for the time now and reports whether anything changed.
-// trusted reports whether both webhook configurations hold a certificate at this moment.
+// trusted reports whether all bundles have a certificate at this moment.
 //
 // Every served certificate stays verifiable, because of the order: a successor takes over
 // only after it was trusted everywhere for settle, and its predecessor stays trusted for
@@ -44,19 +46,19 @@ func (a *authorities) advance(now time.Time, trusted func(*x509.Certificate) boo
 
 	if a.current == nil {
 		// Nobody signs, so waiting for settle would only prolong the outage.
-		// A replica still serves a certificate only once its authority is in
-		// the bundles.
+		// A certificate is still served only once its authority is in the
+		// bundles.
 		a.current, a.next = a.next, nil
 		changed = true
 		if a.current == nil {
-			if a.current, err = newAuthority(now); err != nil {
+			if a.current, err = a.purpose.newAuthority(now); err != nil {
 				return false, err
 			}
 		}
 	}
 
 	if a.next == nil && !now.Before(a.current.certificate.NotAfter.Add(-prepareBefore)) {
-		if a.next, err = newAuthority(now); err != nil {
+		if a.next, err = a.purpose.newAuthority(now); err != nil {
 			return false, err
 		}
 		changed = true
@@ -79,7 +81,7 @@ func (a *authorities) retire(now time.Time, certificates ...*x509.Certificate) {
 			continue
 		}
 		a.retired = append(a.retired, certificate)
-		a.retiredUntil = now.Add(retireAfter)
+		a.retiredUntil = now.Add(a.purpose.retireAfter())
 	}
 }
 

@@ -36,7 +36,7 @@ var moments = map[string]func(*testing.T, *testCluster, *Certificates){
 		pass(t, replica)
 		w.clock.Step(settle)
 		pass(t, replica)
-		w.clock.Step(retireAfter)
+		w.clock.Step(webhookServing.retireAfter())
 	},
 	"the Secret is gone": func(t *testing.T, w *testCluster, replica *Certificates) {
 		pass(t, replica)
@@ -255,7 +255,7 @@ func TestACertificateNeverOutlivesItsAuthority(t *testing.T) {
 	}))
 	pass(t, replica)
 	last = w.secret(t)
-	w.clock.Step(authorityLifetime - leafLifetime/2)
+	w.clock.Step(authorityLifetime - webhookServing.leafLifetime/2)
 	leaf := replica.current()
 	for range 11 {
 		if _, err := replica.synchronise(t.Context()); err == nil {

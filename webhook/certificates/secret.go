@@ -26,8 +26,8 @@ const retiredUntilAnnotation = "cryptobroker.io/retired-until"
 
 // readSecret returns the authorities in the Secret. It leaves broken entries out. The error
 // names them, and contains no part of an entry.
-func readSecret(secret *corev1.Secret) (*authorities, error) {
-	state := &authorities{}
+func readSecret(secret *corev1.Secret, p purpose) (*authorities, error) {
+	state := &authorities{purpose: p}
 	var problems []error
 	read := func(into **authority, certificateEntry, keyEntry string) {
 		if len(secret.Data[certificateEntry]) == 0 && len(secret.Data[keyEntry]) == 0 {
@@ -79,7 +79,7 @@ func (a *authorities) writeSecret(secret *corev1.Secret) error {
 			delete(secret.Data, entry.keyEntry)
 			continue
 		}
-		certificate, key, err := entry.authority.encode()
+		certificate, key, err := encode(entry.authority.certificate, entry.authority.key)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +35,10 @@ func isRace(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
+func (c *Certificates) keeper() *keeper {
+	return &keeper{purpose: webhookServing, client: c.client, clock: c.clock, log: c.log, name: client.ObjectKey{Namespace: c.options.Namespace, Name: c.options.SecretName}}
+}
+
 // synchronise is one pass: it makes the Secret, both bundles and this replica's
 // certificate current, and returns the time at which the next pass has something to do.
 //
@@ -55,7 +58,17 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 			return time.Time{}, err
 		}
 	}
-	state, err := c.advanceSecret(ctx, configurations)
+	// Any replica may serve a certificate of an authority that the Secret has lost.
+	var known []*x509.Certificate
+	if c.leafAuthority != nil {
+		known = append(known, c.leafAuthority)
+	}
+	for _, configuration := range configurations {
+		known = append(known, configuration.authorities()...)
+	}
+	state, err := c.keeper().advance(ctx, known, func(certificate *x509.Certificate) bool {
+		return distrust(configurations, certificate) == nil
+	})
 	if state == nil {
 		return time.Time{}, err
 	}
@@ -92,69 +105,6 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 	c.report(problem, signing.certificate)
 	c.reportMissing(configurations)
 	return c.earliest(state), errors.Join(failures...)
-}
-
-// advanceSecret reads the Secret, advances its state and writes the state if it changed.
-// It makes a missing Secret, and repairs a broken one. If the write fails, it returns the
-// error and the state that stays in force. It returns no state if that state can sign
-// nothing, or if another replica wrote first.
-func (c *Certificates) advanceSecret(ctx context.Context, configurations []*configuration) (*authorities, error) {
-	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = c.options.Namespace, c.options.SecretName
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
-		return nil, fmt.Errorf("read the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-
-	now := c.clock.Now()
-	state, broken := readSecret(secret)
-	if broken != nil {
-		c.log.Error(broken, "The Secret of the certificate authority is broken; the operator replaces what cannot be read",
-			"namespace", secret.Namespace, "name", secret.Name)
-	}
-	lost := broken != nil || state.current == nil
-	if lost {
-		// Any replica may serve a certificate of an authority that the Secret
-		// has lost.
-		if c.leafAuthority != nil {
-			state.retire(now, c.leafAuthority)
-		}
-		for _, configuration := range configurations {
-			state.retire(now, configuration.authorities()...)
-		}
-	}
-	changed, err := state.advance(now, func(certificate *x509.Certificate) bool {
-		return distrust(configurations, certificate) == nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !changed && !lost {
-		return state, nil
-	}
-
-	written := secret.DeepCopy()
-	if err := state.writeSecret(written); err != nil {
-		return nil, err
-	}
-	if missing {
-		written.Type = corev1.SecretTypeOpaque
-		err = c.client.Create(ctx, written, client.FieldOwner(fieldManager))
-	} else {
-		err = c.client.Update(ctx, written, client.FieldOwner(fieldManager))
-	}
-	if err != nil {
-		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-		state, _ = readSecret(secret)
-		if isRace(err) || state.current == nil || expired(state.current.certificate, now) {
-			return nil, err
-		}
-		return state, err
-	}
-	c.log.Info("Wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
-		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
-	return state, nil
 }
 
 // distrust returns an error that names the configurations without the certificate, nil if
@@ -200,7 +150,7 @@ func renewal(leaf *x509.Certificate) time.Time {
 // renew signs a serving certificate and serves it from now on.
 func (c *Certificates) renew(signing *authority) error {
 	dns, addresses := c.options.names()
-	leaf, err := signing.newLeaf(c.clock.Now(), dns, addresses)
+	leaf, err := signing.newLeaf(c.clock.Now(), webhookServing, dns, addresses)
 	if err != nil {
 		return err
 	}
@@ -240,9 +190,9 @@ func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	if problem != nil && (before == nil || before.Error() != problem.Error()) {
 		c.log.Info("The webhooks cannot be called yet", "reason", problem.Error())
 	}
-	expiry.WithLabelValues("ca").Set(float64(authority.NotAfter.Unix()))
+	registerExpiry("ca", authority)
 	if leaf != nil {
-		expiry.WithLabelValues("leaf").Set(float64(leaf.Leaf.NotAfter.Unix()))
+		registerExpiry("leaf", leaf.Leaf)
 	}
 }
 

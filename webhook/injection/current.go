@@ -14,10 +14,13 @@ import (
 // Outdated returns a function that reports whether an injected pod has another broker
 // than a new pod would get: another image, or a stamp with another template. The version
 // in the stamp does not count, because two versions may make the same brokers. An image
-// that the pod asked for does not count either. The template is rendered once, for all
-// pods.
+// that the pod asked for does not count either, nor that the pod cannot call the key
+// gateway: whether a new one could depends on its namespace. The template is rendered
+// once, for all pods.
 func (t Template) Outdated() func(*corev1.Pod) bool {
-	current := t.stamp()
+	withGateway := t.stamp()
+	t.KeyGateway = ""
+	without := t.stamp()
 	return func(pod *corev1.Pod) bool {
 		broker := injected.Broker(pod)
 		if broker == nil {
@@ -27,11 +30,28 @@ func (t Template) Outdated() func(*corev1.Pod) bool {
 			return true
 		}
 		stamp, stamped := pod.Annotations[contract.InjectedAnnotation]
+		current := withGateway
+		if _, gateway := digestsOf(stamp); gateway == "" {
+			current = without
+		}
 		return stamped && !SameTemplate(stamp, current)
 	}
 }
 
-// SameTemplate reports whether two stamps name the same template.
-func SameTemplate(a, b string) bool { return digestOf(a) == digestOf(b) }
+// gatewayMark is in front of the second digest of a stamp.
+const gatewayMark = "-"
 
-func digestOf(stamp string) string { return stamp[strings.LastIndex(stamp, "/")+1:] }
+// SameTemplate reports whether a pod with a stamp has the broker of a new pod, whose stamp is
+// current. A broker that can call the key gateway without a need for it counts as the same.
+func SameTemplate(stamp, current string) bool {
+	template, gateway := digestsOf(stamp)
+	currentTemplate, currentGateway := digestsOf(current)
+	return template == currentTemplate && (currentGateway == "" || gateway == currentGateway)
+}
+
+// digestsOf returns the digests of a stamp. The second one is empty for a pod that cannot
+// call the key gateway.
+func digestsOf(stamp string) (template, gateway string) {
+	template, gateway, _ = strings.Cut(stamp[strings.LastIndex(stamp, "/")+1:], gatewayMark)
+	return template, gateway
+}

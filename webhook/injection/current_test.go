@@ -27,6 +27,7 @@ func TestABrokerIsOutdatedWhenANewPodWouldGetAnother(t *testing.T) {
 			p.Annotations[contract.ImageAnnotation] = "other"
 			p.Spec.InitContainers[0].Image = "other"
 		}},
+		"without the key gateway, which is not for each namespace": {template: func(t *Template) { t.KeyGateway = "gateway:8443" }},
 		"no broker": {pod: func(p *corev1.Pod) { p.Spec.InitContainers = nil }},
 	}
 	for sentence, test := range tests {

@@ -18,6 +18,11 @@ import (
 // profiles is the namespace's profile file, nil if there is none yet.
 // Equal arguments give equal results; Inject reads nothing else.
 //
+// The broker can call the key gateway, if the template has one, where a profile lists a key
+// of a key provider, and where there is no profile yet: it may come later, and the broker
+// cannot get a token then. A pod without a service account has no token, and API servers
+// without the admission of service accounts refuse a pod that asks for one.
+//
 // Every container of the pod gets a socket, unless the annotations name those that do.
 // A container that they name and that the pod does not have is awaited: the caller of
 // Inject has to refuse the pod if that container never comes.
@@ -52,6 +57,9 @@ func Inject(pod *corev1.Pod, namespace string, profiles []byte, template Templat
 	options, found := readPodOptions(pod, template)
 	if err := found.refusal(); err != nil {
 		return nil, nil, err
+	}
+	if pod.Spec.ServiceAccountName == "" || !mayUseKeyProviders(profiles) {
+		template.KeyGateway = ""
 	}
 	if runsAsRoot(pod) {
 		// A platform that lets the pod run as root lets the broker run as its own

@@ -24,6 +24,8 @@ func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSp
 	if err := template.Validate(); err != nil {
 		return v1alpha1.InjectionTemplateSpec{}, err
 	}
+	gateway, withGateway := template.KeyGateway, template.stamp()
+	template.KeyGateway = ""
 	typical := rendering{template: template, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true}
 	container := typical.container()
 	container.Args, container.Ports = nil, nil
@@ -38,6 +40,9 @@ func Parameters(template Template, cluster string) (v1alpha1.InjectionTemplateSp
 		AllowedImages:  template.AllowedImages,
 		Cluster:        cluster,
 		Stamp:          template.stamp(),
+	}
+	if gateway != "" {
+		spec.KeyGateway = &v1alpha1.InjectionTemplateKeyGateway{Address: gateway, Stamp: withGateway}
 	}
 	document, err := json.Marshal(container)
 	if err != nil {

@@ -160,6 +160,9 @@ func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
 func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
 	socket, profiles := r.volumes()
 	own := append([]corev1.Volume{socket, profiles}, r.keyVolumes()...)
+	if r.template.KeyGateway != "" {
+		own = append(own, keyGatewayVolume())
+	}
 	for _, volume := range found {
 		if at := slices.IndexFunc(own, func(wanted corev1.Volume) bool { return wanted.Name == volume.Name }); at >= 0 {
 			volumes, own = append(volumes, own[at]), slices.Delete(own, at, at+1)

@@ -94,6 +94,14 @@ func TestInjectRefuses(t *testing.T) {
 			pod:  fixture.PodWith(fixture.With(corev1.Volume{Name: "crypto-broker-keys-1"})),
 			want: []string{`spec.volumes[0].name: found "crypto-broker-keys-1" without the annotation cryptobroker.io/injected; ` + reserved},
 		},
+		"a volume with the name of the token for the key gateway": {
+			pod:  fixture.PodWith(fixture.With(corev1.Volume{Name: "crypto-broker-key-gateway"})),
+			want: []string{`spec.volumes[0].name: found "crypto-broker-key-gateway" without the annotation cryptobroker.io/injected; ` + reserved},
+		},
+		"a mount of the token for the key gateway": {
+			pod:  fixture.PodWith(fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-key-gateway", MountPath: "/token"})),
+			want: []string{`spec.containers[0].volumeMounts[0].name: found "crypto-broker-key-gateway" without the annotation cryptobroker.io/injected; ` + reserved},
+		},
 		"a mount of a volume that the operator would add": {
 			pod:  fixture.PodWith(fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-profiles", MountPath: "/profiles"})),
 			want: []string{`spec.containers[0].volumeMounts[0].name: found "crypto-broker-profiles" without the annotation cryptobroker.io/injected; ` + reserved},

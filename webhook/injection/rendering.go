@@ -125,6 +125,10 @@ func (r rendering) container() corev1.Container {
 			})
 		}
 	}
+	if r.template.KeyGateway != "" {
+		container.Args = append(container.Args, keyGatewayArguments(r.template.KeyGateway)...)
+		container.VolumeMounts = append(container.VolumeMounts, keyGatewayMount())
+	}
 	if r.shared {
 		container.Args = append(container.Args, contract.Switch(contract.SharedIdentityFlag))
 	}

@@ -52,6 +52,10 @@ type Template struct {
 	// Traces say where brokers export the spans of their calls.
 	Traces Traces
 
+	// KeyGateway is the address of the key gateway as host:port, empty if there is none.
+	// Only brokers of namespaces that may use key providers get it, see [Inject].
+	KeyGateway string
+
 	// Seal says whose signature profiles need. It does not count for the stamp, because
 	// it differs between namespaces and changes while the broker stays the same.
 	Seal Seal
@@ -122,16 +126,27 @@ var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // stamp returns the value of the annotation with the operator and the template that
 // injected a pod: "<version>/<12 hex digits>". The digits change with everything that
-// the template puts into pods, and with nothing else.
+// the template puts into pods, and with nothing else. The stamp of a pod that can call the
+// key gateway ends with "-" and 12 more digits, for what it has besides.
 func (t Template) stamp() string {
-	t.NamespaceUserIDs, t.Seal = false, Seal{}
+	gateway := t.KeyGateway
+	t.NamespaceUserIDs, t.Seal, t.KeyGateway = false, Seal{}, ""
 	typical := rendering{template: t, options: podOptions{socketDir: contract.SocketDir}, callers: []string{"app"}, statusPort: true, snapshot: true}
 	socket, profiles := typical.volumes()
+	stamp := t.Version + "/" + digestOf(typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup)
+	if gateway != "" {
+		stamp += gatewayMark + digestOf(keyGatewayArguments(gateway), keyGatewayMount(), keyGatewayVolume())
+	}
+	return stamp
+}
+
+// digestOf returns 12 hexadecimal digits.
+func digestOf(parts ...any) string {
 	// These types marshal without error, and always to the same bytes.
-	shape, err := json.Marshal([]any{typical.container(), typical.mount("app"), socket, profiles, t.SocketGroup})
+	shape, err := json.Marshal(parts)
 	if err != nil {
-		panic(fmt.Sprintf("the broker's container cannot be written as JSON: %v", err))
+		panic(fmt.Sprintf("what is put into pods cannot be written as JSON: %v", err))
 	}
 	sum := sha256.Sum256(shape)
-	return t.Version + "/" + hex.EncodeToString(sum[:6])
+	return hex.EncodeToString(sum[:6])
 }

@@ -11,7 +11,11 @@
 // object or because the set has no room, and the change or the deletion of a profile
 // that pods use, if it takes something from their calls.
 //
-// It writes nothing. It reads its request, a cache, and the API server's answer
-// about the right to weaken. Where it cannot find out whether a change makes a
+// It decides about KeyProviders and ClusterKeyProviders, too: it refuses one that nothing
+// could open, and logs who changed what. It warns of a profile whose keys are of a provider
+// that does not exist or is not for the profile, because resources come in any order.
+//
+// It writes nothing. It reads its request, a cache, and the API server's answers
+// about the right to weaken and about key providers. Where it cannot find out whether a change makes a
 // profile weaker, it refuses the change.
 package validation

@@ -25,15 +25,27 @@ type Options struct {
 
 	// Review asks who may make a profile weaker.
 	Review Reviewer
+
+	// Live reads key providers from the API server.
+	Live client.Reader
 }
 
-// Handlers returns the handlers of CryptoProfiles and of ClusterCryptoProfiles. The
-// reader reads Namespaces, profiles and their ConfigMaps from a cache with the index
-// of Index, and the scheme knows their types.
-func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) (namespaced, cluster admission.Handler) {
+// Validators are the handlers of each kind.
+type Validators struct {
+	CryptoProfile, ClusterCryptoProfile, KeyProvider, ClusterKeyProvider admission.Handler
+}
+
+// Handlers returns the handlers. The reader reads Namespaces, profiles and their ConfigMaps
+// from a cache with the index of Index, and the scheme knows their types.
+func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Validators {
 	guard, decoder := newGuard(reader, options), admission.NewDecoder(scheme)
-	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader))
-	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader))
-	return counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)),
-		counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler))
+	keys := &keyProviders{live: options.Live, namespaces: reader, operatorNamespace: options.OperatorNamespace}
+	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader, keys))
+	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader, keys))
+	return Validators{
+		CryptoProfile:        counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)),
+		ClusterCryptoProfile: counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)),
+		KeyProvider:          admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler,
+		ClusterKeyProvider:   admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler,
+	}
 }

@@ -39,6 +39,9 @@ type profileValidator[T client.Object] struct {
 	// conflicts returns a sentence for each way in which the object or another
 	// will not count. before is nil for a new object.
 	conflicts func(ctx context.Context, before, after T) ([]string, error)
+	// keys returns a sentence for each provider of the profile's keys that it cannot
+	// use.
+	keys func(context.Context, T) []string
 	// profile returns the profile that the spec describes.
 	profile func(T) *v1alpha1.ProfileSpec
 	// status returns the status of the object.
@@ -46,8 +49,8 @@ type profileValidator[T client.Object] struct {
 }
 
 // newCryptoProfileValidator returns the validator of CryptoProfiles. It reads
-// other profiles and namespaces to find conflicts.
-func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1.CryptoProfile] {
+// other profiles and namespaces to find conflicts, and key providers.
+func newCryptoProfileValidator(reader client.Reader, keys *keyProviders) *profileValidator[*v1alpha1.CryptoProfile] {
 	conflicts := &conflicts{reader: reader}
 	return &profileValidator[*v1alpha1.CryptoProfile]{
 		kind: "CryptoProfile",
@@ -57,6 +60,7 @@ func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1
 		},
 		useless:   func(p *v1alpha1.CryptoProfile) []string { return render.Warnings(p.Name, &p.Spec) },
 		conflicts: conflicts.ofNamespaced,
+		keys:      keys.ofNamespaced,
 		profile:   func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec },
 		status:    func(p *v1alpha1.CryptoProfile) *v1alpha1.ProfileStatus { return &p.Status },
 	}
@@ -64,8 +68,8 @@ func newCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1
 
 // newClusterCryptoProfileValidator returns the validator of
 // ClusterCryptoProfiles. It reads other profiles and namespaces to find
-// conflicts.
-func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v1alpha1.ClusterCryptoProfile] {
+// conflicts, and key providers.
+func newClusterCryptoProfileValidator(reader client.Reader, keys *keyProviders) *profileValidator[*v1alpha1.ClusterCryptoProfile] {
 	conflicts := &conflicts{reader: reader}
 	return &profileValidator[*v1alpha1.ClusterCryptoProfile]{
 		kind: "ClusterCryptoProfile",
@@ -77,6 +81,7 @@ func newClusterCryptoProfileValidator(reader client.Reader) *profileValidator[*v
 			return render.Warnings(p.Name, &p.Spec.ProfileSpec)
 		},
 		conflicts: conflicts.ofCluster,
+		keys:      keys.ofCluster,
 		profile:   func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileSpec { return &p.Spec.ProfileSpec },
 		status:    func(p *v1alpha1.ClusterCryptoProfile) *v1alpha1.ProfileStatus { return &p.Status.ProfileStatus },
 	}
@@ -98,7 +103,7 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 		kind := schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v.kind}
 		return nil, apierrors.NewInvalid(kind, object.GetName(), firstProblems(problems))
 	}
-	warnings := v.useless(object)
+	warnings := append(v.useless(object), v.keys(ctx, object)...)
 	conflicts, err := v.conflicts(ctx, before, object)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "The webhook could not check whether a profile conflicts with others")

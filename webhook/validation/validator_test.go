@@ -38,8 +38,13 @@ func apiServerWith(t testing.TB, objects ...client.Object) client.WithWatch {
 func validatorsWith(t *testing.T, reader client.Reader) (namespaced, cluster admission.Handler) {
 	t.Helper()
 	scheme := fixture.Scheme(t)
-	return counted(admission.WithValidator(scheme, newCryptoProfileValidator(reader)).Handler),
-		counted(admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader)).Handler)
+	return counted(admission.WithValidator(scheme, newCryptoProfileValidator(reader, keysOf(reader))).Handler),
+		counted(admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader, keysOf(reader))).Handler)
+}
+
+// keysOf reads everything from one reader.
+func keysOf(reader client.Reader) *keyProviders {
+	return &keyProviders{live: reader, namespaces: reader, operatorNamespace: "crypto-broker-system"}
 }
 
 // asking for a change from before, which may be nil, to after.

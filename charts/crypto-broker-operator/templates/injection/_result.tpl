@@ -18,7 +18,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     object.spec.containers.map(c, {'name': dyn(c.name), 'mounts': dyn(c.?volumeMounts.orValue([]))})
 - name: volumes
   expression: >-
-    object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles'] || v.name.startsWith('crypto-broker-keys-'))
+    object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles', 'crypto-broker-key-gateway'] || v.name.startsWith('crypto-broker-keys-'))
 # In order, for a value refers to variables in front of it alone.
 - name: variableNames
   expression: dyn(params.spec).container.?env.orValue([]).map(e, e.name)
@@ -30,6 +30,12 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 - name: isOfAnother
   expression: "false"
 {{- else }}
+# The key gateway, if the stamp says that the broker can call it; whether it should
+# depends on the profiles of the namespace, which are not known here.
+- name: keyGateway
+  expression: >-
+    has(params.spec.keyGateway) && variables.annotations[?'cryptobroker.io/injected'].orValue('') == string(params.spec.keyGateway.stamp)
+    ? string(params.spec.keyGateway.address) : ''
 # Arguments that differ without being wrong: replicas hear of profiles and keys at
 # different moments, and containers with ports may come later.
 - name: loose
@@ -40,12 +46,14 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
 # refuses it and says why. A pod without a broker is for the policy in front.
 - name: isOfAnother
   expression: >-
-    size(variables.brokers) != 1 || variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp) ||
+    size(variables.brokers) != 1 ||
+    variables.keyGateway == '' && variables.annotations[?'cryptobroker.io/injected'].orValue('') != string(params.spec.stamp) ||
     'cryptobroker.io/containers' in variables.annotations && !variables.listed.all(n, n in variables.names)
 {{- end }}
 {{- end }}
 
 {{- define "crypto-broker-operator.injection.result" -}}
+{{- $callsGateway := eq .Values.injection.mode "policy" | ternary "false" "variables.keyGateway != ''" }}
 {{- $reserved := eq .Values.injection.mode "policy" | ternary "the name is reserved" "another webhook changes it after the operator's and has to leave it alone" }}
 - expression: >-
     variables.isOfAnother || size(variables.callers) > 0 && variables.callers.all(n, n in variables.names && variables.callers.exists_one(m, m == n)) &&
@@ -85,9 +93,11 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     variables.isOfAnother || variables.brokers.all(c, c.?volumeMounts.orValue([]).exists_one(m, m.name == 'crypto-broker-socket') &&
     c.volumeMounts.exists_one(m, m.name == 'crypto-broker-profiles') &&
     variables.keys.all(k, c.volumeMounts.exists_one(m, m.mountPath == '/etc/crypto-broker/keys/' + k)) &&
+    (({{ $callsGateway }}) == c.volumeMounts.exists_one(m, m.name == 'crypto-broker-key-gateway')) &&
     c.volumeMounts.filter(m, variables.volumes.exists(v, v.name == m.name)).all(m, !has(m.subPath) && !has(m.subPathExpr) && (
     m.name == 'crypto-broker-socket' ? m.mountPath == '/run/broker' && !m.?readOnly.orValue(false) :
     m.name == 'crypto-broker-profiles' ? m.mountPath == '/etc/crypto-broker/profiles' :
+    m.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && m.mountPath == '/etc/crypto-broker/key-gateway' :
     m.name.matches('^crypto-broker-keys-[1-9][0-9]{0,2}$') && int(m.name.substring(19)) <= size(variables.keys) &&
     m.mountPath == '/etc/crypto-broker/keys/' + variables.keys[int(m.name.substring(19)) - 1])) &&
     c.volumeMounts.filter(m, !variables.volumes.exists(v, v.name == m.name)).all(m, m.mountPath.startsWith('/') && !m.mountPath.matches('//|/[.]{1,2}(/|$)') &&
@@ -101,12 +111,16 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     v.projected.sources.all(s, has(s.downwardAPI) || !has(s.configMap.items)) && has(v.projected.sources[size(v.projected.sources) - 1].configMap) &&
     v.projected.sources.filter(s, has(s.downwardAPI)).all(s, s.downwardAPI.?items.orValue([]).all(i,
     i.?fieldRef.?fieldPath.orValue('').startsWith("metadata.annotations['cryptobroker.io/profiles-snapshot"))) :
+    v.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && v.?projected.?sources.orValue([]).map(s,
+    s.?serviceAccountToken.?audience.orValue('') + ' ' + s.?configMap.?name.orValue('')) == ['crypto-broker-key-gateway ', ' crypto-broker-profiles'] &&
+    v.projected.sources[0].serviceAccountToken.path == 'token' &&
+    v.projected.sources[1].configMap.?items.orValue([]).map(i, i.key + ' ' + i.path) == ['key-gateway-ca.crt key-gateway-ca.crt'] :
     v.name.matches('^crypto-broker-keys-[1-9][0-9]{0,2}$') && int(v.name.substring(19)) <= size(variables.keys) &&
     v.?projected.?sources.orValue([]).map(s, s.?secret.?name.orValue('')) == [variables.keys[int(v.name.substring(19)) - 1]] &&
     !has(v.projected.sources[0].secret.items))
   message: >-
     spec.volumes: found a volume of the broker that is not the one that is added to the pod, expected that one; the names crypto-broker-socket,
-    crypto-broker-profiles and those that begin with crypto-broker-keys- are reserved
+    crypto-broker-profiles, crypto-broker-key-gateway and those that begin with crypto-broker-keys- are reserved
 - expression: >-
     variables.isOfAnother || variables.containers.all(c, c.mounts.all(m, !variables.volumes.exists(v, v.name == m.name) || (m.name == 'crypto-broker-socket' &&
     c.name in variables.callers && m.?subPath.orValue('') == c.name && m.?readOnly.orValue(false) && m.mountPath == variables.socketDirectory)))

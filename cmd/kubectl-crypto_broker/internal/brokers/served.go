@@ -134,6 +134,13 @@ func (s *Sets) BaselineMissing(ctx context.Context, namespace string) bool {
 	return served.IsUnknown()
 }
 
+// WithKeyGateway reports whether brokers of the namespace are known to need the key gateway:
+// the operator gives them the authorities of its certificate with the set.
+func (s *Sets) WithKeyGateway(ctx context.Context, namespace string) bool {
+	set, err := s.configMap(ctx, namespace)
+	return err == nil && set.Data[contract.KeyGatewayAuthorities] != ""
+}
+
 // file returns the profile file of the namespace.
 func (s *Sets) file(ctx context.Context, namespace string) (string, error) {
 	set, err := s.configMap(ctx, namespace)

@@ -42,7 +42,7 @@ var labels = []string{
 // flags are the flags of the operator whose values the archive has.
 var flags = []string{
 	"leader-elect", "log-level", "log-format", "metrics-bind-address", "health-probe-bind-address", "webhook-port", "webhook-service-name",
-	"ca-secret-name", "signing-secret-name", "signing-key-lifetime", "injection-template", "mutating-webhook-configuration",
+	"ca-secret-name", "key-gateway-service", "signing-secret-name", "signing-key-lifetime", "injection-template", "mutating-webhook-configuration",
 	"validating-webhook-configuration", "propagation", "excluded-namespaces", "catalogue", "catalogue-namespaces", "minimum-strength",
 	"broker-image", "allowed-broker-images", "broker-image-pull-policy", "broker-status-port", "broker-cpu-request", "broker-memory-request",
 	"broker-memory-limit", "broker-log-level", "broker-require-fips", "socket-group",

@@ -36,7 +36,7 @@ func (c *Checker) template(ctx context.Context) (State, string) {
 	if want := c.operator.Argument("broker-image", image); want != image {
 		return Warning, fmt.Sprintf("%s, and the operator should inject %s: it writes the template within a moment, and its log says why it does not", found, want)
 	}
-	if c.made != nil && c.made.Annotations[contract.InjectedAnnotation] != stamp {
+	if c.made != nil && !strings.HasPrefix(c.made.Annotations[contract.InjectedAnnotation], stamp) {
 		return Warning, fmt.Sprintf("%s, and a new pod gets the stamp %s: a rollout of the operator goes on, or the operator cannot write the template, see its log", found, c.made.Annotations[contract.InjectedAnnotation])
 	}
 	return OK, found

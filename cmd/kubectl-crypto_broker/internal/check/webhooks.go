@@ -24,6 +24,8 @@ var installedWebhooks = map[string]admissionregistrationv1.FailurePolicyType{
 	"annotated.inject":                     admissionregistrationv1.Fail,
 	"cryptoprofile.validate":               admissionregistrationv1.Fail,
 	"clustercryptoprofile.validate":        admissionregistrationv1.Fail,
+	"keyprovider.validate":                 admissionregistrationv1.Fail,
+	"clusterkeyprovider.validate":          admissionregistrationv1.Fail,
 	"cryptoprofile.delete.validate":        admissionregistrationv1.Ignore,
 	"clustercryptoprofile.delete.validate": admissionregistrationv1.Ignore,
 }

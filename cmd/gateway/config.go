@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+)
+
+// config has the settings of the command line.
+type config struct {
+	address       string
+	statusAddress string
+	// certificates is a directory.
+	certificates string
+	// trustedKeys is a file.
+	trustedKeys       string
+	audience          string
+	checkPodAddress   bool
+	operatorNamespace string
+	shutdownDelay     time.Duration
+	logLevel          string
+
+	// level is parsed from logLevel by check.
+	level slog.Level
+}
+
+// flags binds the command line to the config, with the defaults.
+func (c *config) flags() *pflag.FlagSet {
+	f := program.Flags("gateway")
+	f.StringVar(&c.address, "bind-address", ":8443", "`address` of the port for brokers, with TLS 1.3")
+	f.StringVar(&c.statusAddress, "status-bind-address", ":8081", "`address` of the HTTP port with /healthz, /readyz and /metrics; 0 is off")
+	f.StringVar(&c.certificates, "certificate-dir", "", "`directory` of tls.crt and tls.key of the gateway in PEM, which somebody else renews; read again when they change; required")
+	f.StringVar(&c.trustedKeys, "trusted-keys-file", "", "`file` with the operator's public keys, each ed25519: and base64, with commas or line breaks between them; sets of profiles count only with a signature of one of them; read again for each set; required")
+	f.StringVar(&c.audience, "audience", cluster.Audience, "`audience` that the tokens of pods must have")
+	f.BoolVar(&c.checkPodAddress, "check-pod-address", true, "whether the token of a pod counts only from an address of the pod; false is for networks that replace the addresses of pods")
+	f.StringVar(&c.operatorNamespace, "operator-namespace", "", "`namespace` of the operator, which has the Secrets of ClusterKeyProviders [POD_NAMESPACE]")
+	f.DurationVar(&c.shutdownDelay, "shutdown-delay", 5*time.Second, "how long the gateway serves on after the signal to end, until nodes know that it is no longer an endpoint of its Service")
+	f.StringVar(&c.logLevel, "log-level", "info", "log `level`: debug, info, warn or error")
+	return f
+}
+
+// parse reads the command line and checks it. The error has a sentence for each problem.
+func parse(args []string, lookup func(string) (string, bool)) (*config, error) {
+	c := &config{}
+	f := c.flags()
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q, expected flags only", f.Arg(0))
+	}
+	if c.operatorNamespace == "" {
+		c.operatorNamespace, _ = lookup("POD_NAMESPACE")
+	}
+	return c, c.check()
+}
+
+func (c *config) check() error {
+	var problems []error
+	expect := func(ok bool, flag, found, expected string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("--%s is %q, expected %s", flag, found, expected))
+		}
+	}
+	expect(isAddress(c.address), "bind-address", c.address, `an address with a port such as ":8443"`)
+	expect(c.statusAddress == "0" || isAddress(c.statusAddress), "status-bind-address", c.statusAddress, `an address with a port such as ":8081", or 0 for none`)
+	expect(c.certificates != "", "certificate-dir", "", "the directory of tls.crt and tls.key")
+	expect(c.audience != "", "audience", "", "the audience of the tokens of pods, such as "+cluster.Audience)
+	expect(len(validation.IsDNS1123Label(c.operatorNamespace)) == 0, "operator-namespace", c.operatorNamespace, "the name of the operator's namespace (or set POD_NAMESPACE)")
+	expect(c.shutdownDelay >= 0, "shutdown-delay", c.shutdownDelay.String(), "0s or more")
+	if levels := []string{"debug", "info", "warn", "error"}; !slices.Contains(levels, c.logLevel) {
+		expect(false, "log-level", c.logLevel, "debug, info, warn or error")
+	} else if err := c.level.UnmarshalText([]byte(c.logLevel)); err != nil {
+		problems = append(problems, err)
+	}
+	if c.trustedKeys == "" {
+		expect(false, "trusted-keys-file", "", "the file with the operator's public keys")
+	} else if _, err := readTrustedKeys(c.trustedKeys); err != nil {
+		problems = append(problems, fmt.Errorf("--trusted-keys-file: %w", err))
+	}
+	return errors.Join(problems...)
+}
+
+func isAddress(text string) bool {
+	_, port, err := net.SplitHostPort(text)
+	_, bad := strconv.ParseUint(port, 10, 16)
+	return err == nil && bad == nil
+}
+
+// newLogger returns the logger of the gateway, which its libraries also use.
+func newLogger(c *config, to io.Writer) *slog.Logger {
+	handler := slog.NewJSONHandler(to, &slog.HandlerOptions{Level: c.level})
+	logger := logr.FromSlogHandler(handler)
+	log.SetLogger(logger)
+	klog.SetLogger(logger)
+	return slog.New(handler)
+}

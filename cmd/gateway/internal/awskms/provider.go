@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package awskms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+)
+
+// Defaults, which are those of package pool.
+const (
+	maxConnections = 8
+	connectTimeout = 5 * time.Second
+	idleTime       = time.Minute
+)
+
+// Provider is the provider of keys in AWS KMS. The id of a key is its key id or alias/<name>.
+type Provider struct {
+	client       *kms.Client
+	transport    *http.Transport
+	slots        *pool.Pool[slot]
+	keys         *recent.Keys
+	certificates providers.KeyCertificates
+	// stop ends the check that Open begins, and checked waits for it.
+	stop    context.CancelFunc
+	checked sync.WaitGroup
+}
+
+// slot is the right to make a request. The library has its own connections, so that the pool
+// only bounds and counts requests, and has the breaker.
+type slot struct{}
+
+// Ping implements pool.Conn.
+func (slot) Ping(context.Context) error { return nil }
+
+// Close implements pool.Conn.
+func (slot) Close() {}
+
+// Open opens the provider that a configuration of the type aws-kms describes. Without an access
+// key in the credentials, it uses what the environment of the process has for the library, such
+// as the web identity of a pod.
+func Open(c *providers.Config, given providers.Credentials) (providers.Provider, error) {
+	endpoint, err := endpointOf(c)
+	if err != nil {
+		return nil, err
+	}
+	tls, err := given.TLS(c.ServerName)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{}
+	if p.certificates, err = given.KeyCertificates(); err != nil {
+		return nil, err
+	}
+	limit := c.Connections.Max
+	if limit == 0 {
+		limit = maxConnections
+	}
+	dialer := net.Dialer{Timeout: orDefault(c.Connections.ConnectTimeout, connectTimeout)}
+	p.transport = &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: dialer.Timeout, Proxy: http.ProxyFromEnvironment,
+		MaxConnsPerHost: limit, MaxIdleConnsPerHost: limit, IdleConnTimeout: orDefault(c.Connections.IdleTime, idleTime),
+	}
+	settings := aws.Config{Region: c.AWSKMS.Region, HTTPClient: &http.Client{Transport: p.transport}, RetryMaxAttempts: 1}
+	switch id, secret := given[providers.AccessKeyID], given[providers.SecretAccessKey]; {
+	case len(id) > 0 && len(secret) > 0:
+		settings.Credentials = credentials.NewStaticCredentialsProvider(string(id), string(secret), string(given[providers.SessionToken]))
+	case len(id) > 0 || len(secret) > 0:
+		return nil, providers.BadCredentials(fmt.Errorf("found one of the credentials %s and %s, expected both or none", providers.AccessKeyID, providers.SecretAccessKey))
+	default:
+		ambient, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(c.AWSKMS.Region))
+		if err != nil {
+			return nil, errors.New("the credentials of the environment cannot be read") // the error may quote them
+		}
+		settings.Credentials = ambient.Credentials
+	}
+	p.client = kms.NewFromConfig(settings, func(o *kms.Options) {
+		if len(c.Endpoints) > 0 {
+			o.BaseEndpoint = aws.String(endpoint)
+		}
+	})
+	p.slots, err = pool.New(pool.Config[slot]{
+		Endpoints: []string{endpoint}, Dial: func(context.Context, string) (slot, error) { return slot{}, nil },
+		Max: limit, Min: -1, RequestTimeout: c.Connections.RequestTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.keys = recent.New(c.CacheFor(), p.find)
+	// The pool keeps no connection that would tell whether the service answers.
+	checking, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.checked.Go(func() { _, _ = p.Check(checking) }) // the status has the outcome
+	return p, nil
+}
+
+func orDefault(value, standard time.Duration) time.Duration {
+	if value == 0 {
+		return standard
+	}
+	return value
+}
+
+// endpointOf returns the URL of the service.
+func endpointOf(c *providers.Config) (string, error) {
+	switch len(c.Endpoints) {
+	case 0:
+		return "https://kms." + c.AWSKMS.Region + ".amazonaws.com", nil
+	case 1:
+	default:
+		return "", fmt.Errorf("found %d Endpoints, expected none or one: a region has one", len(c.Endpoints))
+	}
+	where, err := url.Parse(c.Endpoints[0])
+	if err != nil || where.Hostname() == "" || where.Scheme != "https" && where.Scheme != "http" {
+		return "", fmt.Errorf("found the endpoint %q, expected a URL, such as https://kms-fips.%s.amazonaws.com", c.Endpoints[0], c.AWSKMS.Region)
+	}
+	if ip := net.ParseIP(where.Hostname()); where.Scheme == "http" && (ip == nil || !ip.IsLoopback()) {
+		return "", fmt.Errorf("found the endpoint %q, expected https: without TLS, everybody on the network sees the keys", c.Endpoints[0])
+	}
+	return c.Endpoints[0], nil
+}
+
+// Key implements keys.Provider.
+func (p *Provider) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
+	return p.keys.Key(ctx, name)
+}
+
+// KeyNow implements keys.Prompt.
+func (p *Provider) KeyNow(name keys.Name) (*keys.Key, error) { return p.keys.KeyNow(name) }
+
+// Status implements providers.Provider. Connections are requests.
+func (p *Provider) Status() []pool.Status { return p.slots.Status() }
+
+// Check implements providers.Provider. The service has no version to tell. The credentials need
+// the right kms:ListAliases.
+func (p *Provider) Check(ctx context.Context) (version string, err error) {
+	return "AWS KMS", p.do(ctx, func(ctx context.Context) error {
+		_, err := p.client.ListAliases(ctx, &kms.ListAliasesInput{Limit: aws.Int32(1)})
+		return err
+	})
+}
+
+// Close implements providers.Provider.
+func (p *Provider) Close() {
+	p.stop()
+	p.checked.Wait()
+	p.keys.Close()
+	p.slots.Close()
+	p.transport.CloseIdleConnections()
+}
+
+// do makes a request that changes nothing.
+func (p *Provider) do(ctx context.Context, request func(context.Context) error) error {
+	return p.slots.Do(ctx, pool.Repeatable, func(ctx context.Context, _ slot) error { return typed(ctx, request(ctx)) })
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
+)
+
+// place is from where requests of a pod come.
+type place struct {
+	addresses []netip.Addr
+	// anywhere is whether other addresses count, too.
+	anywhere bool
+}
+
+func (p place) has(address netip.Addr) bool {
+	return p.anywhere || slices.Contains(p.addresses, address)
+}
+
+// placeOf returns the place of a pod. A pod on the network of its node has no address of its
+// own, and which one of the node's its requests have is up to the network.
+func (t *tokens) placeOf(ctx context.Context, pod service.Pod) (place, error) {
+	if t.anyAddress {
+		return place{anywhere: true}, nil
+	}
+	found, err := t.kubernetes.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(found.UID) != pod.UID:
+		return place{}, fmt.Errorf("%w: its pod was deleted", service.ErrToken)
+	case err != nil:
+		return place{}, fmt.Errorf("read the addresses of a pod: %w", err)
+	case found.Spec.HostNetwork:
+		return place{anywhere: true}, nil
+	}
+	var at place
+	for _, ip := range found.Status.PodIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			at.addresses = append(at.addresses, address.Unmap())
+		}
+	}
+	if len(at.addresses) == 0 {
+		return place{}, fmt.Errorf("the pod %s/%s has no address yet", pod.Namespace, pod.Name)
+	}
+	return at, nil
+}

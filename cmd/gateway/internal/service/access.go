@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// Pod is who makes a request.
+type Pod struct {
+	Namespace, Name, UID, ServiceAccount string
+}
+
+// ErrToken means that a token is not one of a running pod, not for the gateway, or came from
+// elsewhere. Its text is for the broker.
+var ErrToken = errors.New("the token is not one of a running pod for the key gateway")
+
+// RefusedError means that a pod may not use a key so.
+type RefusedError struct {
+	// Reason is a sentence for the broker.
+	Reason string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// Use is what a pod asks for.
+type Use struct {
+	Profile   string
+	Operation profile.Operation
+	KeyID     string
+}
+
+// Access says who a pod is and what it may do. It is safe for concurrent use. Errors other
+// than the ones above mean that it is not known now.
+type Access interface {
+	// Authenticate returns the pod of a token that came from an address, or an error that
+	// wraps [ErrToken].
+	Authenticate(ctx context.Context, token string, from netip.Addr) (Pod, error)
+	// Authorize returns nil if the pod may use the key, or a [*RefusedError].
+	Authorize(ctx context.Context, pod Pod, use Use) error
+}
+
+// task is what a request wants the gateway to do with a key.
+type task uint8
+
+const (
+	describe task = iota
+	sign
+	encrypt
+	decrypt
+	wrap
+	unwrap
+)
+
+// tasks are those that each operation needs, besides describe. An operation that is not here
+// uses no keys of the gateway.
+var tasks = map[profile.Operation][]task{
+	profile.OpSignCertificate: {sign},
+	profile.OpSignData:        {sign},
+	profile.OpVerifyData:      {},
+	profile.OpEncryptData:     {encrypt},
+	profile.OpDecryptData:     {decrypt},
+	profile.OpGenerateDataKey: {wrap},
+	profile.OpWrapKey:         {wrap},
+	profile.OpUnwrapKey:       {unwrap},
+	profile.OpRewrapKey:       {wrap, unwrap},
+	profile.OpGetPublicKey:    {},
+	profile.OpEncryptStream:   {wrap},
+	profile.OpDecryptStream:   {unwrap},
+}
+
+// request is one request whose use of a key is allowed.
+type request struct {
+	pod   Pod
+	tasks []task
+	// operation is the one of the profile.
+	operation profile.Operation
+	key       *keys.Key
+}
+
+// begin authenticates the pod and authorizes its use of the key, and then looks for the key. It
+// counts the request until done is called. The error is a status.
+func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted task) (r *request, done func(), err error) {
+	pod, err := s.pod(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !s.pods.enter(pod.UID) {
+		return nil, nil, status.Errorf(codes.ResourceExhausted, "the pod has %d requests at one time, expected at most that many", maxRequestsOfPod)
+	}
+	defer func() {
+		if err != nil {
+			s.pods.leave(pod.UID)
+		}
+	}()
+	r = &request{pod: pod}
+	if err := s.authorize(ctx, r, use, wanted); err != nil {
+		return nil, nil, err
+	}
+	name := keys.Name{ID: use.GetKeyId(), Version: use.GetVersion(), Use: keys.Use{Profile: use.GetProfile(), Operation: r.operation}}
+	r.key, err = s.keysOf(pod.Namespace).Key(ctx, name)
+	if err != nil {
+		return nil, nil, s.failed(ctx, pod, use, err)
+	}
+	return r, func() { s.pods.leave(pod.UID) }, nil
+}
+
+// pod returns the pod whose token the request has.
+func (s *Server) pod(ctx context.Context) (Pod, error) {
+	header, _ := metadata.FromIncomingContext(ctx)
+	values := header.Get(gateway.TokenHeader)
+	if len(values) != 1 {
+		return Pod{}, status.Errorf(codes.Unauthenticated, "the request has %d tokens, expected one", len(values))
+	}
+	token, ok := strings.CutPrefix(values[0], gateway.TokenScheme)
+	if !ok || token == "" || len(token) > gateway.MaxTokenSize {
+		return Pod{}, status.Errorf(codes.Unauthenticated, "the request has no token, expected %q and a token", gateway.TokenScheme)
+	}
+	from, err := netip.ParseAddr(addressOf(ctx))
+	if err != nil {
+		return Pod{}, s.unknown(ctx, "cannot find out from where a request comes", err)
+	}
+	pod, err := s.access.Authenticate(ctx, token, from.Unmap().WithZone(""))
+	switch {
+	case errors.Is(err, ErrToken):
+		s.log.LogAttrs(ctx, slog.LevelWarn, "refused a request because of its token", slog.String("address", addressOf(ctx)), slog.Any("error", err))
+		return Pod{}, status.Error(codes.Unauthenticated, ErrToken.Error())
+	case err != nil:
+		return Pod{}, s.unknown(ctx, "cannot find out whose token a request has", err)
+	}
+	return pod, nil
+}
+
+// authorize returns nil if the pod may do the task.
+func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUse, wanted task) error {
+	operation, known := profile.FindOperation(use.GetOperation())
+	allowed, uses := tasks[operation]
+	provider, id := keys.SplitID(use.GetKeyId())
+	var err error
+	switch {
+	case !known || !uses:
+		err = &RefusedError{fmt.Sprintf("the operation %.32q has no keys at the key gateway", use.GetOperation())}
+	case wanted != describe && !contains(allowed, wanted):
+		err = &RefusedError{fmt.Sprintf("the operation %s does not need what is asked of the key", operation)}
+	case provider == "" || id == "" || !profile.ValidKeyID(use.GetKeyId()):
+		err = &RefusedError{"the key has no provider, expected <provider>/<id>"}
+	case len(use.GetVersion()) > maxVersionLength:
+		err = &RefusedError{fmt.Sprintf("the version has %d bytes, expected at most %d", len(use.GetVersion()), maxVersionLength)}
+	default:
+		err = s.access.Authorize(ctx, r.pod, Use{Profile: use.GetProfile(), Operation: operation, KeyID: use.GetKeyId()})
+	}
+	r.operation, r.tasks = operation, allowed
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		s.log.LogAttrs(ctx, slog.LevelWarn, "refused the use of a key", append(attributes(r.pod, use), slog.String("reason", refused.Reason))...)
+		return status.Error(codes.PermissionDenied, refused.Reason)
+	case err != nil:
+		return s.unknown(ctx, "cannot find out what a namespace may do", err, attributes(r.pod, use)...)
+	}
+	return nil
+}
+
+// unknown returns the status of a request of which the gateway does not know whether it is
+// allowed.
+func (s *Server) unknown(ctx context.Context, message string, err error, about ...slog.Attr) error {
+	if ctx.Err() == nil {
+		s.log.LogAttrs(ctx, slog.LevelError, message, append(about, slog.Any("error", err))...)
+	}
+	return status.Error(codes.Unavailable, "the key gateway does not know now whether the request is allowed")
+}
+
+// failed logs why a key or its provider did not do what an allowed request wants, and returns
+// the status for the broker.
+func (s *Server) failed(ctx context.Context, pod Pod, use *gatewayv1.KeyUse, err error) error {
+	answer := gateway.Status(err)
+	switch status.Code(answer) {
+	case codes.Canceled, codes.InvalidArgument, codes.NotFound:
+	default:
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a key cannot be used", append(attributes(pod, use), slog.Any("error", err))...)
+	}
+	return answer
+}
+
+// attributes say which request a line of the log is about. Profile, operation and key are what
+// the broker says, so they are cut.
+func attributes(pod Pod, use *gatewayv1.KeyUse) []slog.Attr {
+	return []slog.Attr{
+		slog.String("namespace", pod.Namespace), slog.String("pod", pod.Name), slog.String("serviceAccount", pod.ServiceAccount),
+		slog.String("profile", fmt.Sprintf("%.100s", use.GetProfile())), slog.String("operation", fmt.Sprintf("%.32s", use.GetOperation())),
+		slog.String("key", fmt.Sprintf("%.100s", use.GetKeyId())),
+	}
+}
+
+func contains(all []task, one task) bool {
+	for _, t := range all {
+		if t == one {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+
+	mldsax509 "filippo.io/mldsa/x509"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// DescribeKey implements the service.
+func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyRequest) (*gatewayv1.DescribeKeyResponse, error) {
+	r, done, err := s.begin(ctx, in.GetUse(), describe)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &gatewayv1.DescribeKeyResponse{Version: r.key.Version()}
+	if public := r.key.Public(); public != nil {
+		if out.PublicKey, err = mldsax509.MarshalPKIXPublicKey(public); err != nil {
+			return nil, s.failed(ctx, r.pod, in.GetUse(), fmt.Errorf("%w: %w", keys.ErrUnusable, err))
+		}
+		for _, certificate := range r.key.Certificates() {
+			out.Certificates = append(out.Certificates, certificate.Raw)
+		}
+	}
+	if r.may(sign) && r.key.Signs() {
+		out.Signs = true
+		_, out.TakesMessages = r.key.Signer(ctx).(crypto.MessageSigner)
+	}
+	if cipher := r.key.Cipher(ctx); cipher != nil && (r.may(encrypt) || r.may(decrypt)) {
+		out.KeySize = int32(cipher.KeySize())
+	}
+	if wrapper := r.key.Wrapper(); wrapper != nil && (r.may(wrap) || r.may(unwrap)) {
+		out.WrappingAlgorithms = wrapper.Algorithms()
+	}
+	return out, nil
+}
+
+func (r *request) may(t task) bool { return contains(r.tasks, t) }
+
+// Sign implements the service.
+func (s *Server) Sign(ctx context.Context, in *gatewayv1.SignRequest) (*gatewayv1.SignResponse, error) {
+	if err := checkSize(len(in.GetDigest()) + len(in.GetMessage())); err != nil {
+		return nil, err
+	}
+	r, done, err := s.begin(ctx, in.GetUse(), sign)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	signature, err := r.sign(ctx, in)
+	if err != nil {
+		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
+	}
+	return &gatewayv1.SignResponse{Signature: signature}, nil
+}
+
+func (r *request) sign(ctx context.Context, in *gatewayv1.SignRequest) ([]byte, error) {
+	options, err := gateway.SignerOptions(in)
+	if err != nil {
+		return nil, err
+	}
+	signer := r.key.Signer(ctx)
+	if signer == nil {
+		return nil, fmt.Errorf("%w: it has no private key", keys.ErrUnusable)
+	}
+	if r.operation == profile.OpSignData && r.key.OfAuthority() {
+		// What is signed could be a certificate, which no rule of SignCertificate has checked.
+		return nil, fmt.Errorf("%w: it belongs to a certificate authority, expected a key that signs no certificates", keys.ErrUnusable)
+	}
+	switch r.key.Public().(type) {
+	case *rsa.PublicKey, *ecdsa.PublicKey:
+		if options.HashFunc() == 0 {
+			return nil, fmt.Errorf("%w: the request has no digest, expected one for an RSA or ECDSA key", keys.ErrUnusable)
+		}
+	}
+	messages, takesMessages := signer.(crypto.MessageSigner)
+	_, hasMessage := in.GetInput().(*gatewayv1.SignRequest_Message)
+	var signature []byte
+	switch {
+	case hasMessage != (takesMessages || options.HashFunc() == 0):
+		return nil, fmt.Errorf("%w: the request has the message instead of its digest, or the digest instead of the message", keys.ErrUnusable)
+	case takesMessages:
+		signature, err = messages.SignMessage(rand.Reader, in.GetMessage(), options)
+	case hasMessage:
+		signature, err = signer.Sign(rand.Reader, in.GetMessage(), options)
+	default:
+		signature, err = signer.Sign(rand.Reader, in.GetDigest(), options)
+	}
+	if errors.Is(err, rsa.ErrMessageTooLong) {
+		err = fmt.Errorf("%w: it is too small for the digest", keys.ErrUnusable)
+	}
+	return signature, err
+}
+
+// cipher returns the cipher of the key, or an error that says that there is none.
+func (r *request) cipher(ctx context.Context) (engine.Cipher, error) {
+	if cipher := r.key.Cipher(ctx); cipher != nil {
+		return cipher, nil
+	}
+	return nil, fmt.Errorf("%w: it is not an AES key that encrypts", keys.ErrUnusable)
+}
+
+// Encrypt implements the service.
+func (s *Server) Encrypt(ctx context.Context, in *gatewayv1.EncryptRequest) (*gatewayv1.EncryptResponse, error) {
+	if err := checkSize(len(in.GetPlaintext()) + len(in.GetAdditional())); err != nil {
+		return nil, err
+	}
+	r, done, err := s.begin(ctx, in.GetUse(), encrypt)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &gatewayv1.EncryptResponse{}
+	cipher, err := r.cipher(ctx)
+	if err == nil {
+		out.Nonce, out.Ciphertext, out.Tag, err = cipher.SealRandom(in.GetPlaintext(), in.GetAdditional())
+	}
+	if errors.Is(err, engine.ErrExhausted) {
+		err = fmt.Errorf("%w: %w", keys.ErrUnusable, err)
+	}
+	if err != nil {
+		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
+	}
+	return out, nil
+}
+
+// Decrypt implements the service.
+func (s *Server) Decrypt(ctx context.Context, in *gatewayv1.DecryptRequest) (*gatewayv1.DecryptResponse, error) {
+	if err := checkSize(len(in.GetCiphertext()) + len(in.GetAdditional())); err != nil {
+		return nil, err
+	}
+	r, done, err := s.begin(ctx, in.GetUse(), decrypt)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &gatewayv1.DecryptResponse{}
+	cipher, err := r.cipher(ctx)
+	switch {
+	case err != nil:
+	case len(in.GetNonce()) != engine.NonceSize || len(in.GetTag()) < 12 || len(in.GetTag()) > engine.FullTagSize:
+		err = fmt.Errorf("%w: the request has a nonce of %d and a tag of %d bytes, expected %d, and 12 to %d", keys.ErrUnusable,
+			len(in.GetNonce()), len(in.GetTag()), engine.NonceSize, engine.FullTagSize)
+	default:
+		out.Plaintext, err = cipher.Open(in.GetNonce(), in.GetCiphertext(), in.GetTag(), in.GetAdditional())
+	}
+	if errors.Is(err, engine.ErrAuthentication) {
+		err = keys.ErrInvalidCiphertext
+	}
+	if err != nil {
+		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
+	}
+	return out, nil
+}
+
+// wrapper returns the wrapper of the key, if it has the algorithm.
+func (r *request) wrapper(algorithm string) (keys.Wrapper, error) {
+	if wrapper := r.key.Wrapper(); wrapper != nil {
+		for _, known := range wrapper.Algorithms() {
+			if known == algorithm {
+				return wrapper, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: it does not wrap with %.40q", keys.ErrUnusable, algorithm)
+}
+
+// Wrap implements the service.
+func (s *Server) Wrap(ctx context.Context, in *gatewayv1.WrapRequest) (*gatewayv1.WrapResponse, error) {
+	defer clear(in.GetDataKey())
+	if err := checkSize(len(in.GetDataKey()) + len(in.GetContext())); err != nil {
+		return nil, err
+	}
+	r, done, err := s.begin(ctx, in.GetUse(), wrap)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &gatewayv1.WrapResponse{}
+	wrapper, err := r.wrapper(in.GetAlgorithm())
+	if err == nil {
+		out.Wrapped, err = wrapper.Wrap(ctx, in.GetAlgorithm(), in.GetDataKey(), in.GetContext())
+	}
+	if err != nil {
+		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
+	}
+	return out, nil
+}
+
+// Unwrap implements the service.
+func (s *Server) Unwrap(ctx context.Context, in *gatewayv1.UnwrapRequest) (*gatewayv1.UnwrapResponse, error) {
+	if err := checkSize(len(in.GetWrapped()) + len(in.GetContext())); err != nil {
+		return nil, err
+	}
+	r, done, err := s.begin(ctx, in.GetUse(), unwrap)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &gatewayv1.UnwrapResponse{}
+	wrapper, err := r.wrapper(in.GetAlgorithm())
+	if err == nil {
+		out.DataKey, err = wrapper.Unwrap(ctx, in.GetAlgorithm(), in.GetWrapped(), in.GetContext())
+	}
+	if err != nil {
+		return nil, s.failed(ctx, r.pod, in.GetUse(), err)
+	}
+	return out, nil
+}
+
+func checkSize(size int) error {
+	if size > gateway.MaxInputSize {
+		return status.Errorf(codes.FailedPrecondition, "the request has %d bytes of data, expected at most %d", size, gateway.MaxInputSize)
+	}
+	return nil
+}
+
+// defect describes a panic without its text, unless the text is one of the Go runtime.
+func defect(method string, cause any) []slog.Attr {
+	text := fmt.Sprintf("%T", cause)
+	if err, ok := cause.(runtime.Error); ok {
+		text = err.Error()
+	}
+	return []slog.Attr{slog.String("method", method), slog.String("cause", text), slog.String("stack", string(debug.Stack()))}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gateway is the key gateway of Crypto Broker in a Kubernetes cluster: it uses the keys
+// of key managers for the brokers of pods, and holds the connections and credentials that this
+// needs. See --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/openbao"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pkcs11"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/awskms"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+)
+
+// keyProviders are the types of key providers that the gateway has.
+var keyProviders = providers.Types{
+	providers.KMIP:    kmip.Open,
+	providers.OpenBao: openbao.Open,
+	providers.PKCS11:  pkcs11.Open,
+	providers.AWSKMS:  awskms.Open,
+}
+
+func main() {
+	os.Exit(run(program.Context(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// run is the program without its process. It returns the exit code.
+func run(ctx context.Context, args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
+	if len(args) == 1 && args[0] == "version" {
+		fmt.Fprintln(stdout, program.VersionLine("gateway", version))
+		return program.ExitOK
+	}
+	c, err := parse(args, lookup)
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprint(stdout, usage())
+		return program.ExitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "gateway: %v\nSee gateway --help.\n", err)
+		return program.ExitUsage
+	}
+	if err := operate(ctx, c, stderr); err != nil {
+		fmt.Fprintf(stderr, "gateway: %v\n", err)
+		return program.ExitFailed
+	}
+	return program.ExitOK
+}
+
+// operate runs the gateway of the cluster that the environment names until ctx ends.
+func operate(ctx context.Context, c *config, logTo io.Writer) error {
+	logger := newLogger(c, logTo)
+	if err := dumps.Forbid(); err != nil { // before a credential is in memory
+		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
+	}
+	kubernetes, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("no access to a cluster: %w", err)
+	}
+	g, err := prepare(ctx, kubernetes, c, keyProviders, logger)
+	if err != nil {
+		return err
+	}
+	return g.run(ctx)
+}
+
+func usage() string {
+	return `Uses the keys of key managers for the brokers of pods. Brokers get signatures, ciphertexts and public
+keys, and never a private or an AES key.
+
+Usage:
+  gateway [flags]    run until SIGTERM or SIGINT
+  gateway version    print the version
+
+The cluster is that of the pod's service account, else that of the file which the environment variable
+KUBECONFIG names. KeyProviders and ClusterKeyProviders say which key managers there are. The signed profiles
+of a pod's namespace say which keys the pod may use. A wrong value ends the program with exit code 2 and a
+sentence that says what was expected.
+
+The status port has /healthz, /readyz and /metrics. The gateway is ready once all key providers are read, and
+while its certificate is valid.
+
+Flags:
+` + (&config{}).flags().FlagUsagesWrapped(program.HelpWidth)
+}

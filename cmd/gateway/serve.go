@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/source"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+)
+
+// shutdownTimeout is how long calls that have begun may take to end. It is longer than brokers
+// wait for a reply.
+const shutdownTimeout = 15 * time.Second
+
+// process has the parts of a gateway that is about to run.
+type process struct {
+	config       *config
+	logger       *slog.Logger
+	objects      cache.Cache
+	source       *source.Source
+	certificates *certificates.Mounted
+	server       *service.Server
+	status       *http.Server
+	stopping     atomic.Bool
+
+	// listener is the one for brokers. statusListener is nil if the status port is off.
+	listener, statusListener net.Listener
+}
+
+// prepare connects the parts of a gateway, and opens its ports.
+func prepare(ctx context.Context, access *rest.Config, c *config, types providers.Types, logger *slog.Logger) (*process, error) {
+	access = rest.CopyConfig(access)
+	// The API server's priority and fairness limits requests.
+	access.QPS = -1
+	access.UserAgent = "crypto-broker-gateway/" + program.Version(version)
+	clients, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", access.Host, err)
+	}
+	g := &process{config: c, logger: logger}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	if g.objects, err = cache.New(access, cache.Options{Scheme: scheme, DefaultTransform: cache.TransformStripManagedFields()}); err != nil {
+		return nil, fmt.Errorf("preparing to reach the cluster at %s: %w", access.Host, err)
+	}
+	g.source = source.New(source.Options{Types: types, Objects: g.objects, Secrets: clients.CoreV1(), OperatorNamespace: c.operatorNamespace, Logger: logger})
+	if g.certificates, err = certificates.NewMounted(c.certificates); err != nil {
+		return nil, err
+	}
+	permitted, err := cluster.New(ctx, clients, cluster.Options{
+		Audience: c.audience, AnyAddress: !c.checkPodAddress,
+		Keys: func(context.Context) ([]ed25519.PublicKey, error) { return readTrustedKeys(c.trustedKeys) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	metrics := newMetrics(g)
+	var serving tls.Config
+	g.certificates.TLSOption(&serving)
+	g.server = service.New(service.Options{
+		KeysOf: g.source.For, Access: permitted, Certificate: serving.GetCertificate, Logger: logger, Observe: metrics.observe,
+	})
+	var network net.ListenConfig
+	if g.listener, err = network.Listen(ctx, "tcp", c.address); err != nil {
+		return nil, fmt.Errorf("open the port for brokers %s: %w", c.address, err)
+	}
+	if c.statusAddress != "0" {
+		if g.statusListener, err = network.Listen(ctx, "tcp", c.statusAddress); err != nil {
+			return nil, errors.Join(fmt.Errorf("open the status port %s: %w", c.statusAddress, err), g.listener.Close())
+		}
+	}
+	g.status = newStatus(g.ready, g.source.Report, metrics, logger)
+	return g, nil
+}
+
+// run serves until ctx ends, which is no error. Calls that have begun may then end.
+func (g *process) run(ctx context.Context) error {
+	// The parts last longer than ctx: calls need them until the server has ended.
+	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(lasting) // the failure of one part ends the others
+	group.Go(func() error { return g.objects.Start(running) })
+	group.Go(func() error { return g.source.Run(running) })
+	group.Go(func() error { return g.certificates.Start(running) })
+	group.Go(func() error { return g.server.Serve(g.listener) })
+	if g.statusListener != nil {
+		group.Go(g.serveStatus)
+	}
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+			g.stopping.Store(true)
+			g.logger.Info("shutting down", "servesFor", g.config.shutdownDelay.String(), "timeout", shutdownTimeout.String())
+			select {
+			case <-time.After(g.config.shutdownDelay):
+			case <-running.Done():
+			}
+		case <-running.Done():
+			g.stopping.Store(true)
+		}
+		deadline, cancel := context.WithTimeout(lasting, shutdownTimeout)
+		defer cancel()
+		g.server.Shutdown(deadline)
+		stop()
+		return g.status.Close()
+	})
+	g.logger.Info("listening", "version", program.Version(version), "address", g.listener.Addr().String(), "status", g.config.statusAddress,
+		"operatorNamespace", g.config.operatorNamespace, "audience", g.config.audience)
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	g.logger.Info("stopped")
+	return nil
+}
+
+func (g *process) serveStatus() error {
+	if err := g.status.Serve(g.statusListener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status port: %w", err)
+	}
+	return nil
+}
+
+// ready returns the empty string if the gateway serves, else what is missing.
+func (g *process) ready() string {
+	switch {
+	case g.stopping.Load():
+		return "shutting down"
+	case !g.source.Ready():
+		return "the key providers are not read yet"
+	}
+	if err := g.certificates.Ready(nil); err != nil {
+		return err.Error()
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
+)
+
+// newStatus returns the HTTP server of the status port. ready returns what is missing.
+func newStatus(ready func() string, report func() *providerreport.Report, m *metrics, logger *slog.Logger) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+contract.HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET "+contract.ReadyPath, func(w http.ResponseWriter, _ *http.Request) {
+		if missing := ready(); missing != "" {
+			http.Error(w, "not ready: "+missing, http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("GET "+contract.KeyProvidersPath, &reports{ready: ready, report: report})
+	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog, MaxRequestsInFlight: 4, Timeout: 5 * time.Second}))
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 8 << 10, ErrorLog: errorLog,
+	}
+}
+
+// reportInterval is how old an answer may be. So the gateway makes few, however many requests
+// there are.
+const reportInterval = time.Second
+
+// reports answers with the state of the key providers. It has an ETag, because little of it
+// changes.
+type reports struct {
+	ready  func() string
+	report func() *providerreport.Report
+
+	mu   sync.Mutex
+	made time.Time
+	body []byte
+	etag string
+}
+
+// ServeHTTP implements http.Handler.
+func (s *reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if missing := s.ready(); missing != "" {
+		http.Error(w, "not ready: "+missing, http.StatusServiceUnavailable)
+		return
+	}
+	body, etag, err := s.latest()
+	if err != nil {
+		http.Error(w, "the state of the key providers cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("ETag", etag)
+	if r.Header.Get("If-None-Match") == etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the client has gone if this fails
+}
+
+func (s *reports) latest() (body []byte, etag string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.body == nil || time.Since(s.made) > reportInterval {
+		if s.body, err = json.Marshal(s.report()); err != nil {
+			return nil, "", err
+		}
+		digest := sha256.Sum256(s.body)
+		s.etag, s.made = `"`+hex.EncodeToString(digest[:16])+`"`, time.Now()
+	}
+	return s.body, s.etag, nil
+}

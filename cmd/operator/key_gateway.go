@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
+)
+
+// addKeyGateway adds to the manager what the leader does for key gateways. It returns nil if
+// there are none.
+func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys) (*keygateway.Gateway, error) {
+	if c.keyGatewayService == "" {
+		return nil, nil
+	}
+	gateway, err := keygateway.New(mgr.GetConfig(), keygateway.Options{Namespace: c.namespace, Service: c.keyGatewayService, Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	keys.OnChange(func(context.Context) { gateway.KeysChanged() })
+	return gateway, mgr.Add(gateway)
+}

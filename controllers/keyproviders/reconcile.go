@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyproviders
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/statuspatch"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
+)
+
+const (
+	// numbersWait is how long a status waits that differs in numbers only, and numbersInterval how
+	// long after the last such write of the provider.
+	numbersWait     = 10 * time.Second
+	numbersInterval = time.Minute
+	// numbersRate is how many such statuses are written a second, and urgentRate how many others.
+	numbersRate = 10
+	urgentRate  = 50
+	// staleWait is how long to wait for the cache to have what was written.
+	staleWait = 100 * time.Millisecond
+)
+
+// reconciler writes the status of providers of both kinds.
+type reconciler struct {
+	client            client.Client
+	recorder          events.EventRecorder
+	poller            *poller
+	operatorNamespace string
+	metrics           *metrics
+	memory            memory
+	urgent, numbers   flowcontrol.RateLimiter
+}
+
+// Reconcile implements reconcile.Reconciler. A request without a namespace is for a
+// ClusterKeyProvider.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	object, spec, status, err := r.get(ctx, request.NamespacedName)
+	if err != nil {
+		r.memory.forget(request.NamespacedName)
+		r.metrics.forget(request.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !object.GetDeletionTimestamp().IsZero() {
+		return reconcile.Result{}, nil
+	}
+	known := r.memory.of(request.NamespacedName, object.GetUID())
+	if state.IsBehind(object.GetResourceVersion(), known.pendingVersion) {
+		return reconcile.Result{RequeueAfter: staleWait}, nil
+	}
+	views, silence := r.poller.views(object.GetUID())
+	if wait := known.wait(object.GetGeneration(), views, silence, time.Now()); wait > 0 {
+		r.memory.put(request.NamespacedName, known)
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	next := status.DeepCopy()
+	fill(next, object, spec, views, r.operatorNamespace)
+	r.metrics.set(request.NamespacedName, object.GetUID(), next)
+	delay := r.delay(&known, next, status)
+	r.memory.put(request.NamespacedName, known)
+	if delay != 0 {
+		return reconcile.Result{RequeueAfter: max(0, delay)}, nil
+	}
+	before := status.DeepCopy()
+	based := object.GetResourceVersion()
+	written, err := statuspatch.Write(ctx, r.client, object, next)
+	if err != nil || !written {
+		return reconcile.Result{}, err
+	}
+	if object.GetResourceVersion() != based {
+		known.pendingVersion = object.GetResourceVersion()
+		r.memory.put(request.NamespacedName, known)
+	}
+	report(r.recorder, object, spec, before, next)
+	return reconcile.Result{}, nil
+}
+
+// get returns a provider of either kind, with pointers into it.
+func (r *reconciler) get(ctx context.Context, key types.NamespacedName) (client.Object, *v1alpha1.KeyProviderSpec, *v1alpha1.KeyProviderStatus, error) {
+	if key.Namespace == "" {
+		p := &v1alpha1.ClusterKeyProvider{}
+		err := r.client.Get(ctx, key, p)
+		return p, &p.Spec.KeyProviderSpec, &p.Status, err
+	}
+	p := &v1alpha1.KeyProvider{}
+	err := r.client.Get(ctx, key, p)
+	return p, &p.Spec, &p.Status, err
+}
+
+// delay returns how long the status waits for its write, 0 for not at all, and a negative duration
+// if it needs none.
+func (r *reconciler) delay(known *remembered, next, written *v1alpha1.KeyProviderStatus) time.Duration {
+	if equality.Semantic.DeepEqual(next, written) {
+		known.differsSince = time.Time{}
+		return -1
+	}
+	if !equality.Semantic.DeepEqual(withoutNumbers(next), withoutNumbers(written)) {
+		if !r.urgent.TryAccept() {
+			return rand.N(time.Second)
+		}
+		known.differsSince = time.Time{}
+		return 0
+	}
+	now := time.Now()
+	if known.differsSince.IsZero() {
+		known.differsSince = now
+	}
+	if wait := max(known.differsSince.Add(numbersWait).Sub(now), known.numbersWritten.Add(numbersInterval).Sub(now)); wait > 0 {
+		return wait
+	}
+	if !r.numbers.TryAccept() {
+		return time.Second + rand.N(10*time.Second)
+	}
+	known.differsSince, known.numbersWritten = time.Time{}, now
+	return 0
+}
+
+// withoutNumbers returns a status without what nobody waits for.
+func withoutNumbers(status *v1alpha1.KeyProviderStatus) *v1alpha1.KeyProviderStatus {
+	s := status.DeepCopy()
+	s.Gateways, s.Latency = 0, ""
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		e.ReachedBy, e.PausedBy, e.Latency, e.Connections = 0, 0, "", 0
+	}
+	for i := range s.Conditions {
+		s.Conditions[i].LastTransitionTime = metav1.Time{}
+	}
+	return s
+}
+
+// remembered is what is known of one provider besides its status.
+type remembered struct {
+	uid types.UID
+	// lateSince is when a gateway began to be without this generation of the provider.
+	lateSince  time.Time
+	generation int64
+	// differsSince is when the status began to differ in numbers from what is written, and
+	// numbersWritten when it was written for that the last time.
+	differsSince, numbersWritten time.Time
+	// pendingVersion is the resource version of a write that the cache may not have yet.
+	pendingVersion string
+}
+
+// wait returns how long to wait for gateways until the status may be written.
+func (k *remembered) wait(generation int64, views []*providerreport.Provider, silence time.Duration, now time.Time) time.Duration {
+	if len(views) == 0 {
+		return patience - silence
+	}
+	late := slices.ContainsFunc(views, func(view *providerreport.Provider) bool { return isLate(view, generation) })
+	if !late {
+		k.lateSince = time.Time{}
+		return 0
+	}
+	if k.lateSince.IsZero() || k.generation != generation {
+		k.lateSince, k.generation = now, generation
+	}
+	return k.lateSince.Add(patience).Sub(now)
+}

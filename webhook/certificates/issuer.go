@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Entries of the Secret with a serving certificate. A Secret of the type kubernetes.io/tls
+// has the first two.
+const (
+	servingCertificateEntry = corev1.TLSCertKey
+	servingKeyEntry         = corev1.TLSPrivateKeyKey
+	servingBundleEntry      = "ca.crt"
+)
+
+// Issuer makes and renews the serving certificate of key gateways, which are other
+// processes and have it from a Secret. The authority is in another Secret, which nobody
+// mounts. One replica at a time should use an Issuer. A second one does no harm: each write
+// is conditional on the version that was read before it.
+type Issuer struct {
+	keeper keeper
+	// serving is the Secret with the serving certificate, its key and the bundle.
+	serving client.ObjectKey
+	names   []string
+}
+
+// NewIssuer returns an Issuer for a Service. The Secrets are "<service>-ca" and
+// "<service>-tls" in its namespace.
+func NewIssuer(direct client.Client, clock clock.Clock, log logr.Logger, service client.ObjectKey) *Issuer {
+	authority, serving := IssuerSecrets(service)
+	return &Issuer{
+		keeper:  keeper{purpose: gatewayServing, client: direct, clock: clock, log: log, name: authority},
+		serving: serving,
+		names:   []string{service.Name + "." + service.Namespace + ".svc"},
+	}
+}
+
+// IssuerSecrets returns the names of the Secrets with the authority and with the serving
+// certificate of a Service.
+func IssuerSecrets(service client.ObjectKey) (authority, serving client.ObjectKey) {
+	authority, serving = service, service
+	authority.Name += "-ca"
+	serving.Name += "-tls"
+	return authority, serving
+}
+
+// Renew makes both Secrets current, and returns when there is something to do next.
+// published are the authorities in PEM that clients can know at this moment. Renew calls
+// publish with those that they have to know from now on. It signs nothing before publish
+// has succeeded. An error of [IsRace] means that somebody else wrote at the same time.
+func (i *Issuer) Renew(ctx context.Context, published []byte, publish func(ctx context.Context, bundle []byte) error) (next time.Time, err error) {
+	known := parseBundle(published)
+	state, err := i.keeper.advance(ctx, known, func(certificate *x509.Certificate) bool { return contains(known, certificate) })
+	if state == nil {
+		return time.Time{}, err
+	}
+	bundle := encodeCertificates(state.trusted()...)
+	if err := publish(ctx, bundle); err != nil {
+		return time.Time{}, err
+	}
+	registerExpiry("key-gateway-ca", state.current.certificate)
+	leaf, leafErr := i.renewLeaf(ctx, state, bundle)
+	if leafErr != nil {
+		return time.Time{}, errors.Join(err, leafErr)
+	}
+	registerExpiry("key-gateway", leaf)
+	next = state.deadline()
+	for _, at := range []time.Time{renewal(leaf), state.current.made().Add(settle)} {
+		if at.After(i.keeper.clock.Now()) && at.Before(next) {
+			next = at
+		}
+	}
+	return next, err
+}
+
+// IsRace reports whether an error of Renew means that somebody else wrote at the same time,
+// so that the next call reads what they wrote.
+func IsRace(err error) bool { return isRace(err) }
+
+// renewLeaf reads the Secret with the serving certificate, and writes a new certificate if
+// one is due. It returns the certificate that is in the Secret then.
+func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byte) (*x509.Certificate, error) {
+	secret := &corev1.Secret{}
+	err := i.keeper.client.Get(ctx, i.serving, secret)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("read the Secret %s: %w", i.serving, err)
+	}
+	leaf, reason := i.usable(secret, state)
+	if reason == "" && bytes.Equal(secret.Data[servingBundleEntry], bundle) {
+		return leaf, nil
+	}
+	data := map[string][]byte{
+		servingCertificateEntry: secret.Data[servingCertificateEntry], servingKeyEntry: secret.Data[servingKeyEntry], servingBundleEntry: bundle,
+	}
+	if reason != "" {
+		made, err := state.current.newLeaf(i.keeper.clock.Now(), i.keeper.purpose, i.names, nil)
+		if err != nil {
+			return nil, err
+		}
+		leaf = made.Leaf
+		if data[servingCertificateEntry], data[servingKeyEntry], err = encode(leaf, made.PrivateKey); err != nil {
+			return nil, err
+		}
+	}
+	secret.Data = data
+	if missing {
+		secret.Namespace, secret.Name, secret.Type = i.serving.Namespace, i.serving.Name, corev1.SecretTypeTLS
+		err = i.keeper.client.Create(ctx, secret, client.FieldOwner(fieldManager))
+	} else {
+		err = i.keeper.client.Update(ctx, secret, client.FieldOwner(fieldManager))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the Secret %s: %w", i.serving, err)
+	}
+	if reason != "" {
+		i.keeper.log.Info("Signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "because", reason)
+	}
+	return leaf, nil
+}
+
+// usable returns the certificate in a Secret, and why a new one is due; an empty text if none
+// is. A certificate of an earlier authority that clients still trust is good until they had
+// time to learn of the present one.
+func (i *Issuer) usable(secret *corev1.Secret, state *authorities) (*x509.Certificate, string) {
+	pair, err := tls.X509KeyPair(secret.Data[servingCertificateEntry], secret.Data[servingKeyEntry])
+	if err != nil {
+		return nil, "there is no readable certificate with its key" // the error could quote a broken key
+	}
+	leaf, now := pair.Leaf, i.keeper.clock.Now()
+	signedBy := func(authority *x509.Certificate) bool { return leaf.CheckSignatureFrom(authority) == nil }
+	ofCurrent := signedBy(state.current.certificate)
+	switch {
+	case !slices.ContainsFunc(state.trusted(), signedBy):
+		return leaf, "its authority is not trusted"
+	case !slices.Equal(leaf.DNSNames, i.names):
+		return leaf, "its names are others"
+	case expired(leaf, now):
+		return leaf, "it has expired"
+	case !ofCurrent && !now.Before(state.current.made().Add(settle)):
+		return leaf, "there is a new authority"
+	case !now.Before(renewal(leaf)) && (!ofCurrent || leaf.NotAfter.Before(state.current.certificate.NotAfter)):
+		// A certificate lives at most as long as its authority, so a new one would not
+		// live longer than one that ends with it.
+		return leaf, "two thirds of its time are over"
+	}
+	return leaf, ""
+}

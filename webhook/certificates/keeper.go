@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// keeper keeps the authorities in their Secret.
+type keeper struct {
+	purpose purpose
+	client  client.Client
+	clock   clock.Clock
+	log     logr.Logger
+	name    client.ObjectKey
+}
+
+// advance reads the Secret, advances its state and writes the state if it changed. It
+// makes a missing Secret, and repairs a broken one. If the write fails, it returns the
+// error and the state that stays in force. It returns no state if that state can sign
+// nothing, or if another replica wrote first.
+//
+// known are certificates of bundles. After a loss of the Secret, those that this package
+// made for the purpose stay trusted for as long as certificates of them may be served.
+// trusted reports whether all bundles have a certificate.
+func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted func(*x509.Certificate) bool) (*authorities, error) {
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = k.name.Namespace, k.name.Name
+	err := k.client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("read the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+
+	now := k.clock.Now()
+	state, broken := readSecret(secret, k.purpose)
+	if broken != nil {
+		k.log.Error(broken, "The Secret of the certificate authority is broken; the operator replaces what cannot be read",
+			"namespace", secret.Namespace, "name", secret.Name)
+	}
+	lost := broken != nil || state.current == nil
+	if lost {
+		for _, certificate := range known {
+			if certificate.Subject.CommonName == k.purpose.authorityName() {
+				state.retire(now, certificate)
+			}
+		}
+	}
+	changed, err := state.advance(now, trusted)
+	if err != nil {
+		return nil, err
+	}
+	if !changed && !lost {
+		return state, nil
+	}
+
+	written := secret.DeepCopy()
+	if err := state.writeSecret(written); err != nil {
+		return nil, err
+	}
+	if missing {
+		written.Type = corev1.SecretTypeOpaque
+		err = k.client.Create(ctx, written, client.FieldOwner(fieldManager))
+	} else {
+		err = k.client.Update(ctx, written, client.FieldOwner(fieldManager))
+	}
+	if err != nil {
+		err = fmt.Errorf("write the Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		state, _ = readSecret(secret, k.purpose)
+		if isRace(err) || state.current == nil || expired(state.current.certificate, now) {
+			return nil, err
+		}
+		return state, err
+	}
+	k.log.Info("Wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
+		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
+	return state, nil
+}
