@@ -107,7 +107,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 	}
 	text.WriteString("\nThe target of 14 for a key from memory over one that is asked for is one for Cosmian KMS, which is not measured here.\n" +
 		"The broker asks PyKMIP for a key by two requests: PyKMIP does not take the object that Locate finds as the one that the rest of the message is about, " +
-		"as the standard has it. A server that does so gets one request for each key, and one more for the first.\n" +
+		"as the standard has it. A server that does so gets one request for each key.\n" +
 		"Two servers can be twice as fast only where each has a processor of its own.\n\n")
 }
 

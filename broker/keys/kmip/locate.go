@@ -31,12 +31,13 @@ type located struct {
 // other objects. If there are none, it returns the object whose Unique Identifier is the id.
 //
 // known is the object that the last answer was about, or empty. As long as a key has one version,
-// a question costs one message if known is given. Else it costs one or two, because not every
-// server takes the object that Locate finds as the one that the next requests are about.
+// a question costs one message if known is given. Else it costs one at servers that take the object
+// that Locate finds as the one that the next requests are about, and two at others. A server is
+// believed to do so until it has shown that it does not.
 func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, error) {
 	symmetric := locateRequest(id, attribute(kmip.AttributeNameObjectType, kmip.ObjectTypeSymmetricKey))
 	requests := []kmip.OperationPayload{symmetric, attributesRequest(known)}
-	if known == "" && s.traits.placeholder.Load() {
+	if known == "" && !s.traits.ignoresPlaceholder.Load() {
 		requests = append(requests, getRaw(""))
 	}
 	items, err := s.batch(ctx, id, requests...)
@@ -61,19 +62,16 @@ func (s *Session) versionsOf(ctx context.Context, id, known string) (*located, e
 	if len(requests) > 2 {
 		all.material, _ = s.materialOf(only, &items[2]) // if it fails, it is asked for once more
 	}
-	if only != "" && known == "" {
-		fills := described[only] != nil
-		s.traits.placeholder.Store(fills)
-		if !fills {
-			items, err := s.batch(ctx, id, attributesRequest(only), getRaw(only))
-			if err != nil {
-				return nil, err
-			}
-			if o, err := s.objectOf(id, &items[0]); err == nil {
-				described[o.id] = o
-			}
-			all.material, _ = s.materialOf(only, &items[1]) // if it fails, it is asked for once more
+	if only != "" && known == "" && described[only] == nil {
+		items, err := s.batch(ctx, id, attributesRequest(only), getRaw(only))
+		if err != nil {
+			return nil, err
 		}
+		if o, err := s.objectOf(id, &items[0]); err == nil {
+			described[o.id] = o
+			s.traits.ignoresPlaceholder.Store(true) // it describes the object only if it is named
+		}
+		all.material, _ = s.materialOf(only, &items[1]) // if it fails, it is asked for once more
 	}
 	all.objects, err = s.describeAll(ctx, id, found, described)
 	return all, err

@@ -23,6 +23,8 @@ type memory struct {
 	placeholder string
 	// alone makes the server refuse messages with several requests.
 	alone bool
+	// hidden is the identifier of an object that Locate finds and nothing else does, or empty.
+	hidden string
 	// change changes the bytes of replies.
 	change func([]byte) []byte
 
@@ -120,7 +122,7 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 			id = *placeholder
 		}
 		for _, o := range m.objects {
-			if o.id == id {
+			if o.id == id && o.id != m.hidden {
 				return o
 			}
 		}

@@ -29,9 +29,10 @@ type Session struct {
 
 // traits are what is known of a server, by replies of it.
 type traits struct {
-	// placeholder says that a request may mean the object that a request before it in the same
-	// message has found. The standard calls this the ID Placeholder.
-	placeholder atomic.Bool
+	// ignoresPlaceholder says that the server does not take a request without an identifier as one
+	// about the object that the request before it in the same message has found. The standard calls
+	// that object the ID Placeholder (KMIP 1.4, section 4).
+	ignoresPlaceholder atomic.Bool
 }
 
 // versions are the protocol versions that are spoken, the newest first.
