@@ -58,6 +58,11 @@ func TestWhatIsMonitoredIsWhatTheValuesSay(t *testing.T) {
 		"operator and brokers by pods":                 {"metrics.podMonitor.enabled=true", []string{release, release + "-brokers"}, nil},
 		"the operator by its Service":                  {"metrics.serviceMonitor.enabled=true", nil, []string{release}},
 		"the operator by its Service alone, not twice": {"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", []string{release + "-brokers"}, []string{release}},
+		"no key gateway, by default":                   {"keyGateway.enabled=true", nil, nil},
+		"the key gateway by its pods":                  {"keyGateway.enabled=true,metrics.podMonitor.enabled=true", []string{release, release + "-brokers", keyGateway}, nil},
+		"the key gateway by its Service alone, not twice": {
+			"keyGateway.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", []string{release + "-brokers"}, []string{release, keyGateway},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			objects := renderChart(t, "--set", test.set)
@@ -75,33 +80,46 @@ func TestMonitorsHaveTheRelabelingsOfTheValuesAfterTheirOwn(t *testing.T) {
 		t.Errorf("found the relabelings %v, expected the one that finds brokers and then the user's", brokers.Relabelings)
 	}
 	operator := find[monitor](t, objects, "ServiceMonitor", release).Spec.Endpoints[0]
-	if len(operator.Relabelings) != 1 || operator.Relabelings[0]["targetLabel"] != "cluster" {
-		t.Errorf("found the relabelings %v, expected the user's", operator.Relabelings)
+	gateway := find[monitor](t, objects, "ServiceMonitor", keyGateway).Spec.Endpoints[0]
+	for _, each := range []endpoint{operator, gateway} {
+		if len(each.Relabelings) != 1 || each.Relabelings[0]["targetLabel"] != "cluster" {
+			t.Errorf("found the relabelings %v, expected the user's", each.Relabelings)
+		}
 	}
-	for _, each := range []endpoint{brokers, operator} {
+	for _, each := range []endpoint{brokers, operator, gateway} {
 		if each.Interval != "15s" || each.Path != "/metrics" || len(each.MetricRelabelings) != 1 || each.MetricRelabelings[0]["action"] != "drop" {
 			t.Errorf("found %+v, expected the interval and the relabeling of metrics", each)
 		}
 	}
 }
 
-func TestTheServiceMonitorSelectsOneServiceOfTheOperatorsPods(t *testing.T) {
-	objects := renderChart(t, "--set", "metrics.serviceMonitor.enabled=true")
-	wanted := find[monitor](t, objects, "ServiceMonitor", release).Spec.Selector.MatchLabels
-	var selected []string
-	for _, name := range kinds(objects, "Service") {
-		service := find[corev1.Service](t, objects, "Service", name)
-		if !has(service.Labels, wanted) {
-			continue
+func TestEachServiceMonitorSelectsOneServiceOfItsPods(t *testing.T) {
+	objects := withGateway(t, "metrics.serviceMonitor.enabled=true")
+	for name, port := range map[string]string{release: "metrics", keyGateway: "status"} {
+		monitor := find[monitor](t, objects, "ServiceMonitor", name).Spec
+		template := find[appsv1.Deployment](t, objects, "Deployment", name).Spec.Template
+		var selected []string
+		for _, candidate := range kinds(objects, "Service") {
+			service := find[corev1.Service](t, objects, "Service", candidate)
+			if !has(service.Labels, monitor.Selector.MatchLabels) {
+				continue
+			}
+			selected = append(selected, candidate)
+			if !has(template.Labels, service.Spec.Selector) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != monitor.Endpoints[0].Port || service.Spec.Ports[0].TargetPort.StrVal != port {
+				t.Errorf("found the Service %+v, expected it to select the pods of %s and their port %s", service.Spec, name, port)
+			}
+			for _, other := range []string{release, keyGateway} {
+				if labels := find[appsv1.Deployment](t, objects, "Deployment", other).Spec.Template.Labels; other != name && has(labels, service.Spec.Selector) {
+					t.Errorf("the Service %s selects the pods of %s, too", candidate, other)
+				}
+			}
 		}
-		selected = append(selected, name)
-		template := find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template
-		if !has(template.Labels, service.Spec.Selector) || service.Spec.Ports[0].TargetPort.StrVal != "metrics" {
-			t.Errorf("found the Service %+v, expected it to select the pods of the operator and their port of metrics", service.Spec)
+		if want := []string{name + "-metrics"}; !slices.Equal(selected, want) {
+			t.Errorf("found the Services %q selected, expected %q", selected, want)
 		}
-	}
-	if want := []string{release + "-metrics"}; !slices.Equal(selected, want) {
-		t.Errorf("found the Services %q selected, expected %q", selected, want)
+		if !slices.ContainsFunc(template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }) {
+			t.Errorf("the pods of %s have no port %s", name, port)
+		}
 	}
 }
 
