@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 )
@@ -137,6 +138,25 @@ func TestCallsThatWaitForAKeyManagerDelayNoOtherUnaryCall(t *testing.T) {
 	close(m.open)
 	waiting.Wait()
 	awaitMetrics(t, b, "crypto_broker_requests_in_flight 0")
+}
+
+func TestACallThatWaitsForAKeyManagerUnwrapsKeysInMemoryOnce(t *testing.T) {
+	manager := &versions{newest: 1}
+	client, _ := startManaged(t, manager)
+	memory, orders := wrapOnce(t, client, "Managed", "vault/memory"), wrapOnce(t, client, "Managed", "vault/orders")
+	batch := []*v1.WrappedKey{{WrappedKey: memory}, {WrappedKey: memory}, {WrappedKey: orders}}
+	if _, err := client.UnwrapBatch(t.Context(), &v1.UnwrapBatchRequest{Profile: "Managed", Keys: batch}); err != nil {
+		t.Fatal(err)
+	}
+	if got := manager.unwraps.Swap(0); got != 3 {
+		t.Errorf("a batch of 3 keys cost %d unwraps", got)
+	}
+	if _, err := client.RewrapKey(t.Context(), &v1.RewrapKeyRequest{Profile: "Managed", WrappedKey: memory, KeyId: "vault/orders"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := manager.unwraps.Load(); got != 1 {
+		t.Errorf("to rewrap a key cost %d unwraps", got)
+	}
 }
 
 func TestACallThatWaitsForAKeyManagerEndsWithItsStream(t *testing.T) {

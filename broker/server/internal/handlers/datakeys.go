@@ -110,11 +110,10 @@ func (h *Handlers) RewrapKey(c *Call, name string, given WrappedKey, id string) 
 	if err != nil {
 		return nil, 0, false, err
 	}
-	dataKey, old, err := h.unwrap(c, name, policy, given)
+	old, err := h.findWrapping(c, name, policy, given)
 	if err != nil {
 		return nil, 0, false, err
 	}
-	defer clear(dataKey)
 	if id == "" {
 		id = old.id
 	}
@@ -122,6 +121,13 @@ func (h *Handlers) RewrapKey(c *Call, name string, given WrappedKey, id string) 
 	if err != nil {
 		return nil, 0, false, err
 	}
+	// Both keys are found before, so that a call that has to wait for the new one, and is called
+	// again, unwraps once.
+	dataKey, err := old.unwrap(given)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	defer clear(dataKey)
 	c.use.Keys[0] = profile.UsedKey{Algorithm: old.header.Algorithm.String(), ID: old.id}
 	w.noteUse(1)
 	if w.id == old.id && w.header.KeyVersion == old.header.KeyVersion && w.header.Algorithm == old.header.Algorithm {
@@ -185,6 +191,7 @@ type wrapping struct {
 	id      string // the id of the key in the profile
 	key     *keys.Key
 	header  blob.Header
+	wrapped []byte // what the key has to unwrap, nil for a new data key
 }
 
 // standardProvider is the name of the default provider in wrapped keys. No other provider can
@@ -262,50 +269,68 @@ func (w *wrapping) wrap(dataKey []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-// unwrap returns the data key of a wrapped key, and how it was wrapped. It does not change the
-// call, so that several goroutines can unwrap keys of one call. The caller overwrites the data
-// key.
+// unwrap returns the data key of a wrapped key, and how it was wrapped. The caller overwrites
+// the data key.
 func (h *Handlers) unwrap(c *Call, name string, policy *profile.DataKeyPolicy, given WrappedKey) ([]byte, *wrapping, error) {
+	w, err := h.findWrapping(c, name, policy, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	dataKey, err := w.unwrap(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	return dataKey, w, nil
+}
+
+// findWrapping returns how a key was wrapped, with its wrapping key. Like [wrapping.unwrap], it does
+// not change the call, so that several goroutines can do it for keys of one call.
+func (h *Handlers) findWrapping(c *Call, name string, policy *profile.DataKeyPolicy, given WrappedKey) (*wrapping, error) {
 	refuse := func(code codes.Code, format string, args ...any) error {
 		return requests.Refused(code, c.Operation, name, "%swrappedKey "+format, append([]any{given.Field}, args...)...)
 	}
 	header, wrapped, err := blob.Parse(given.Blob)
 	if err != nil {
-		return nil, nil, refuse(codes.InvalidArgument, "%v", err)
+		return nil, refuse(codes.InvalidArgument, "%v", err)
 	}
-	w := &wrapping{h: h, call: c, profile: name, set: c.set, id: header.KeyID, header: header}
+	w := &wrapping{h: h, call: c, profile: name, set: c.set, id: header.KeyID, header: header, wrapped: wrapped}
 	if header.Provider != standardProvider {
 		w.id = header.Provider + "/" + header.KeyID
 	}
 	if provider, id := keys.SplitID(w.id); !profile.ValidKeyID(w.id) || id != header.KeyID || provider != "" && provider != header.Provider {
-		return nil, nil, refuse(codes.InvalidArgument, "names a key that cannot exist, expected the id of a key and its provider")
+		return nil, refuse(codes.InvalidArgument, "names a key that cannot exist, expected the id of a key and its provider")
 	}
 	if !policy.Keys().Allows(w.id) {
-		return nil, nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not list the key %q in KeyIds", w.id)
+		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not list the key %q in KeyIds", w.id)
 	}
 	if !policy.Allows(header.Algorithm) {
-		return nil, nil, refuse(codes.InvalidArgument, "was wrapped with %s, expected one of the WrapAlgs of the profile: %s", header.Algorithm, policy.Algorithms())
+		return nil, refuse(codes.InvalidArgument, "was wrapped with %s, expected one of the WrapAlgs of the profile: %s", header.Algorithm, policy.Algorithms())
 	}
 	if err := header.CheckContext(given.Context); err != nil {
-		return nil, nil, refuse(codes.InvalidArgument, "belongs to another context, expected the context that it was wrapped with")
+		return nil, refuse(codes.InvalidArgument, "belongs to another context, expected the context that it was wrapped with")
 	}
 	if err := w.find(policy, header.KeyVersion); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if w.key.Public() != nil && !w.key.Signs() && !w.key.Remote() {
-		return nil, nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, so it can only wrap", w.id)
+		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q has no private key, so it can only wrap", w.id)
 	}
-	dataKey, err := w.open(given, wrapped)
+	return w, nil
+}
+
+// unwrap returns the data key. The caller overwrites it.
+func (w *wrapping) unwrap(given WrappedKey) ([]byte, error) {
+	dataKey, err := w.open(given)
 	if err != nil {
-		return nil, nil, w.failed(given.Field, err)
+		return nil, w.failed(given.Field, err)
 	}
-	return dataKey, w, nil
+	return dataKey, nil
 }
 
 // open unwraps with the key. What a key manager has unwrapped is kept for a short time. The caller
 // and the key were authorised before.
-func (w *wrapping) open(given WrappedKey, wrapped []byte) (dataKey []byte, err error) {
-	wrapper, name, additional := w.key.Wrapper(), w.header.Algorithm.String(), w.header.Additional()
+func (w *wrapping) open(given WrappedKey) (dataKey []byte, err error) {
+	wrapper, name, wrapped, additional := w.key.Wrapper(), w.header.Algorithm.String(), w.wrapped, w.header.Additional()
 	operation := w.call.Operation.String()
 	unwrap := func(ctx context.Context) (dataKey []byte, err error) {
 		defer func() {

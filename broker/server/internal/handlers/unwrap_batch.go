@@ -35,14 +35,18 @@ func (h *Handlers) UnwrapBatch(c *Call, name string, batch []WrappedKey) ([]Unwr
 		return nil, err
 	}
 	results, wrappings := make([]Unwrapped, len(batch)), make([]*wrapping, len(batch))
+	for i := range batch {
+		batch[i].Field, batch[i].Turn = fmt.Sprintf("keys[%d].", i), c.MayWait
+	}
+	find := func(i int) {
+		defer h.guard(c, &results[i].Err)
+		wrappings[i], results[i].Err = h.findOfBatch(c, name, batch[i])
+	}
 	unwrap := func(i int) {
-		r := &results[i]
-		defer func() {
-			if cause := recover(); cause != nil {
-				r.Err = h.Panicked(c.Operation.String(), cause)
-			}
-		}()
-		r.DataKey, wrappings[i], r.Err = h.unwrapNumber(c, name, i, batch[i])
+		defer h.guard(c, &results[i].Err)
+		if results[i].Err == nil {
+			results[i].DataKey, results[i].Err = wrappings[i].unwrap(batch[i])
+		}
 	}
 	if c.MayWait {
 		c.untilDeadline() // the goroutines only read it
@@ -51,44 +55,50 @@ func (h *Handlers) UnwrapBatch(c *Call, name string, batch []WrappedKey) ([]Unwr
 		for i := range batch {
 			slots <- struct{}{}
 			all.Go(func() {
+				find(i)
 				unwrap(i)
 				<-slots
 			})
 		}
 		all.Wait()
 	} else {
+		// A batch that has to wait is called again. So no key is unwrapped before all are found.
 		for i := range batch {
-			if unwrap(i); errors.Is(results[i].Err, ErrWaits) {
-				break
+			if find(i); errors.Is(results[i].Err, ErrWaits) {
+				return nil, ErrWaits
 			}
 		}
+		for i := range batch {
+			unwrap(i)
+		}
 	}
-	used, waits := false, false
+	used := false
 	for i, r := range results {
+		if r.Err != nil {
+			continue
+		}
 		c.overwriteLater(r.DataKey)
-		if wrappings[i] != nil && !used {
+		if !used {
 			wrappings[i].noteUse(0)
 			used = true
 		}
-		waits = waits || errors.Is(r.Err, ErrWaits)
-	}
-	if waits {
-		return nil, ErrWaits
-	}
-	for _, w := range wrappings {
-		if w != nil {
-			w.noteRead()
-		}
+		wrappings[i].noteRead()
 	}
 	return results, nil
 }
 
-// unwrapNumber unwraps one key of a batch.
-func (h *Handlers) unwrapNumber(c *Call, name string, i int, given WrappedKey) ([]byte, *wrapping, error) {
-	given.Field, given.Turn = fmt.Sprintf("keys[%d].", i), c.MayWait
+// guard makes a panic the error of one key of a batch. It is deferred.
+func (h *Handlers) guard(c *Call, err *error) {
+	if cause := recover(); cause != nil {
+		*err = h.Panicked(c.Operation.String(), cause)
+	}
+}
+
+// findOfBatch finds the wrapping key of one key of a batch.
+func (h *Handlers) findOfBatch(c *Call, name string, given WrappedKey) (*wrapping, error) {
 	policy := c.profile.DataKeys()
 	if err := checkContext(c, name, policy, given.Field, given.Context); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return h.unwrap(c, name, policy, given)
+	return h.findWrapping(c, name, policy, given)
 }
