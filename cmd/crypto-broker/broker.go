@@ -37,12 +37,20 @@ const (
 	maxReply = 8 << 20
 )
 
-// serviceConfig makes gRPC wait for a socket that does not exist yet, and retry calls
-// that ended with one of these codes. The deadline of the call ends both; the number
-// of attempts is more than fit into it.
-const serviceConfig = `{"methodConfig": [{"name": [{}], "waitForReady": true, "retryPolicy": {
+// Service configurations of gRPC. Both make it wait for a socket that does not exist
+// yet. waitAndRetry makes it also retry calls that ended with one of these codes. The
+// deadline of the call ends both; the number of attempts is more than fit into it.
+const (
+	waitOnly     = `{"methodConfig": [{"name": [{}], "waitForReady": true}]}`
+	waitAndRetry = `{"methodConfig": [{"name": [{}], "waitForReady": true, "retryPolicy": {
 	"maxAttempts": 1000, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
 	"retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"]}}]}`
+)
+
+// retryable reports whether another attempt at a call may succeed, as waitAndRetry does.
+func retryable(code codes.Code) bool {
+	return code == codes.Unavailable || code == codes.ResourceExhausted || code == codes.Aborted
+}
 
 // broker is the broker that a command calls.
 type broker struct {
@@ -55,6 +63,8 @@ type broker struct {
 	// for them it is nil.
 	patience *time.Timer
 	lasting  bool // whether there is one
+	// retries is whether the command retries calls, and gRPC does not.
+	retries bool
 	// unreachable is the error of the last attempt to connect, nil after a success.
 	unreachable atomic.Pointer[error]
 }
@@ -73,7 +83,11 @@ func (b *broker) open(cmd *cobra.Command) error {
 	if b.timeout <= 0 {
 		return program.Usagef("--timeout is %s, expected more than 0", b.timeout)
 	}
-	b.stderr = cmd.ErrOrStderr()
+	b.stderr = &inTurn{to: cmd.ErrOrStderr()}
+	config := waitAndRetry
+	if b.retries {
+		config = waitOnly
+	}
 	conn, err := grpc.NewClient("passthrough:///crypto-broker",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
@@ -91,7 +105,7 @@ func (b *broker) open(cmd *cobra.Command) error {
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		grpc.WithDefaultServiceConfig(serviceConfig),
+		grpc.WithDefaultServiceConfig(config),
 		grpc.WithMaxCallAttempts(1000),
 		grpc.WithUserAgent("crypto-broker"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReply)),

@@ -6,10 +6,15 @@ package main
 
 import (
 	"encoding/hex"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/blob"
 )
 
 // newKeySandbox starts a broker with two wrapping keys.
@@ -129,5 +134,66 @@ func TestRewrapEndsWhereNoBrokerIs(t *testing.T) {
 	got := s.run("rewrap", path, "--timeout", "100ms")
 	if got.code != exitUnavailable || got.stdout != "rewrapped 0, already new 0, failed 1, ignored 0\n" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRewrapGoesOnWithTheKeysOfOthersWhenAKeyManagerIsAway(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts connections, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }() // nobody reads from it
+	s := newSandbox(t)
+	s.write("profiles/Profiles.yaml", "- Name: Default\n  API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: old}, {Id: new}, {Id: away/k}, {Id: silent/k}]}}\n")
+	s.write("keys/old.bin", strings.Repeat("o", 32))
+	s.write("keys/new.bin", strings.Repeat("n", 32))
+	s.write("providers/Providers.yaml", fmt.Sprintf(`Providers:
+- {Name: away, Type: openbao, Endpoints: ["http://127.0.0.1:1"]}
+- {Name: silent, Type: openbao, Endpoints: ["http://%s"], Connections: {RequestTimeout: 1h}}
+`, silent.Addr()))
+	s.write("providers/away/token", "t")
+	s.write("providers/silent/token", "t")
+	s.start("--keys-dir", filepath.Join(s.dir, "keys"), "--key-providers-dir", filepath.Join(s.dir, "providers"))
+	const each = 12 // more than are rewrapped at one time
+	local := s.ok("generate-data-key", "--keyId", "old", "--without-data-key", "--output", "text")
+	before := map[string]string{}
+	for i := range each {
+		for _, provider := range []string{"away", "silent"} {
+			wrapped, err := blob.Encode(blob.Header{Algorithm: algorithm.WrapAESGCM, Provider: provider, KeyID: "k"}, []byte("wrapped"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("store/%02d-%s", i, provider)
+			before[name] = string(wrapped)
+			s.write(name, string(wrapped))
+		}
+		s.write(fmt.Sprintf("store/last-%d", i), local)
+	}
+
+	store := filepath.Join(s.dir, "store")
+	got := s.run("rewrap", store, "--keyId", "new", "--timeout", "10s")
+	if want := fmt.Sprintf("rewrapped %d, already new 0, failed %d, ignored 0\n", each, 2*each); got.code != 1 || got.stdout != want {
+		t.Errorf("exit code %d, standard output %q, want 1 and %q", got.code, got.stdout, want)
+	}
+	for name, content := range before {
+		if s.read(name) != content {
+			t.Errorf("%s has changed", name)
+		}
+		if line := filepath.Join(s.dir, name) + ": "; strings.Count(got.stderr, line) != 1 {
+			t.Errorf("standard error does not say once why %s failed", name)
+		}
+	}
+	for _, want := range []string{
+		`: RewrapKey with profile "Default": the keys cannot be reached; the broker's log says why`,
+		`: neither the broker at ` + s.socket + ` nor a key manager answered within 10s`,
+		fmt.Sprintf(`%d keys of the provider "away" were not rewrapped, because a key manager was not available: run the command again when it is`, each),
+		fmt.Sprintf(`%d keys of the provider "silent" were not rewrapped, because a key manager was not available: run the command again when it is`, each),
+	} {
+		if !strings.Contains(got.stderr, want+"\n") {
+			t.Errorf("standard error does not say %s:\n%s", want, got.stderr)
+		}
+	}
+	if names := s.names("store"); len(names) != 3*each {
+		t.Errorf("found %d files, want %d: %s", len(names), 3*each, names)
 	}
 }

@@ -5,8 +5,22 @@ package main
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
+
+// inTurn is a writer for several goroutines.
+type inTurn struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (w *inTurn) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(line)
+}
 
 // reportProgress writes what describe returns, every two seconds until stop is called. So a command
 // that takes less than that prints nothing.

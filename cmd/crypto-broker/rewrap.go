@@ -34,15 +34,18 @@ standard input, in hexadecimal digits; standard output has the new lines, and th
 old line for a key that failed.
 
 A file is replaced at once, or stays as it is. A key that has the newest version
-already stays as it is, so the command can be repeated until nothing fails. The
-exit code is 0 if nothing failed, 4 if the broker cannot be reached, and else 1.`,
+already stays as it is, so the command can be repeated until nothing fails. If a
+key manager is not available for the time of --timeout, its keys fail, and those of
+others are rewrapped. The exit code is 0 if nothing failed, 4 if the broker cannot
+be reached, and else 1.`,
 		Example: `  crypto-broker rewrap --profile Orders --context "tenant a" /var/lib/orders
   crypto-broker rewrap --profile Orders --keyId orders-2027 - <keys.txt >new.txt`,
 		Args: arguments(1, -1, "files and directories, or - for standard input"),
 	}
 	profile, bound, key := profileFlag(cmd), contextFlag(cmd), wrappingKeyFlag(cmd, "the new wrapping key; leave it out for the newest versions of the same keys")
 	parallel := cmd.Flags().Int("parallel", 8, fmt.Sprintf("how many keys are rewrapped at one time (1 to %d)", maxParallel))
-	r := &rewrapping{broker: brokerFlags(cmd)}
+	r := &rewrapping{broker: brokerFlags(cmd), away: map[string]awayKeys{}}
+	r.retries = true
 	cmd.RunE = func(cmd *cobra.Command, paths []string) error {
 		if *parallel < 1 || *parallel > maxParallel {
 			return program.Usagef("--parallel is %d, expected 1 to %d", *parallel, maxParallel)
@@ -71,6 +74,9 @@ type rewrapping struct {
 
 	mu     sync.Mutex
 	warned bool
+	// away has the providers with keys that were not rewrapped because a key manager was not
+	// available, by their names in wrapped keys.
+	away map[string]awayKeys
 	// unavailable is the failure of a broker that cannot be reached. No job begins after it.
 	unavailable error
 }
@@ -106,6 +112,7 @@ func (r *rewrapping) run(ctx context.Context, parallel int, jobs func(yield func
 	})
 	all.Wait()
 	stop()
+	r.reportAway()
 	fmt.Fprintln(summary, r.summary())
 	switch {
 	case r.unavailable != nil:
@@ -126,6 +133,8 @@ func (r *rewrapping) do(ctx context.Context, cancel context.CancelFunc, job rewr
 	switch {
 	case errors.Is(err, errIgnored):
 		r.ignored.Add(1)
+	case errors.As(err, new(*awayError)):
+		r.report(job.name, err)
 	case errors.As(err, &refused) && refused.exit == exitUnavailable:
 		r.mu.Lock()
 		r.unavailable = err
@@ -151,20 +160,6 @@ func (r *rewrapping) report(name string, err error) {
 
 func (r *rewrapping) summary() string {
 	return fmt.Sprintf("rewrapped %d, already new %d, failed %d, ignored %d", r.rewrapped.Load(), r.already.Load(), r.failed.Load(), r.ignored.Load())
-}
-
-// rewrap returns the new wrapped key for an old one, which may be the same.
-func (r *rewrapping) rewrap(ctx context.Context, wrapped []byte) (fresh []byte, already bool, err error) {
-	request := &v1.RewrapKeyRequest{Profile: r.request.Profile, Context: r.request.Context, KeyId: r.request.KeyId, WrappedKey: wrapped}
-	err = r.callQuietly(ctx, func(ctx context.Context) error {
-		reply, err := v1.NewCryptoServiceClient(r.conn).RewrapKey(ctx, request)
-		fresh, already = reply.GetWrappedKey(), reply.GetUnchanged()
-		if err == nil {
-			r.warn(reply.GetMetadata())
-		}
-		return err
-	})
-	return fresh, already, err
 }
 
 // warn prints the warning of a deprecated profile once.
