@@ -3,6 +3,7 @@
 package kmip
 
 import (
+	"crypto"
 	"encoding/binary"
 	"io"
 	"net"
@@ -14,7 +15,7 @@ import (
 	"github.com/ovh/kmip-go/ttlv"
 )
 
-// memory is a server that answers Locate, Get Attributes and Get.
+// memory is a server that answers Locate, Get Attributes, Get and Sign.
 type memory struct {
 	objects []*stored // the newest last
 	// placeholder is what the server takes for an object without an identifier: "found" is the
@@ -33,6 +34,9 @@ type memory struct {
 
 	// closed reports whether the server closes the connection after a reply. It may be nil.
 	closed func() bool
+
+	// private signs, whatever object is asked for. It may be nil: then the server does not sign.
+	private crypto.Signer
 
 	// messages counts messages, and gets has the objects that were sent.
 	messages int
@@ -158,6 +162,13 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 				KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &o.material}}},
 				CryptographicAlgorithm: kmip.CryptographicAlgorithmAES, CryptographicLength: int32(len(o.material) * 8), //nolint:gosec // a key
 			}}}
+		}
+	case *payloads.SignRequestPayload:
+		if m.private == nil {
+			return nil
+		}
+		if signature, err := signAs(m.private, request); err == nil {
+			return &payloads.SignResponsePayload{UniqueIdentifier: request.UniqueIdentifier, SignatureData: signature}
 		}
 	}
 	return nil

@@ -25,28 +25,38 @@ type signer struct {
 
 var _ keys.RemoteMessageSigner = (*signer)(nil)
 
-var hashes = map[crypto.Hash]kmip.HashingAlgorithm{
-	crypto.SHA256:     kmip.HashingAlgorithmSHA_256,
-	crypto.SHA384:     kmip.HashingAlgorithmSHA_384,
-	crypto.SHA512:     kmip.HashingAlgorithmSHA_512,
-	crypto.SHA512_256: kmip.HashingAlgorithmSHA_512_256,
-	crypto.SHA3_256:   kmip.HashingAlgorithmSHA_3_256,
-	crypto.SHA3_384:   kmip.HashingAlgorithmSHA_3_384,
-	crypto.SHA3_512:   kmip.HashingAlgorithmSHA_3_512,
+// algorithms are the names that KMIP has for a digest, alone and as a part of a signature. A name that
+// KMIP does not have is 0, and is not sent.
+type algorithms struct {
+	hash       kmip.HashingAlgorithm
+	rsa, ecdsa kmip.DigitalSignatureAlgorithm
 }
 
-// parameters returns how a key signs.
+var hashes = map[crypto.Hash]algorithms{
+	crypto.SHA256:     {kmip.HashingAlgorithmSHA_256, kmip.DigitalSignatureAlgorithmSHA_256WithRSAEncryption, kmip.DigitalSignatureAlgorithmECDSAWithSHA256},
+	crypto.SHA384:     {kmip.HashingAlgorithmSHA_384, kmip.DigitalSignatureAlgorithmSHA_384WithRSAEncryption, kmip.DigitalSignatureAlgorithmECDSAWithSHA384},
+	crypto.SHA512:     {kmip.HashingAlgorithmSHA_512, kmip.DigitalSignatureAlgorithmSHA_512WithRSAEncryption, kmip.DigitalSignatureAlgorithmECDSAWithSHA512},
+	crypto.SHA512_256: {hash: kmip.HashingAlgorithmSHA_512_256},
+	crypto.SHA3_256:   {hash: kmip.HashingAlgorithmSHA_3_256, rsa: kmip.DigitalSignatureAlgorithmSHA3_256WithRSAEncryption},
+	crypto.SHA3_384:   {hash: kmip.HashingAlgorithmSHA_3_384, rsa: kmip.DigitalSignatureAlgorithmSHA3_384WithRSAEncryption},
+	crypto.SHA3_512:   {hash: kmip.HashingAlgorithmSHA_3_512, rsa: kmip.DigitalSignatureAlgorithmSHA3_512WithRSAEncryption},
+}
+
+// parameters returns how a key signs. They name the digest and the algorithm of the key, and the
+// algorithm of the signature, because some servers look only at one or at the other.
 func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParameters, error) {
 	hash, known := hashes[opts.HashFunc()]
 	if !known {
 		return nil, fmt.Errorf("%w: KMIP has no signature of this kind with the digest %s", keys.ErrUnusable, opts.HashFunc())
 	}
-	p := &kmip.CryptographicParameters{HashingAlgorithm: hash}
+	p := &kmip.CryptographicParameters{HashingAlgorithm: hash.hash}
 	switch s.public.(type) {
 	case *rsa.PublicKey:
-		p.CryptographicAlgorithm, p.PaddingMethod = kmip.CryptographicAlgorithmRSA, kmip.PaddingMethodPKCS1V1_5
+		p.CryptographicAlgorithm, p.PaddingMethod, p.DigitalSignatureAlgorithm = kmip.CryptographicAlgorithmRSA, kmip.PaddingMethodPKCS1V1_5, hash.rsa
 		if pss, ok := opts.(*rsa.PSSOptions); ok {
-			p.PaddingMethod = kmip.PaddingMethodPSS
+			p.PaddingMethod, p.DigitalSignatureAlgorithm = kmip.PaddingMethodPSS, kmip.DigitalSignatureAlgorithmRSASSA_PSS
+			// Without a name, the mask generator has SHA-1 (KMIP 1.4, section 2.1.8).
+			p.MaskGenerator, p.MaskGeneratorHashingAlgorithm = kmip.MaskGeneratorMGF1, hash.hash
 			length := int32(opts.HashFunc().Size()) //nolint:gosec // the size of a digest
 			if pss.SaltLength > 0 {
 				length = int32(pss.SaltLength) //nolint:gosec // a few bytes
@@ -54,7 +64,7 @@ func (s *signer) parameters(opts crypto.SignerOpts) (*kmip.CryptographicParamete
 			p.SaltLength = &length
 		}
 	case *ecdsa.PublicKey:
-		p.CryptographicAlgorithm = kmip.CryptographicAlgorithmECDSA
+		p.CryptographicAlgorithm, p.DigitalSignatureAlgorithm = kmip.CryptographicAlgorithmECDSA, hash.ecdsa
 	default:
 		return nil, fmt.Errorf("%w: a key of type %T does not sign in a key manager, expected RSA or ECDSA", keys.ErrUnusable, s.public)
 	}
