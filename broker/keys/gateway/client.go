@@ -12,7 +12,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
@@ -35,9 +37,20 @@ type Options struct {
 const (
 	// keep is how long the broker uses what it knows of a key without asking again.
 	keep = time.Minute
-	// requestTime bounds a request and its retries.
+	// requestTime bounds a request and its retries. It is longer than it takes to find out that a
+	// gateway is silent, and to connect to another one.
 	requestTime = 10 * time.Second
-	connectTime = 5 * time.Second
+	connectTime = 3 * time.Second
+	// maxConnectDelay is the longest time between two tries to connect. With 10,000 brokers there
+	// are 5,000 tries a second while no gateway runs, and as many handshakes once one does.
+	maxConnectDelay = 2 * time.Second
+	// silenceAfter and silenceLimit are the times of silence: 5 seconds in all, as long as TCP
+	// waits for a machine that is gone.
+	silenceAfter = 2 * time.Second
+	silenceLimit = 3 * time.Second
+	// maxRequests is how many requests there are at one time. The question whether the gateway
+	// answers needs one more.
+	maxRequests = MaxCallsOfConnection - 1
 )
 
 // policy makes gRPC repeat requests which the gateway did not answer, such as when one of its
@@ -51,6 +64,8 @@ type Client struct {
 	connection *grpc.ClientConn
 	gateway    gatewayv1.KeyGatewayServiceClient
 	described  *recent.Keys
+	silence    *silence
+	requests   chan struct{} // has an entry for each request
 	log        *occasional
 }
 
@@ -58,17 +73,19 @@ var _ keys.Prompt = (*Client)(nil)
 
 // New returns a client. It does not connect yet. The files may appear later.
 func New(options Options) (*Client, error) {
-	c := &Client{log: &occasional{logger: options.Logger}}
+	c := &Client{log: &occasional{logger: options.Logger}, requests: make(chan struct{}, maxRequests)}
+	made := &connections{}
 	connection, err := grpc.NewClient("dns:///"+options.Address,
-		grpc.WithTransportCredentials(&transport{file: options.AuthoritiesFile}),
+		grpc.WithTransportCredentials(&transport{file: options.AuthoritiesFile, connections: made}),
 		grpc.WithPerRPCCredentials(token{options.TokenFile}),
 		grpc.WithDefaultServiceConfig(policy), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxConnectDelay},
 			MinConnectTimeout: connectTime,
 		}),
-		// A gateway whose machine is gone does not close its connections.
+		// A gateway whose machine is gone does not close its connections. The timeout is also the one
+		// of TCP for data that the machine does not confirm.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageSize), grpc.MaxCallSendMsgSize(MaxMessageSize)),
 		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10),
@@ -77,6 +94,7 @@ func New(options Options) (*Client, error) {
 		return nil, fmt.Errorf("key gateway %s: %w", options.Address, err)
 	}
 	c.connection, c.gateway = connection, gatewayv1.NewKeyGatewayServiceClient(connection)
+	c.silence = &silence{after: silenceAfter, limit: silenceLimit, health: healthpb.NewHealthClient(connection), connections: made, log: c.log}
 	c.described = recent.New(keep, c.describe)
 	return c, nil
 }
@@ -157,11 +175,23 @@ func (c *Client) keyOf(asked *gatewayv1.KeyUse, d *gatewayv1.DescribeKeyResponse
 // maxRSABits is the largest RSA key of a key manager.
 const maxRSABits = 16384
 
+// turn makes a request when fewer than maxRequests are made.
+func turn[Request, Response any](ctx context.Context, c *Client, method func(context.Context, Request, ...grpc.CallOption) (Response, error), request Request) (response Response, err error) {
+	select {
+	case c.requests <- struct{}{}:
+		defer func() { <-c.requests }()
+	case <-ctx.Done():
+		return response, status.FromContextError(ctx.Err()).Err()
+	}
+	defer c.silence.watch(ctx)()
+	return method(ctx, request)
+}
+
 // call makes a request, and logs why it failed.
 func call[Request, Response any](ctx context.Context, c *Client, use *gatewayv1.KeyUse, method func(context.Context, Request, ...grpc.CallOption) (Response, error), request Request) (Response, error) {
 	limited, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	response, err := method(limited, request)
+	response, err := turn(limited, c, method, request)
 	if err = errorOf(ctx, err); err != nil && ctx.Err() == nil {
 		c.log.failed(use, err)
 	}

@@ -41,7 +41,10 @@ func (token) RequireTransportSecurity() bool { return true }
 const maxAuthoritiesSize = 256 << 10
 
 // transport is TLS with the authorities that are in a file when a connection begins.
-type transport struct{ file, serverName string }
+type transport struct {
+	file, serverName string
+	connections      *connections
+}
 
 var _ credentials.TransportCredentials = (*transport)(nil)
 
@@ -56,7 +59,12 @@ func (t *transport) ClientHandshake(ctx context.Context, authority string, conn 
 		return nil, nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.file)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: t.serverName}
-	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
+	below := &connection{conn, t.connections}
+	encrypted, info, err := credentials.NewTLS(config).ClientHandshake(ctx, authority, below)
+	if err == nil {
+		t.connections.open.Store(below)
+	}
+	return encrypted, info, err
 }
 
 // ServerHandshake implements credentials.TransportCredentials.

@@ -32,3 +32,9 @@ func (o *occasional) failed(use *gatewayv1.KeyUse, err error) {
 		"key", use.GetKeyId(), "profile", use.GetProfile(), "operation", use.GetOperation(), "error", err, "othersSince", o.omitted)
 	o.last, o.omitted = now, 0
 }
+
+// silent logs that the connection to a gateway has been ended. That is at most once in the time
+// that its answer may take.
+func (o *occasional) silent(limit time.Duration) {
+	o.logger.Warn("the key gateway answers nothing: connecting again", "waited", limit.String())
+}

@@ -28,6 +28,10 @@ const (
 	MaxTokenSize = 16 << 10
 )
 
+// MaxCallsOfConnection is how many calls a connection may have at one time. Further ones wait at
+// the client.
+const MaxCallsOfConnection = 64
+
 // Header and scheme of the token.
 const (
 	TokenHeader = "authorization"

@@ -26,9 +26,6 @@ const (
 	maxCalls          = 1024
 	maxCallsOfAddress = 256
 	maxRequestsOfPod  = 64
-	// maxStreams is how many calls a connection may have at one time. Further ones wait at
-	// the client.
-	maxStreams = 64
 	// maxDeadline is how long a call may last. Calls without a deadline are refused, so that
 	// nobody keeps a call by sending half of it.
 	maxDeadline = 30 * time.Second

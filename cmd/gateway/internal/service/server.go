@@ -70,7 +70,7 @@ func New(o Options) *Server {
 		grpc.InTapHandle(s.admit),
 		grpc.ChainUnaryInterceptor(observed(o.Observe), s.survive),
 		grpc.MaxRecvMsgSize(gateway.MaxMessageSize), grpc.MaxSendMsgSize(gateway.MaxMessageSize),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(gateway.MaxCallsOfConnection),
 		grpc.MaxHeaderListSize(gateway.MaxTokenSize+4<<10),
 		grpc.StaticStreamWindowSize(64<<10), grpc.StaticConnWindowSize(64<<10),
 		grpc.ReadBufferSize(4<<10), grpc.WriteBufferSize(4<<10),
