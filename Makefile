@@ -66,10 +66,10 @@ generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, 
 ##@ Test it
 
 # The packages of this module that have tests with a build tag.
-packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build $(1)\( && .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+packages_with_tag = $$(grep -rlx --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # The names of their tests in the files with the tag, as a pattern for -run: the other tests of these packages run elsewhere.
-tests_with_tag = "^($$(grep -rlx --include='*_test.go' '//go:build $(1)\( && .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
+tests_with_tag = "^($$(grep -rlx --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).

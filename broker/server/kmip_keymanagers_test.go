@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build keymanagers
+//go:build keymanagers || interop
 
 package server_test
 
@@ -19,11 +19,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
-	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
+	"github.com/crypto-broker/crypto-broker-operator/test/keymanagers"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
 // followKMIP returns a stack with the provider hsm, as a directory of providers has it.
-func followKMIP(t *testing.T, servers *pykmip.Servers) (*keys.Stack, *kmip.Provider) {
+func followKMIP(t *testing.T, servers *kmipserver.Servers) (*keys.Stack, *kmip.Provider) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name string, content []byte) {
@@ -88,44 +89,46 @@ func eventually(t *testing.T, conn *grpc.ClientConn, want codes.Code) {
 }
 
 func TestABrokerEncryptsUnderAKeyOfAKMIPKeyManager(t *testing.T) {
-	servers := pykmip.Start(t, 2)
-	stack, provider := followKMIP(t, servers)
-	if err := provider.CreateAES(t.Context(), "aes", 256); err != nil {
-		t.Fatal(err)
-	}
-	b := startWith(t, slowlyManagedProfiles, nil, server.WithKeys(stack))
-	conn := connect(t, b.socket(""))
-	refuses(t, conn, methodSignData, managedSign("read"), codes.NotFound, `SignData with profile "Ed": there is no key "hsm/read"`)
-	old := managedDecrypt(t, ask(t, conn, methodEncrypt, managedEncrypt()))
-	decrypts := func() {
-		t.Helper()
-		if got := ask(t, conn, methodDecryptV1, old); got[1] != "abc" {
-			t.Errorf("decrypted to %q", got)
+	keymanagers.EachKMIP(t, func(t *testing.T, product keymanagers.KMIP) {
+		servers := product.Start(t, 2)
+		stack, provider := followKMIP(t, servers)
+		if err := provider.CreateAES(t.Context(), "aes", 256); err != nil {
+			t.Fatal(err)
 		}
-	}
-	decrypts()
-	<-time.After(1100 * time.Millisecond) // the dates of KMIP have seconds
-	if err := provider.Rotate(t.Context(), "aes"); err != nil {
-		t.Fatal(err)
-	}
-	sealed := ask(t, conn, methodEncrypt, managedEncrypt())
-	if before, now := parse(t, []byte(old)), parse(t, []byte(managedDecrypt(t, sealed))); before[dataKey] == now[dataKey] {
-		t.Errorf("new data names the old version: %q", now[dataKey])
-	}
-	decrypts()
+		b := startWith(t, slowlyManagedProfiles, nil, server.WithKeys(stack))
+		conn := connect(t, b.socket(""))
+		refuses(t, conn, methodSignData, managedSign("read"), codes.NotFound, `SignData with profile "Ed": there is no key "hsm/read"`)
+		old := managedDecrypt(t, ask(t, conn, methodEncrypt, managedEncrypt()))
+		decrypts := func() {
+			t.Helper()
+			if got := ask(t, conn, methodDecryptV1, old); got[1] != "abc" {
+				t.Errorf("decrypted to %q", got)
+			}
+		}
+		decrypts()
+		<-time.After(1100 * time.Millisecond) // the dates of KMIP have seconds
+		if err := provider.Rotate(t.Context(), "aes"); err != nil {
+			t.Fatal(err)
+		}
+		sealed := ask(t, conn, methodEncrypt, managedEncrypt())
+		if before, now := parse(t, []byte(old)), parse(t, []byte(managedDecrypt(t, sealed))); before[dataKey] == now[dataKey] {
+			t.Errorf("new data names the old version: %q", now[dataKey])
+		}
+		decrypts()
 
-	// One of two servers ends: no call is lost, also not when the key is read again.
-	servers.Kill(t, 0)
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
-		ask(t, conn, methodEncrypt, managedEncrypt())
-	}
-	// Both are away: the key goes on for its time, then calls are refused, and nothing else is.
-	servers.Kill(t, 1)
-	eventually(t, conn, codes.Unavailable)
-	ask(t, conn, methodHash, request(nil))
-	// They are back.
-	servers.Restart(t, 0)
-	servers.Restart(t, 1)
-	eventually(t, conn, codes.OK)
-	decrypts()
+		// One of two servers ends: no call is lost, also not when the key is read again.
+		servers.Kill(t, 0)
+		for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); {
+			ask(t, conn, methodEncrypt, managedEncrypt())
+		}
+		// Both are away: the key goes on for its time, then calls are refused, and nothing else is.
+		servers.Kill(t, 1)
+		eventually(t, conn, codes.Unavailable)
+		ask(t, conn, methodHash, request(nil))
+		// They are back.
+		servers.Restart(t, 0)
+		servers.Restart(t, 1)
+		eventually(t, conn, codes.OK)
+		decrypts()
+	})
 }

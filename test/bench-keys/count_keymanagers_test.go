@@ -33,8 +33,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 	baoserver "github.com/crypto-broker/crypto-broker-operator/test/openbao"
-	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
 )
 
 // Many questions over few keys, and many identical ones at once.
@@ -113,7 +113,7 @@ func askAtOnce(question func() error) int {
 }
 
 // countKMIP counts the requests for keys between the broker's provider and PyKMIP.
-func countKMIP(b *testing.B, servers *pykmip.Servers) []counted {
+func countKMIP(b *testing.B, servers *kmipserver.Servers) []counted {
 	direct := openKMIP(b, servers, servers.Addresses[:1], -1)
 	for n := range differentKeys {
 		if err := direct.CreateAES(b.Context(), fmt.Sprintf("key-%d", n), 256); err != nil {
@@ -194,7 +194,7 @@ func baoProxy(b *testing.B, server *baoserver.Server, counts *calls) (address st
 
 // kmipProxy passes requests to the first KMIP server and counts them. It ends TLS on
 // both sides, with the certificates of the server and the client. It returns its address.
-func kmipProxy(b *testing.B, servers *pykmip.Servers, counts *calls) string {
+func kmipProxy(b *testing.B, servers *kmipserver.Servers, counts *calls) string {
 	b.Helper()
 	folder := filepath.Dir(servers.Certificate)
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "server.crt"), filepath.Join(folder, "server.key"))

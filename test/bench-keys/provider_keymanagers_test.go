@@ -16,8 +16,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/openbao"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 	baoserver "github.com/crypto-broker/crypto-broker-operator/test/openbao"
-	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 var wrapping = algorithm.WrapAESGCM.String()
 
 // openKMIP opens the broker's provider for servers at these addresses.
-func openKMIP(b *testing.B, servers *pykmip.Servers, addresses []string, remember time.Duration) *kmip.Provider {
+func openKMIP(b *testing.B, servers *kmipserver.Servers, addresses []string, remember time.Duration) *kmip.Provider {
 	b.Helper()
 	credentials := providers.Credentials{
 		providers.ClientCertificate: read(b, servers.Certificate), providers.ClientKey: read(b, servers.Key), providers.Authorities: read(b, servers.Authority),
@@ -98,7 +98,7 @@ type kmipKeys struct {
 	encrypted, found timed
 }
 
-func newKMIPKeys(b *testing.B, servers *pykmip.Servers) *kmipKeys {
+func newKMIPKeys(b *testing.B, servers *kmipserver.Servers) *kmipKeys {
 	b.Helper()
 	key, err := keys.NewAES("local", make([]byte, 32))
 	if err != nil {

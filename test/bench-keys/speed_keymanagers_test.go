@@ -15,13 +15,13 @@ import (
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
-	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
 // speed measures PyKMIP with "crypto-broker kmip-speed".
 type speed struct {
 	program string
-	servers *pykmip.Servers
+	servers *kmipserver.Servers
 	// rates are operations a minute, one for each round in which none failed.
 	rates    map[column][]float64
 	failures map[string]int // by operation
@@ -41,7 +41,7 @@ var loads = [][]string{
 	{"--create-ecc", "--concurrency=5", "--repeat=2"},
 }
 
-func newSpeed(b *testing.B, servers *pykmip.Servers) *speed {
+func newSpeed(b *testing.B, servers *kmipserver.Servers) *speed {
 	b.Helper()
 	repository, err := environment.Repository()
 	if err != nil {

@@ -33,6 +33,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
 	"github.com/crypto-broker/crypto-broker-operator/test/workload"
 )
@@ -158,7 +159,7 @@ func hostAddress(t testing.TB) string {
 }
 
 // kmipCredentials are the entries of a Secret for servers.
-func kmipCredentials(t testing.TB, servers *pykmip.Servers) map[string][]byte {
+func kmipCredentials(t testing.TB, servers *kmipserver.Servers) map[string][]byte {
 	t.Helper()
 	entries := map[string][]byte{}
 	for entry, path := range map[string]string{
@@ -172,7 +173,7 @@ func kmipCredentials(t testing.TB, servers *pykmip.Servers) map[string][]byte {
 }
 
 // openKeyManager returns a provider with which the test makes and rotates keys.
-func openKeyManager(t testing.TB, servers *pykmip.Servers) *kmip.Provider {
+func openKeyManager(t testing.TB, servers *kmipserver.Servers) *kmip.Provider {
 	t.Helper()
 	config := &providers.Config{Name: providerName, Type: providers.KMIP, Endpoints: servers.Addresses}
 	opened, err := providers.Types{providers.KMIP: kmip.Open}.Open(config, kmipCredentials(t, servers))
@@ -192,14 +193,14 @@ func createForTest(t testing.TB, object client.Object) {
 	})
 }
 
-func createKMIPSecret(t testing.TB, servers *pykmip.Servers) *corev1.Secret {
+func createKMIPSecret(t testing.TB, servers *kmipserver.Servers) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: kmipSecret, Namespace: environment.Namespace}, Data: kmipCredentials(t, servers)}
 	createForTest(t, secret)
 	return secret
 }
 
-func createKeyProvider(t testing.TB, servers *pykmip.Servers, secret *corev1.Secret, namespaces map[string]string) {
+func createKeyProvider(t testing.TB, servers *kmipserver.Servers, secret *corev1.Secret, namespaces map[string]string) {
 	t.Helper()
 	provider := &v1alpha1.ClusterKeyProvider{ObjectMeta: metav1.ObjectMeta{Name: providerName}}
 	provider.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: namespaces}

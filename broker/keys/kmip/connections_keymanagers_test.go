@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build keymanagers
+//go:build keymanagers || interop
 
 package kmip_test
 
@@ -15,7 +15,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
-	"github.com/crypto-broker/crypto-broker-operator/test/pykmip"
+	"github.com/crypto-broker/crypto-broker-operator/test/keymanagers"
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
 // loadTime is how long the load lasts: a second, or what "make soak-keys" says.
@@ -34,52 +35,54 @@ func loadTime(t *testing.T) time.Duration {
 
 func TestAfterALoadAServerHasAsManyConnectionsAsBefore(t *testing.T) {
 	t.Parallel()
-	const clients, most = 12, 4
-	servers := pykmip.Start(t, 1)
-	m := managerOf(t, servers, pool.Config[*kmip.Session]{Min: 1, Max: most, IdleTime: 400 * time.Millisecond})
-	var key string
-	do(t, m, pool.Once, func(ctx context.Context, s *kmip.Session) (err error) {
-		key, err = s.CreateAES(ctx, 256)
-		return err
-	})
-	awaitConnections(t, servers, m, 1)
-
-	ended, end := context.WithTimeout(t.Context(), loadTime(t))
-	defer end()
-	var all sync.WaitGroup
-	var reads atomic.Int64
-	for range clients {
-		all.Go(func() {
-			for ended.Err() == nil {
-				err := m.Do(t.Context(), pool.Repeatable, func(ctx context.Context, s *kmip.Session) error {
-					material, err := s.Get(ctx, key)
-					clear(material)
-					return err
-				})
-				if err != nil {
-					t.Errorf("a read failed: %v", err)
-					return
-				}
-				reads.Add(1)
-			}
+	keymanagers.EachKMIP(t, func(t *testing.T, product keymanagers.KMIP) {
+		const clients, most = 12, 4
+		servers := product.Start(t, 1)
+		m := managerOf(t, servers, pool.Config[*kmip.Session]{Min: 1, Max: most, IdleTime: 400 * time.Millisecond})
+		var key string
+		do(t, m, pool.Once, func(ctx context.Context, s *kmip.Session) (err error) {
+			key, err = s.CreateAES(ctx, 256)
+			return err
 		})
-	}
-	peak := 0
-	for ended.Err() == nil {
-		peak = max(peak, servers.Connections(t, 0))
-		<-time.After(10 * time.Millisecond)
-	}
-	all.Wait()
-	// A server learns a moment later that a connection was closed, and another one may be open then.
-	if peak < 2 || peak > 2*most {
-		t.Errorf("the server had up to %d connections under load, want 2 to %d", peak, 2*most)
-	}
-	awaitConnections(t, servers, m, 1)
-	t.Logf("%d reads in %s, over %d connections at most and 1 before and after", reads.Load(), loadTime(t), peak)
+		awaitConnections(t, servers, m, 1)
+
+		ended, end := context.WithTimeout(t.Context(), loadTime(t))
+		defer end()
+		var all sync.WaitGroup
+		var reads atomic.Int64
+		for range clients {
+			all.Go(func() {
+				for ended.Err() == nil {
+					err := m.Do(t.Context(), pool.Repeatable, func(ctx context.Context, s *kmip.Session) error {
+						material, err := s.Get(ctx, key)
+						clear(material)
+						return err
+					})
+					if err != nil {
+						t.Errorf("a read failed: %v", err)
+						return
+					}
+					reads.Add(1)
+				}
+			})
+		}
+		peak := 0
+		for ended.Err() == nil {
+			peak = max(peak, servers.Connections(t, 0))
+			<-time.After(10 * time.Millisecond)
+		}
+		all.Wait()
+		// A server learns a moment later that a connection was closed, and another one may be open then.
+		if peak < 2 || peak > 2*most {
+			t.Errorf("the server had up to %d connections under load, want 2 to %d", peak, 2*most)
+		}
+		awaitConnections(t, servers, m, 1)
+		t.Logf("%d reads in %s, over %d connections at most and 1 before and after", reads.Load(), loadTime(t), peak)
+	})
 }
 
 // awaitConnections waits until the server and the pool have this many connections.
-func awaitConnections(t *testing.T, servers *pykmip.Servers, m *kmip.Manager, want int) {
+func awaitConnections(t *testing.T, servers *kmipserver.Servers, m *kmip.Manager, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		server, ours := servers.Connections(t, 0), m.Status()[0].Connections

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pykmip
+package kmipserver
 
 import (
 	"crypto/ecdsa"
@@ -25,16 +25,16 @@ func (s *Servers) makeCertificates(t testing.TB) {
 	authority.KeyUsage = x509.KeyUsageCertSign
 	issuer := s.certify(t, "ca", authority, nil)
 
-	server := template(s.host)
-	server.IPAddresses = []net.IP{net.ParseIP(s.host)}
+	server := template(s.Host)
+	server.IPAddresses = []net.IP{net.ParseIP(s.Host)}
 	server.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	s.certify(t, "server", server, issuer)
 
 	client := template("broker")
 	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} // PyKMIP demands it
 	s.certify(t, "client", client, issuer)
-	s.Certificate, s.Key = filepath.Join(s.folder, "client.crt"), filepath.Join(s.folder, "client.key")
-	s.Authority = filepath.Join(s.folder, "ca.crt")
+	s.Certificate, s.Key = filepath.Join(s.Folder, "client.crt"), filepath.Join(s.Folder, "client.key")
+	s.Authority = filepath.Join(s.Folder, "ca.crt")
 }
 
 func template(name string) *x509.Certificate {
@@ -76,7 +76,7 @@ func (s *Servers) certify(t testing.TB, name string, certificate *x509.Certifica
 		name + ".crt": {Type: "CERTIFICATE", Bytes: der},
 		name + ".key": {Type: "PRIVATE KEY", Bytes: private},
 	} {
-		if err := os.WriteFile(filepath.Join(s.folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.Folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

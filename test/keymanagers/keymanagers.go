@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keymanagers is the table of KMIP servers that tests run against. Each build tag adds one:
+// keymanagers adds PyKMIP, and interop adds Cosmian KMS.
+package keymanagers
+
+import (
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
+)
+
+// KMIP is a product that serves KMIP, and what it does not do.
+type KMIP struct {
+	// Name is the name of the product and its version.
+	Name string
+	// Start starts servers on the loopback interface that serve the same keys. They end with the test.
+	Start func(t testing.TB, servers int) *kmipserver.Servers
+
+	// EllipticCurves says that the product makes elliptic curve key pairs.
+	EllipticCurves bool
+	// SignsAsAsked says that the product signs digests, and signs with PSS and the salt that it is asked for.
+	SignsAsAsked bool
+	// WrapsInKMIP10 says that the product wraps keys in KMIP 1.0, which has them wrapped with their
+	// encoding.
+	WrapsInKMIP10 bool
+}
+
+// kmip are the products, in the order of their files.
+var kmip []KMIP
+
+// EachKMIP runs a test against each product.
+func EachKMIP(t *testing.T, test func(t *testing.T, product KMIP)) {
+	t.Helper()
+	for _, product := range kmip {
+		t.Run(product.Name, func(t *testing.T) { test(t, product) })
+	}
+}
