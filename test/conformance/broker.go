@@ -63,7 +63,7 @@ func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *bro
 	if b.version, err = build(ctx, root, program); err != nil {
 		return nil, err
 	}
-	for _, folder := range []string{"profiles", "sockets"} {
+	for _, folder := range []string{"profiles", "sockets", "keys"} {
 		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
 			return nil, err
 		}
@@ -71,7 +71,12 @@ func startBroker(ctx context.Context, root string, profiles *profileSet) (_ *bro
 	if err := os.WriteFile(filepath.Join(dir, "profiles", "Profiles.yaml"), []byte(profiles.file()), 0o644); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, "--profiles-dir", filepath.Join(dir, "profiles"), "--socket-dir", filepath.Join(dir, "sockets"))
+	for name, content := range profiles.keys {
+		if err := os.WriteFile(filepath.Join(dir, "keys", name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command(program, "--profiles-dir", filepath.Join(dir, "profiles"), "--socket-dir", filepath.Join(dir, "sockets"), "--keys-dir", filepath.Join(dir, "keys"))
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "CRYPTO_BROKER_") {
 			cmd.Env = append(cmd.Env, variable)

@@ -7,7 +7,7 @@
 //
 // The broker refuses some vectors on purpose, such as nonces of another size than 12
 // bytes. It has to refuse them with the right code and message. Every other
-// difference is a failure, with exit code 1. Vectors that wrap keys or encrypt streams
+// difference is a failure, with exit code 1. Vectors that wrap keys, and some that encrypt streams,
 // call the packages of the broker, because operations choose data keys and nonces themselves.
 //
 // Conformance is a module of its own, so that vectors and linters are no dependencies of

@@ -44,7 +44,9 @@ A signature of ML-DSA is never the same twice, so a vector of SignData passes if
 verifies under the published public key. With CIRCL it is the other way round, too: each implementation verifies what the
 other signed, with keys that both derive from one seed.
 
-Vectors that wrap keys or encrypt streams call the packages of the broker, because operations choose data keys and nonces themselves. They run with the
+Vectors of EncryptStream and DecryptStream have data keys that Tink wraps and unwraps, under a key that the broker has in its directory, too.
+
+The other vectors that wrap keys or encrypt streams call the packages of the broker, because operations choose data keys and nonces themselves. They run with the
 cryptographic module that images have. CIRCL has HPKE for elliptic curves and MLKEM768-X25519. For ML-KEM alone its ML-KEM is combined with a key
 schedule that was written for this test from RFC 9180. With CIRCL and Tink each implementation reads what the other wrote.
 

@@ -69,6 +69,7 @@ func (p *plan) addVectors(ctx context.Context, o options) (err error) {
 		p.addMLDSAOfOthers,
 		p.addHPKE,
 		p.addStreams,
+		p.addStreamCalls,
 		func() error { return p.addCertificates(o.root) },
 	} {
 		if err := add(); err != nil {

@@ -16,10 +16,12 @@ type profileSet struct {
 	unserved map[string]string
 	further  string // entries from elsewhere
 	expect   int    // how many further entries there are
+	// keys are the files of the key directory, by their names.
+	keys map[string][]byte
 }
 
 func newProfileSet() *profileSet {
-	return &profileSet{served: map[string]string{}, unserved: map[string]string{}}
+	return &profileSet{served: map[string]string{}, unserved: map[string]string{}, keys: map[string][]byte{}}
 }
 
 // file returns the content of Profiles.yaml.
@@ -67,6 +69,12 @@ func (p *profileSet) cipher(keySize, tagSize int) (string, []refusal) {
 	}
 	return p.add(name, fmt.Sprintf("EncryptData: {%s, ShortTagLength: %d}", api, tagSize),
 		fmt.Sprintf("ShortTagLength %d", tagSize), slices.Contains(shortTagSizes, tagSize))
+}
+
+// stream adds a profile for streams whose data keys are wrapped in one way.
+func (p *profileSet) stream(wrapping string) string {
+	name, _ := p.add("stream-"+wrapping, "DataKeys: {WrapAlgs: ["+wrapping+"], KeySize: 256, KeyIds: [{Id: "+wrappingKeyID+"}]}", "", true)
+	return name
 }
 
 // signature adds a profile with the widest limits on the size of keys, because vectors

@@ -81,7 +81,7 @@ func (r *results) sorted() []row {
 // operations are the operations in the order of the documentation.
 var operations = []string{
 	"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData",
-	wrapping, unwrapping, deriving, encryptingStreams, decryptingStreams,
+	"EncryptStream", "DecryptStream", wrapping, unwrapping, deriving, encryptingStreams, decryptingStreams,
 }
 
 func (r *results) sum() (total count) {

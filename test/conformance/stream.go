@@ -77,11 +77,16 @@ func (s stream) brokerEncrypts() verdict {
 	if err := writeAll(e, s.plaintext, 1000); err != nil {
 		return failed("encrypt: %v", err)
 	}
+	return s.tinkDecrypts(&encrypted)
+}
+
+// tinkDecrypts lets Tink decrypt.
+func (s stream) tinkDecrypts(encrypted io.Reader) verdict {
 	tink, err := s.tink()
 	if err != nil {
 		return failed("Tink: %v", err)
 	}
-	reader, err := tink.NewDecryptingReader(&encrypted, s.additional)
+	reader, err := tink.NewDecryptingReader(encrypted, s.additional)
 	if err != nil {
 		return failed("Tink: %v", err)
 	}
@@ -92,25 +97,32 @@ func (s stream) brokerEncrypts() verdict {
 	return judgeEqual("the plaintext", found, s.plaintext)
 }
 
-// brokerDecrypts lets the broker decrypt what Tink encrypted, whole and without its last byte.
-func (s stream) brokerDecrypts() verdict {
+// tinkEncrypts returns what Tink encrypts.
+func (s stream) tinkEncrypts() ([]byte, error) {
 	tink, err := s.tink()
 	if err != nil {
-		return failed("Tink: %v", err)
+		return nil, err
 	}
 	var encrypted bytes.Buffer
 	writer, err := tink.NewEncryptingWriter(&encrypted, s.additional)
 	if err != nil {
+		return nil, err
+	}
+	err = writeAll(writer, s.plaintext, 70000)
+	return encrypted.Bytes(), err
+}
+
+// brokerDecrypts lets the broker decrypt what Tink encrypted, whole and without its last byte.
+func (s stream) brokerDecrypts() verdict {
+	encrypted, err := s.tinkEncrypts()
+	if err != nil {
 		return failed("Tink: %v", err)
 	}
-	if err := writeAll(writer, s.plaintext, 70000); err != nil {
-		return failed("Tink: %v", err)
-	}
-	found, err := s.decrypt(encrypted.Bytes())
+	found, err := s.decrypt(encrypted)
 	if err != nil {
 		return failed("decrypt: %v", err)
 	}
-	if _, err := s.decrypt(encrypted.Bytes()[:encrypted.Len()-1]); !errors.Is(err, segment.ErrAuthentication) && !errors.Is(err, segment.ErrTruncated) {
+	if _, err := s.decrypt(encrypted[:len(encrypted)-1]); !errors.Is(err, segment.ErrAuthentication) && !errors.Is(err, segment.ErrTruncated) {
 		return failed("decrypt a stream without its last byte: %v", err)
 	}
 	return judgeEqual("the plaintext", found, s.plaintext)

@@ -23,6 +23,9 @@ const (
 	methodDecrypt     = "/cryptobroker.v1.CryptoService/DecryptData"
 	methodSign        = "/cryptobroker.v1.CryptoService/SignData"
 	methodVerify      = "/cryptobroker.v1.CryptoService/VerifyData"
+
+	methodEncryptStream = "/cryptobroker.stream.v1.StreamService/EncryptStream"
+	methodDecryptStream = "/cryptobroker.stream.v1.StreamService/DecryptStream"
 )
 
 // Signature formats of cryptobroker.v1.
@@ -114,6 +117,12 @@ func (c *client) call(ctx context.Context, method string, request message) (repl
 		return reply{}, err
 	}
 	return parseReply(data)
+}
+
+// newStream begins a call with many requests and replies.
+func (c *client) newStream(ctx context.Context, method string) (grpc.ClientStream, error) {
+	both := &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}
+	return c.conn.NewStream(ctx, both, method, grpc.ForceCodecV2(rawBytes{}), grpc.WaitForReady(true))
 }
 
 // hash returns the digest from both wire generations: as text and as octets.
