@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openssl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+)
+
+// Client makes TLS connections with one configuration. All goroutines of a program share it.
+type Client struct {
+	config    Config
+	protocols []byte
+	module    Module
+	resources *resources
+}
+
+// resources are what a client has in C.
+type resources struct {
+	mutex    sync.RWMutex
+	context  *sslContext // nil after close
+	sessions *sessionCache
+}
+
+func (r *resources) close() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.context == nil {
+		return
+	}
+	r.sessions.clear()
+	r.context.free()
+	r.context = nil
+}
+
+// New loads OpenSSL, if no other client did, and returns a client. It makes no connection. It returns
+// an error for each value that OpenSSL refuses, and [ErrPlatform] where the package cannot load OpenSSL.
+func New(config Config) (*Client, error) {
+	checked, err := config.check()
+	if err != nil {
+		return nil, err
+	}
+	defer clear(checked.key)
+	lib, err := loadLibrary(config.Library)
+	if err != nil {
+		return nil, err
+	}
+	module := lib.module()
+	if config.RequireFIPS && !module.FIPS {
+		return nil, fmt.Errorf("openssl: RequireFIPS: %s does not use the FIPS provider by default, expected that openssl.cnf activates it", module.Version)
+	}
+	context, err := newContext(lib, checked)
+	if err != nil {
+		return nil, err
+	}
+	held := &resources{context: context, sessions: newSessionCache(config.SessionCacheSize)}
+	// The client has no use for the secrets any more.
+	config.Certificate, config.PrivateKey = nil, nil
+	client := &Client{config: config, protocols: checked.protocols, module: module, resources: held}
+	runtime.AddCleanup(client, (*resources).close, held)
+	return client, nil
+}
+
+// Close frees what the client has in OpenSSL, and makes later connections fail. Open connections stay
+// open. A client that the garbage collector finds is closed by it.
+func (c *Client) Close() error {
+	c.resources.close()
+	return nil
+}
+
+// Module returns what OpenSSL said about itself when the client was made.
+func (c *Client) Module() Module { return c.module }
+
+// NewConn returns a connection over another one, which belongs to it from then on. If
+// [Config.ServerName] is empty, the certificate of the peer has to have serverName. Protocols replace
+// [Config.NextProtos]. The first Read or Write, or [Conn.HandshakeContext], runs the handshake. The
+// connection has to be closed.
+func (c *Client) NewConn(raw net.Conn, serverName string, protocols ...string) (*Conn, error) {
+	encoded := c.protocols
+	if len(protocols) > 0 {
+		var err error
+		if encoded, err = encodeProtocols(protocols); err != nil {
+			return nil, err
+		}
+	}
+	return c.newConn(raw, serverName, encoded)
+}
+
+func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Conn, error) {
+	if c.config.ServerName != "" {
+		serverName = c.config.ServerName
+	}
+	// A name of DNS may end with a dot, and certificates have none (RFC 6066, section 3).
+	serverName = strings.TrimSuffix(serverName, ".")
+	if serverName == "" || strings.ContainsRune(serverName, 0) {
+		return nil, fmt.Errorf("openssl: found the server name %q, expected a DNS name or an IP address", serverName)
+	}
+	held := c.resources
+	held.mutex.RLock()
+	defer held.mutex.RUnlock()
+	if held.context == nil {
+		return nil, errors.New("openssl: the client is closed")
+	}
+	// Sessions are not shared between protocols, because a resumed session has the protocol of the first.
+	host := serverName + "\x00" + string(protocols)
+	var made *ssl
+	err := held.sessions.with(host, func(resume *session) (err error) {
+		made, err = newSSL(held.context, serverName, protocols, resume)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var keep func(*Conn)
+	if c.config.SessionCacheSize > 0 {
+		keep = func(conn *Conn) {
+			if found := conn.ssl.session(host, &conn.state); found != nil {
+				held.sessions.add(found)
+			}
+		}
+	}
+	return newConn(raw, made, serverName, keep), nil
+}
+
+// DialTLSContext connects to an address with a port and runs the handshake. It is for the field of the
+// same name of [http.Transport]. The connection is closed if the context ends before the handshake.
+func (c *Client) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.dial(ctx, network, address, c.protocols)
+}
+
+func (c *Client) dial(ctx context.Context, network, address string, protocols []byte) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("openssl: %w", err)
+	}
+	var dialer net.Dialer
+	raw, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.newConn(raw, host, protocols)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// Transport returns a transport for HTTP/1.1 with the limits and timeouts of
+// [http.DefaultTransport]. It has no proxy, because net/http would speak to a server behind a proxy
+// with crypto/tls.
+func (c *Client) Transport() *http.Transport {
+	return c.transport("http/1.1", (*http.Protocols).SetHTTP1)
+}
+
+// HTTP2Transport returns a transport for HTTP/2 only. Servers that do not choose it are an error.
+func (c *Client) HTTP2Transport() *http.Transport {
+	// net/http chooses HTTP/2 by ALPN for connections of crypto/tls only. To it, this connection is
+	// one that is known to speak HTTP/2.
+	return c.transport("h2", (*http.Protocols).SetUnencryptedHTTP2)
+}
+
+func (c *Client) transport(protocol string, set func(*http.Protocols, bool)) *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	transport.ForceAttemptHTTP2 = false
+	transport.Protocols = new(http.Protocols)
+	set(transport.Protocols, true)
+	encoded := append([]byte{byte(len(protocol))}, protocol...)
+	transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := c.dial(ctx, network, address, encoded)
+		if err != nil {
+			return nil, err
+		}
+		if chosen := conn.(*Conn).state.NegotiatedProtocol; chosen != protocol && (chosen != "" || protocol == "h2") {
+			_ = conn.Close()
+			return nil, fmt.Errorf("openssl: the server %s chose the protocol %q, expected %q", address, chosen, protocol)
+		}
+		return conn, nil
+	}
+	return transport
+}

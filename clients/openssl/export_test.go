@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package openssl
+
+// Live returns how many objects of OpenSSL are allocated: contexts, connections, sessions.
+func Live() [3]int64 {
+	return [3]int64{live.contexts.Load(), live.connections.Load(), live.sessions.Load()}
+}
