@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/locked"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
 
@@ -55,8 +56,9 @@ type Cache struct {
 
 	hits, misses, coalesced atomic.Uint64
 
-	mu      sync.Mutex
-	memory  memory
+	mu sync.Mutex
+	// memory is taken for the first data key.
+	memory  locked.Memory
 	entries map[ID]entry
 	running map[ID]*run
 	// generation counts calls of Forget. Data keys of an earlier generation are not kept.
@@ -82,7 +84,7 @@ func New(unlocked func(error)) *Cache {
 func (c *Cache) Get(ctx context.Context, id ID, unwrap Unwrap) ([]byte, error) {
 	c.mu.Lock()
 	if e, kept := c.entries[id]; kept && time.Now().Before(e.until) {
-		dataKey := bytes.Clone(c.memory.slot(e.slot)[:e.size])
+		dataKey := bytes.Clone(c.memory.Slot(e.slot)[:e.size])
 		c.mu.Unlock()
 		c.hits.Add(1)
 		return dataKey, nil
@@ -175,14 +177,17 @@ func (c *Cache) keep(id ID, dataKey []byte) {
 		}
 		c.drop(oldest)
 	}
-	if c.memory.bytes == nil && c.memory.allocate() != nil {
-		c.unlocked(c.memory.unlocked)
+	if c.memory.Bytes() == nil {
+		var unlocked error
+		if c.memory, unlocked = locked.New(MaxKeys, MaxKeySize); unlocked != nil {
+			c.unlocked(unlocked)
+		}
 	}
-	slot, ok := c.memory.take()
+	slot, ok := c.memory.Take()
 	if !ok {
 		return
 	}
-	copy(c.memory.slot(slot), dataKey)
+	copy(c.memory.Slot(slot), dataKey)
 	c.entries[id] = entry{slot, len(dataKey), time.Now().Add(KeepTime)}
 	if c.sweeper == nil {
 		c.sweeper = time.AfterFunc(KeepTime, c.sweep)
@@ -192,7 +197,7 @@ func (c *Cache) keep(id ID, dataKey []byte) {
 // drop overwrites a data key. Whoever calls drop has locked c.mu.
 func (c *Cache) drop(id ID) {
 	if e, kept := c.entries[id]; kept {
-		c.memory.free(e.slot)
+		c.memory.Free(e.slot)
 		delete(c.entries, id)
 	}
 }
@@ -237,7 +242,7 @@ func (c *Cache) Close() {
 	c.Forget()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.memory.close()
+	c.memory.Close()
 }
 
 // Stats says what the cache did since it was made, and how many data keys it has.

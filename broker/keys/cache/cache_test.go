@@ -178,7 +178,7 @@ func TestADataKeyIsOverwritten(t *testing.T) {
 					made = dataKey
 					return dataKey, err
 				})
-				if err != nil || !bytes.Contains(c.memory.bytes, secret) {
+				if err != nil || !bytes.Contains(c.memory.Bytes(), secret) {
 					t.Fatalf("the data key is not kept: %v", err)
 				}
 				if !bytes.Equal(got, secret) || bytes.Equal(made, secret) {
@@ -186,7 +186,7 @@ func TestADataKeyIsOverwritten(t *testing.T) {
 				}
 				end(c, m)
 				synctest.Wait()
-				if bytes.Contains(c.memory.bytes, secret[:8]) {
+				if bytes.Contains(c.memory.Bytes(), secret[:8]) {
 					t.Error("the data key is still in memory")
 				}
 			})

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package cache
+package locked
 
 import "errors"
 
