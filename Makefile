@@ -118,7 +118,7 @@ test-process: ## Run the tests that start programs, put load on them, or count m
 
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
-	go test -tags clients -count=1 ./test/clients/...
+	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-openssl
 test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, and compile it for other platforms (needs OpenSSL; half a minute with warm caches).

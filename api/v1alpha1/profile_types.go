@@ -95,7 +95,7 @@ type KMS struct {
 }
 
 // Operations has one entry for each operation that the profile offers.
-// +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData) || has(self.dataKeys)",message="a profile offers at least one operation: hashData, signCertificate, encryptData, signData or dataKeys"
+// +kubebuilder:validation:XValidation:rule="has(self.hashData) || has(self.signCertificate) || has(self.encryptData) || has(self.signData) || has(self.dataKeys) || has(self.session)",message="a profile offers at least one operation: hashData, signCertificate, encryptData, signData, dataKeys or session"
 type Operations struct {
 	// hashData offers the operation HashData: the digest of data.
 	// Example: {hashAlg: sha3-512}.
@@ -129,6 +129,13 @@ type Operations struct {
 	// Example: {wrapAlgs: [aes-gcm], keySize: 256, keyIds: [{id: orders-kek}]}.
 	// +optional
 	DataKeys *DataKeys `json:"dataKeys,omitempty"`
+
+	// session offers the operations InitSession, OpenRequest, SealReply and
+	// CloseSession: encrypted sessions of clients of an application.
+	// Example: {protocols: [session-v1], keyAgreementAlg: ECDH_P256,
+	// encryptAlg: A256GCM}.
+	// +optional
+	Session *Session `json:"session,omitempty"`
 }
 
 // DataKeys is the policy of the operations on data keys.

@@ -85,6 +85,7 @@ keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, shortTagLength: 96, keyIds: [{id: a}]}
   signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}, keyIds: [{id: "*"}]}
   dataKeys: {wrapAlgs: [aes-gcm, hpke-mlkem768-x25519], keySize: 256, context: required, keyIds: [{id: vault/orders}]}
+  session: {protocols: [session-v1, session-v2], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, minLifetime: 90s, maxLifetime: 1h, clockWindow: 1m30s, maxMessages: 1073741824, store: memory}
 settings: {cryptoLibrary: native}
 kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
 callers: {containers: [app], uids: [1000], gids: [0]}
@@ -251,6 +252,21 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 		},
 		"accepts a profile with data keys alone": {
 			spec: `{api: {dataKeys: {wrapAlgs: [aes-kw], keySize: 256, keyIds: [{id: "*"}]}}}`,
+		},
+		"accepts a profile with sessions alone": {
+			spec: `{api: {session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM}}}`,
+		},
+		"refuses a protocol of sessions that does not exist": {
+			spec:    `{api: {session: {protocols: [session-v3], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM}}}`,
+			refusal: `supported values: "session-v1", "session-v2"`,
+		},
+		"refuses a clock window that is no duration": {
+			spec:    `{api: {session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, clockWindow: "30"}}}`,
+			refusal: `expected a duration in h, m and s such as 90s or 5m`,
+		},
+		"refuses a store of sessions that there is not": {
+			spec:    `{api: {session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, store: redis}}}`,
+			refusal: `supported values: "memory"`,
 		},
 		"refuses a context that AES key wrap cannot bind": {
 			spec:    `{api: {dataKeys: {wrapAlgs: [aes-gcm, aes-kwp], keySize: 256, context: required, keyIds: [{id: a}]}}}`,

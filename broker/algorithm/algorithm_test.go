@@ -43,6 +43,9 @@ func TestNoRowHasABlankCell(t *testing.T) {
 	for i, row := range streams[1:] {
 		rows["stream "+Stream(i+1).String()] = row
 	}
+	for i, row := range sessions[1:] {
+		rows["session "+Session(i+1).String()] = row
+	}
 	for i, row := range wrappings[1:] {
 		if row.key != RSAWrappingKey {
 			row.hash = crypto.Hash(1) // other algorithms have none
@@ -106,6 +109,12 @@ func TestEachRowHoldsTogether(t *testing.T) {
 			}
 		}
 	}
+	for i := range sessions[1:] {
+		session := Session(i + 1)
+		if found, _ := FindSession(strings.ToUpper(session.String())); found != session {
+			t.Errorf("%s is found as %s", session, found)
+		}
+	}
 	for _, key := range keys {
 		for i, row := range key.strengths {
 			if i > 0 && (row.size >= key.strengths[i-1].size || row.strength >= key.strengths[i-1].strength) {
@@ -133,7 +142,8 @@ func TestANameThatIsUnknownNeedsTheNewestFormat(t *testing.T) {
 		"an unknown cipher":             {CipherFormat("rot13"), newest},
 		"an unknown stream":             {StreamFormat("rot13"), newest},
 		"an unknown wrapping":           {WrappingFormat("rot13"), newest},
-		"no name at all":                {max(DigestFormat(""), SignatureFormat(""), CipherFormat(""), WrappingFormat(""), StreamFormat("")), Format0},
+		"an unknown session":            {SessionFormat("session-v9"), newest},
+		"no name at all":                {max(DigestFormat(""), SignatureFormat(""), CipherFormat(""), WrappingFormat(""), StreamFormat(""), SessionFormat("")), Format0},
 		"a released digest":             {DigestFormat("SHA-256"), Format0},
 		"a released signature":          {SignatureFormat("RSA"), Format0},
 		"a later signature":             {SignatureFormat("rsa-pss"), Format1},

@@ -39,6 +39,11 @@ func dataKeyVerdicts(reason string) map[string]string {
 	return all
 }
 
+// sessionVerdicts are the verdicts on the operations with sessions.
+func sessionVerdicts() map[string]string {
+	return map[string]string{"InitSession": "", "OpenRequest": "", "SealReply": "", "CloseSession": ""}
+}
+
 func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 	const ski = ", SKIHashAlg: sha-256"
 	for name, c := range map[string]struct {
@@ -55,6 +60,7 @@ func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 		"short RSA keys are not":               {"SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {" + size("RSA", 3072) + "}, Subject: {" + size("RSA", 1024) + "}}}", map[string]string{"SignData": "", "VerifyData": shortRSA}},
 		"ML-DSA is not in the module":          {"SignData: {SigningMode: post-quantum, SignAlg: ml-dsa-65}", map[string]string{"SignData": "SignAlg has ml-dsa-65, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-65, which the validated module does not have"}},
 		"nor are hybrids with it":              {"SignData: {SigningMode: hybrid, SignAlg: ed25519+ML-DSA-44}", map[string]string{"SignData": "SignAlg has ml-dsa-44, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-44, which the validated module does not have"}},
+		"sessions are":                         {"Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}", sessionVerdicts()},
 		"data keys with AES-GCM are":           {"DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("")},
 		"data keys with AES key wrap are not":  {"DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has aes-kw, which the validated module does not have")},
 		"nor those with OAEP and SHA-1":        {"DataKeys: {WrapAlgs: [rsa-oaep-sha-1], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve")},

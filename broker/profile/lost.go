@@ -66,6 +66,9 @@ func (c *Compiled) extremes(a Assessment) (all []Use) {
 		return c.signature.extremes(OpSignData, c.signature.Signs())
 	case OpVerifyData.String():
 		return c.signature.extremes(OpVerifyData, c.signature.Checks())
+	case OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String():
+		op, _ := FindOperation(a.Operation)
+		return c.session.extremes(op)
 	default:
 		op, _ := FindOperation(a.Operation)
 		return c.dataKeys.extremes(op)

@@ -70,6 +70,11 @@ func TestWhatAProfileNoLongerOffersIsListed(t *testing.T) {
 		"the size of data keys": {`API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: a}]}}`, `API: {DataKeys: {WrapAlgs: [aes-gcm], KeySize: 128, KeyIds: [{Id: a}]}}`, []string{
 			"GenerateDataKey: data keys of 128 bits instead of 256 bits",
 		}},
+		"a protocol of sessions": {`API: {Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}}`,
+			`API: {Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}}`, []string{
+				"InitSession: session-v2, expected session-v1", "OpenRequest: session-v2, expected session-v1",
+				"SealReply: session-v2, expected session-v1", "CloseSession: session-v2, expected session-v1",
+			}},
 		"small keys": {sign, `API: {SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {RSA: {MinKeySize: 3072, MaxKeySize: 4096}}}}}`,
 			[]string{"SignData: RSA keys of 2048 bits, expected 3072 to 4096 bits", "VerifyData: RSA keys of 2048 bits, expected 3072 to 4096 bits"}},
 		"keys of another algorithm": {sign, `API: {SignData: {SignAlg: ecdsa, HashAlg: sha-256}}`,

@@ -27,6 +27,10 @@ const (
 	OpGetPublicKey
 	OpEncryptStream
 	OpDecryptStream
+	OpInitSession
+	OpOpenRequest
+	OpSealReply
+	OpCloseSession
 
 	// OperationCount is how many there are.
 	OperationCount = int(iota)
@@ -36,6 +40,7 @@ var operationNames = [OperationCount]string{
 	"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData",
 	"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey",
 	"EncryptStream", "DecryptStream",
+	"InitSession", "OpenRequest", "SealReply", "CloseSession",
 }
 
 // String returns the operation's name as it is on the wire, in metrics and in records, such
@@ -56,6 +61,7 @@ type API struct {
 	EncryptData     *EncryptData     `yaml:"EncryptData,omitempty"`
 	SignData        *SignData        `yaml:"SignData,omitempty"`
 	DataKeys        *DataKeys        `yaml:"DataKeys,omitempty"`
+	Session         *Session         `yaml:"Session,omitempty"`
 }
 
 // policies has the policy of each section, nil where the profile does not have the section.
@@ -65,6 +71,7 @@ type policies struct {
 	cipher      *CipherPolicy
 	signature   *SignaturePolicy
 	dataKeys    *DataKeyPolicy
+	session     *SessionPolicy
 }
 
 // section is a field of API: what a profile says about one operation, or about one
@@ -125,7 +132,7 @@ func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
 var keyRefusals = []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE"}
 
 // sections is the table of operations, in the order of the fields of API.
-var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow, dataKeysRow}
+var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow, dataKeysRow, sessionRow}
 
 // Sections returns the table of operations. The caller must not change it.
 func Sections() []SectionRow { return sections[:] }

@@ -26,6 +26,7 @@ func offering(t *testing.T) *Profile {
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}
     SignData: {SignAlg: ecdsa, HashAlg: sha-256}
     DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: k}]}
+    Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}
 `))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
@@ -116,6 +117,7 @@ func TestAProfileWithAnUnknownAlgorithmNeedsTheNewestFormat(t *testing.T) {
 		"a cipher":                   func(a *API) { a.EncryptData.EncryptAlg = "rot13" },
 		"a digest of signatures":     func(a *API) { a.SignData.HashAlg = "sha-4" },
 		"a wrapping algorithm":       func(a *API) { a.DataKeys.WrapAlgs[0] = "rot13" },
+		"a protocol of sessions":     func(a *API) { a.Session.Protocols[0] = "session-v9" },
 		"a signature":                func(a *API) { a.SignData.SignAlg = "rot13" },
 		"a signature of certificate": func(a *API) { a.SignCertificate.SignAlg = "rot13" },
 		"a key":                      func(a *API) { a.SignCertificate.KeyConstraints.Subject["rot13"] = KeySize{} },

@@ -86,7 +86,7 @@ func TestADocumentIsJudgedAsItsFile(t *testing.T) {
 		"a profile without a name":    "- API: {HashData: {HashAlg: sha-256}}\n",
 		"a profile without operation": "- Name: P\n  API: {}\n",
 		"two profiles of a name":      "- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n- Name: P\n  API: {HashData: {HashAlg: sha-256}}\n",
-		"sections with nothing":       "- Name: P\n  API: {HashData: {}, SignCertificate: {}, EncryptData: {}, SignData: {}, DataKeys: {}}\n  Callers: {}\n  Audit: {}\n  Deprecation: {}\n",
+		"sections with nothing":       "- Name: P\n  API: {HashData: {}, SignCertificate: {}, EncryptData: {}, SignData: {}, DataKeys: {}, Session: {}}\n  Callers: {}\n  Audit: {}\n  Deprecation: {}\n",
 		"patterns with nothing":       "- Name: P\n  API: {SignCertificate: {SubjectAltNames: {Rule: patterns}, CRLDistributionPoints: {Rule: patterns}, KeyIds: [{}, {Id: \"*\"}]}}\n",
 		"a key manager":               "- Name: P\n  KMS: {Client: vault, Config: {a: 1, b: [x, {c: 1.5}], d: true}}\n  API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: k}]}}\n",
 		"a released key manager":      "- Name: P\n  KMS: {Client: openbao, Config: openbao.yaml, Cache: false}\n  API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}\n",

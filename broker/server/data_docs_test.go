@@ -12,14 +12,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
@@ -228,5 +231,16 @@ func TestTheExamplesInTheDocumentationOfKeysWork(t *testing.T) {
 	conn := d.connect(profiles)
 	if got := ask(t, conn, methodSignV1, signing("Receipts", one(byID("receipts")), "input")); len(got[1]) != 64 {
 		t.Errorf("signed %q", got[1])
+	}
+}
+
+func TestTheExampleInTheDocumentationOfSessionsWorks(t *testing.T) {
+	d := document(t, map[string]int{"yaml": 1, "json": 1}, "operations", "session.md")
+	conn := connect(t, startWith(t, d.blocks["yaml"][0], nil).socket(""))
+	var begun sessionv1.InitSessionResponse
+	request := strings.ReplaceAll(d.blocks["json"][0], "NOW", strconv.FormatInt(time.Now().UnixMilli(), 10))
+	d.ask(conn, methodsOfSessions+"InitSession", request, nil, &sessionv1.InitSessionRequest{}, &begun)
+	if begun.GetSessionId() == "" || begun.GetServerPublicKey() == "" || begun.GetExpiresInSec() != 1800 {
+		t.Errorf("got %v", &begun)
 	}
 }

@@ -18,7 +18,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 	"github.com/crypto-broker/crypto-broker-operator/broker/internal/memory"
@@ -38,9 +40,13 @@ var fuzzedMethods = []string{
 	"/CryptoBroker.CryptoGrpc/FakeEndpoint", "/CryptoBroker.CryptoGrpcDev/FakeEndpoint", "/cryptobroker.v1.CryptoDevService/FakeEndpoint",
 	methodsOfDataKeys + "GenerateDataKey", methodsOfDataKeys + "WrapKey", methodsOfDataKeys + "UnwrapKey", methodsOfDataKeys + "UnwrapBatch",
 	methodsOfDataKeys + "RewrapKey", methodsOfDataKeys + "GetPublicKey",
+	methodsOfSessions + "InitSession", methodsOfSessions + "OpenRequest", methodsOfSessions + "SealReply", methodsOfSessions + "CloseSession",
 }
 
-const methodsOfDataKeys = "/cryptobroker.v1.CryptoService/"
+const (
+	methodsOfDataKeys = "/cryptobroker.v1.CryptoService/"
+	methodsOfSessions = "/cryptobroker.session.v1.SessionService/"
+)
 
 // fuzzedProfiles offer each operation, so that no request ends at the profile: P
 // with keys of requests, K with those of the broker.
@@ -62,6 +68,7 @@ const fuzzedProfiles = `
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: "*"}]}
     SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}
     DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: "*"}]}
+    Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}
 `
 
 // fixedIssuing has a request and an issuer that are the same bytes in each
@@ -100,7 +107,23 @@ func fuzzedSeeds() []message {
 		wrapping("cipher").bytes(wrapContext, []byte("c")).bytes(wrapMetadata, metadata), wrapping("cipher").bytes(wrapDataKey, theDataKey),
 		message{}.text(requestProfile, "K").bytes(wrappedKey, wrapped), message{}.text(requestProfile, "K").bytes(batchKey, message{}.bytes(1, wrapped)),
 		message{}.text(requestProfile, "K").bytes(wrappedKey, wrapped).text(rewrapKeyID, "cipher"), wrapping("pair"),
+		sessionMessage(&sessionv1.InitSessionRequest{
+			Profile: "K", KeyAgreement: "ECDH_P256", ClientPublicKey: strings.Repeat("A", 88), TtlSec: 1800, Nonce: "n", Timestamp: "1795435200000", ClientId: "c",
+		}),
+		sessionMessage(&sessionv1.OpenRequestRequest{
+			Profile: "K", Method: "POST", Path: "/a", Kid: "session:" + noSession, EncAlg: "A256GCM", Iv: strings.Repeat("A", 16), Tag: strings.Repeat("A", 22) + "==",
+			Nonce: "n", Timestamp: "1795435200000", Body: []byte("QUJD"),
+		}),
+		sessionMessage(&sessionv1.SealReplyRequest{Profile: "K", SessionId: noSession, ClientPath: "/a", Plaintext: []byte("text")}),
+		sessionMessage(&sessionv1.CloseSessionRequest{Profile: "K", SessionId: noSession}),
 	}
+}
+
+// noSession is the id of a session that there is not.
+const noSession = "S-00000000000000000000000000000000"
+
+func sessionMessage(m proto.Message) message {
+	return must(proto.MarshalOptions{Deterministic: true}.Marshal(m))
 }
 
 // The numbers of the fields of the requests for data keys, written down a second time.

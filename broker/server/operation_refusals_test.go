@@ -41,7 +41,10 @@ func TestEachOperationRefusesCallsWithTheCodesOfItsRow(t *testing.T) {
 	seeds := fuzzedSeeds()
 	for _, row := range profile.Sections() {
 		for _, operation := range row.Operations {
-			method := "/cryptobroker.v1.CryptoService/" + operation
+			method := methodsOfDataKeys + operation
+			if row.Name == "Session" {
+				method = methodsOfSessions + operation
+			}
 			ask := func(conn *grpc.ClientConn, request message) error {
 				_, err := call(t, conn, method, request)
 				return err

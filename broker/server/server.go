@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/stream"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wiresession"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev0"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
@@ -157,6 +158,7 @@ func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Se
 		s.grpc.RegisterService(service, nil)
 	}
 	s.grpc.RegisterService(stream.NewService(s.service), nil)
+	s.grpc.RegisterService(wiresession.NewService(s.service), nil)
 	others := rpc.NewGuard(s.service, s.grpc)
 	others.RegisterService(policyService(s.service), nil)
 	healthpb.RegisterHealthServer(others, s.health)
@@ -181,6 +183,7 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var watch sync.WaitGroup
 	listeners := sockets.Listeners()
 	s.callers = make([]*flow.Caller, len(listeners))
+	s.service.Sessions.Divide(len(listeners))
 	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
 	for i, listener := range listeners {
 		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)
@@ -207,6 +210,7 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 // returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.service.DataKeys.Close()
+	defer s.service.Sessions.Close()
 	s.health.Shutdown()
 	s.endStreams()
 	done := make(chan struct{})

@@ -55,6 +55,7 @@ API:
       Issuer: {ECDSA: {MinKeySize: 384, MaxKeySize: 384}}
     KeyIds: [{Id: s1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000002"}, {Id: s2}]
   DataKeys: {WrapAlgs: [rsa-oaep-sha-384], KeySize: 192, Context: required, KeyIds: [{Id: w1, SPKISHA256: "0000000000000000000000000000000000000000000000000000000000000003"}]}
+  Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, MinLifetime: 10m, MaxLifetime: 30m, ClockWindow: 60s, MaxMessages: 1000}
 Callers: {Containers: [web], UIDs: [1000], GIDs: [2000]}
 Audit: {Level: sensitive, Required: true}
 Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
@@ -112,6 +113,7 @@ var cases = map[string]comparing{
 			"API.EncryptData":     "EncryptData and DecryptData are offered, which the profile refused",
 			"API.SignData":        "SignData and VerifyData are offered, which the profile refused",
 			"API.DataKeys":        "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey, EncryptStream and DecryptStream are offered, which the profile refused",
+			"API.Session":         "InitSession, OpenRequest, SealReply and CloseSession are offered, which the profile refused",
 		},
 	},
 	"digests that come": {
@@ -411,6 +413,30 @@ var cases = map[string]comparing{
 			"API.DataKeys.WrapAlgs": "data keys may be wrapped with rsa-oaep-sha-1, which the profile refused",
 			"API.DataKeys":          "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey and DecryptStream are no longer approved by FIPS 140-3: WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve",
 		},
+	},
+	"another protocol of sessions": {
+		change: func(p *profile.Profile) { p.API.Session.Protocols = []string{"SESSION-V1", "session-v2"} },
+		weaker: map[string]string{"API.Session.Protocols": "clients may speak session-v2, which the profile refused"},
+	},
+	"tighter sessions": {change: func(p *profile.Profile) {
+		s := p.API.Session
+		s.MinLifetime, s.MaxLifetime, s.ClockWindow, s.MaxMessages, s.Store = "5m", "20m", "30s", 999, "memory"
+	}},
+	"sessions that live for longer": {
+		change: func(p *profile.Profile) { p.API.Session.MaxLifetime = "" },
+		weaker: map[string]string{"API.Session.MaxLifetime": "sessions live for up to 1h0m0s, it was 30m0s"},
+	},
+	"sessions that cannot be as short": {
+		change: func(p *profile.Profile) { p.API.Session.MinLifetime = "11m" },
+		weaker: map[string]string{"API.Session.MinLifetime": "sessions live for at least 11m0s, it was 10m0s"},
+	},
+	"a wider clock window": {
+		change: func(p *profile.Profile) { p.API.Session.ClockWindow = "" },
+		weaker: map[string]string{"API.Session.ClockWindow": "requests may be 5m0s away from the clock, it was 1m0s, so a stolen one can be used for longer"},
+	},
+	"more messages of a session": {
+		change: func(p *profile.Profile) { p.API.Session.MaxMessages = 0 },
+		weaker: map[string]string{"API.Session.MaxMessages": "a key encrypts up to 1048576 messages in each direction, it was 1000"},
 	},
 	"larger data keys": {change: func(p *profile.Profile) { p.API.DataKeys.KeySize = 256 }},
 	"smaller data keys": {

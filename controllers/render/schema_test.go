@@ -55,6 +55,8 @@ func TestTheSchemaOffersExactlyTheAlgorithmsOfTheTable(t *testing.T) {
 		"encryptData.keySize":        algorithm.AESGCM.KeySizes(),
 		"encryptData.shortTagLength": sizes[:len(sizes)-1],
 		"dataKeys.keySize":           algorithm.AESGCM.KeySizes(),
+		"session.keyAgreementAlg":    []string{algorithm.SessionKeyAgreement},
+		"session.encryptAlg":         []string{algorithm.SessionCipher},
 	} {
 		for file, schema := range fields(t, path) {
 			if found := values(t, schema.Enum); !slices.Equal(found, values(t, raw(t, want))) {
@@ -68,6 +70,14 @@ func TestTheSchemaOffersTheWrappingAlgorithmsOfTheTable(t *testing.T) {
 	for file, schema := range fields(t, "dataKeys.wrapAlgs") {
 		if found := values(t, schema.Items.Schema.Enum); !slices.Equal(found, values(t, raw(t, algorithm.Wrappings()))) {
 			t.Errorf("%s: spec.api.dataKeys.wrapAlgs offers %s, the table has %v", file, found, algorithm.Wrappings())
+		}
+	}
+}
+
+func TestTheSchemaOffersTheProtocolsOfSessionsOfTheTable(t *testing.T) {
+	for file, schema := range fields(t, "session.protocols") {
+		if found := values(t, schema.Items.Schema.Enum); !slices.Equal(found, values(t, raw(t, algorithm.Sessions()))) {
+			t.Errorf("%s: spec.api.session.protocols offers %s, the table has %v", file, found, algorithm.Sessions())
 		}
 	}
 }

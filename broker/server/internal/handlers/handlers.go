@@ -18,6 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
@@ -36,6 +37,8 @@ type Handlers struct {
 	InTurn func(ctx context.Context, job func())
 	// DataKeys has what key managers have unwrapped.
 	DataKeys *cache.Cache
+	// Sessions has the encrypted sessions.
+	Sessions *session.Store
 	// development admits one measurement at a time. It is nil if the development service
 	// is off.
 	development chan struct{}
@@ -49,7 +52,11 @@ func NewHandlers(logger *slog.Logger, metrics *telemetry.Metrics) *Handlers {
 	h := &Handlers{logger: logger, Metrics: metrics, DataKeys: cache.New(func(err error) {
 		logger.Warn("data keys of key managers are kept in memory that is not locked, so they may be swapped or be in a core dump", "error", err)
 	})}
+	h.Sessions = session.NewStore(func(err error) {
+		logger.Warn("keys of sessions are kept in memory that is not locked, so they may be swapped or be in a core dump", "error", err)
+	})
 	metrics.ServeDataKeys(h.DataKeys.Stats)
+	metrics.ServeSessions(h.Sessions.Stats)
 	return h
 }
 
@@ -92,7 +99,7 @@ type Call struct {
 // overwriteLater makes Overwrite overwrite a secret.
 func (c *Call) overwriteLater(secret []byte) { c.secrets = append(c.secrets, secret) }
 
-// Overwrite overwrites the data keys of the call. The reply has been encoded then.
+// Overwrite overwrites the secrets of the call. The reply has been encoded then.
 func (c *Call) Overwrite() {
 	for _, secret := range c.secrets {
 		clear(secret)

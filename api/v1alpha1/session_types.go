@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Session is the policy of encrypted sessions.
+type Session struct {
+	// protocols are the versions of the protocol that clients may speak:
+	// session-v1 authenticates method and path of requests, session-v2 does not.
+	// Example: [session-v1].
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:Enum=session-v1;session-v2
+	Protocols []string `json:"protocols"`
+
+	// keyAgreementAlg is the key agreement: ECDH_P256, ECDH on P-256 with
+	// HKDF-SHA256 (NIST SP 800-56A, RFC 5869).
+	// +required
+	// +kubebuilder:validation:Enum=ECDH_P256
+	KeyAgreementAlg string `json:"keyAgreementAlg"`
+
+	// encryptAlg is the cipher: A256GCM, AES-256 in Galois/Counter Mode with
+	// random IVs (NIST SP 800-38D).
+	// +required
+	// +kubebuilder:validation:Enum=A256GCM
+	EncryptAlg string `json:"encryptAlg"`
+
+	// minLifetime is the lifetime of sessions whose clients ask for a
+	// shorter one: 1m to 1h. The default is 5m.
+	// Example: 5m.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="expected a duration in h, m and s such as 90s or 5m"
+	MinLifetime string `json:"minLifetime,omitempty"`
+
+	// maxLifetime is the lifetime of sessions whose clients ask for a
+	// longer one: 1m to 1h. The default is 1h.
+	// Example: 30m.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="expected a duration in h, m and s such as 90s or 5m"
+	MaxLifetime string `json:"maxLifetime,omitempty"`
+
+	// clockWindow is how far the time of a request may be from the
+	// broker's, in both directions: 1s to 5m. The default is 5m.
+	// Example: 30s.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(s|m|h))+$')",message="expected a duration in h, m and s such as 90s or 5m"
+	ClockWindow string `json:"clockWindow,omitempty"`
+
+	// maxMessages is how many requests a session may open, and how many replies
+	// it may seal. The default is 1048576.
+	// Example: 100000.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1073741824
+	MaxMessages int32 `json:"maxMessages,omitempty"`
+
+	// store is where sessions are kept: memory, which is the default. They end
+	// with the broker.
+	// +optional
+	// +kubebuilder:validation:Enum=memory
+	Store string `json:"store,omitempty"`
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+)
+
+// sessionRow are the operations on encrypted sessions.
+var sessionRow = SectionRow{
+	Name:       "Session",
+	Operations: []string{OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String()},
+	Refusals:   []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAVAILABLE"},
+	of:         func(a *API) section { return sectionOf(a.Session) },
+}
+
+// Session is the policy of encrypted sessions.
+type Session struct {
+	// Protocols are the versions of the protocol that clients may speak.
+	Protocols []string `yaml:"Protocols"`
+	// KeyAgreementAlg and EncryptAlg are the algorithms, by their names in the protocol.
+	KeyAgreementAlg string `yaml:"KeyAgreementAlg"`
+	EncryptAlg      string `yaml:"EncryptAlg"`
+	// MinLifetime and MaxLifetime are Go durations. A client that asks for another lifetime
+	// gets the nearest of them.
+	MinLifetime string `yaml:"MinLifetime,omitempty"`
+	MaxLifetime string `yaml:"MaxLifetime,omitempty"`
+	// ClockWindow is a Go duration: how far the time of a request may be from the broker's, in
+	// both directions.
+	ClockWindow string `yaml:"ClockWindow,omitempty"`
+	// MaxMessages is how many requests a session may open, and how many replies it may seal.
+	MaxMessages int `yaml:"MaxMessages,omitempty"`
+	// Store is where sessions are kept. If it is absent, it is "memory".
+	Store string `yaml:"Store,omitempty"`
+}
+
+// The bounds of a session, and what a section that does not have them means.
+const (
+	MinSessionLifetime        = time.Minute
+	MaxSessionLifetime        = time.Hour
+	DefaultMinSessionLifetime = 5 * time.Minute
+
+	MinSessionWindow     = time.Second
+	MaxSessionWindow     = 5 * time.Minute
+	DefaultSessionWindow = 5 * time.Minute
+
+	// MaxSessionMessages is for each direction. NIST SP 800-38D, section 8.3, allows 2^32 random
+	// IVs for a key: half of them are for messages that were sealed and never arrived.
+	MaxSessionMessages     = 1 << 30
+	DefaultSessionMessages = 1 << 20
+
+	memoryStore = "memory"
+)
+
+func (s *Session) validate(v validator, at yamlfile.Place) {
+	s.validateProtocols(v, at)
+	v.enum(at.Field("KeyAgreementAlg"), at, s.KeyAgreementAlg, []string{algorithm.SessionKeyAgreement})
+	v.enum(at.Field("EncryptAlg"), at, s.EncryptAlg, []string{algorithm.SessionCipher})
+	shortest, ok := v.sessionTime(at.Field("MinLifetime"), at, s.MinLifetime, MinSessionLifetime, MaxSessionLifetime)
+	longest, also := v.sessionTime(at.Field("MaxLifetime"), at, s.MaxLifetime, MinSessionLifetime, MaxSessionLifetime)
+	shortest, longest = cmp.Or(shortest, DefaultMinSessionLifetime), cmp.Or(longest, MaxSessionLifetime)
+	if ok && also && longest < shortest {
+		v.Add(at.Field("MaxLifetime"), at, "is %s, expected at least MinLifetime, which is %s", longest, shortest)
+	}
+	v.sessionTime(at.Field("ClockWindow"), at, s.ClockWindow, MinSessionWindow, MaxSessionWindow)
+	if where := at.Field("MaxMessages"); (s.MaxMessages != 0 || v.Present(where)) && !v.Failed[where] && (s.MaxMessages < 1 || s.MaxMessages > MaxSessionMessages) {
+		v.Add(where, at, "found %d, expected 1 to %d messages in each direction, because NIST SP 800-38D allows 2^32 random IVs for a key", s.MaxMessages, MaxSessionMessages)
+	}
+	if s.Store != "" || v.Present(at.Field("Store")) {
+		v.enum(at.Field("Store"), at, s.Store, []string{memoryStore})
+	}
+}
+
+func (s *Session) validateProtocols(v validator, at yamlfile.Place) {
+	list := at.Field("Protocols")
+	if len(s.Protocols) == 0 {
+		v.required(list, at, "at least one of "+yamlfile.List(algorithm.Sessions()))
+	}
+	var before []algorithm.Session
+	for i, name := range s.Protocols {
+		v.enum(list.Index(i), list, name, algorithm.Sessions())
+		protocol, known := algorithm.FindSession(name)
+		if known && slices.Contains(before, protocol) {
+			v.Add(list.Index(i), list, "the protocol %q is already in the list", protocol)
+		}
+		before = append(before, protocol)
+	}
+}
+
+// sessionTime returns a duration within bounds, 0 if it is absent. It reports false, and adds a
+// problem, if the value is another one.
+func (v validator) sessionTime(at, around yamlfile.Place, found string, shortest, longest time.Duration) (time.Duration, bool) {
+	if found == "" && !v.Present(at) {
+		return 0, true
+	}
+	d, ok := v.duration(at, around, found)
+	if ok && (d < shortest || d > longest || d%time.Second != 0) {
+		v.Add(at, around, "found %q, expected whole seconds from %s to %s", found, shortest, longest)
+		return 0, false
+	}
+	return d, ok
+}
+
+func (s *Session) format() algorithm.Format {
+	newest := algorithm.Format1
+	for _, name := range s.Protocols {
+		newest = max(newest, algorithm.SessionFormat(name))
+	}
+	return newest
+}
+
+// The values of the section, with defaults for absent ones.
+
+// Lifetimes returns the shortest and the longest lifetime of a valid section.
+func (s *Session) Lifetimes() (shortest, longest time.Duration) {
+	return sessionTimeOr(s.MinLifetime, DefaultMinSessionLifetime), sessionTimeOr(s.MaxLifetime, MaxSessionLifetime)
+}
+
+// Window returns the clock window of a valid section.
+func (s *Session) Window() time.Duration { return sessionTimeOr(s.ClockWindow, DefaultSessionWindow) }
+
+// Messages returns the largest number of messages in each direction.
+func (s *Session) Messages() int { return cmp.Or(s.MaxMessages, DefaultSessionMessages) }
+
+func sessionTimeOr(text string, absent time.Duration) time.Duration {
+	if text == "" {
+		return absent
+	}
+	return wholeSeconds(text, 0)
+}
+
+// versions returns the known protocols of the list.
+func (s *Session) versions() (all []algorithm.Session) {
+	for _, name := range s.Protocols {
+		if protocol, known := algorithm.FindSession(name); known {
+			all = append(all, protocol)
+		}
+	}
+	return all
+}
+
+func (s *Session) compile(c *Compiled, _ compileOptions) {
+	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages())}
+	policy.shortest, policy.longest = s.Lifetimes()
+	c.session = policy
+}
+
+// Session returns the policy of encrypted sessions, or nil if the profile does not offer them.
+func (c *Compiled) Session() *SessionPolicy { return c.session }
+
+func (s *Session) judge() []judgement {
+	var parts []Strength
+	var names []string
+	objection := ""
+	for _, protocol := range s.versions() {
+		bits, limit := protocol.Strength()
+		parts, names = append(parts, Strength{Bits: bits, Limit: limit}), append(names, protocol.String())
+		if why := protocol.Approval().Objection(); why != "" && objection == "" {
+			objection = "Protocols has " + protocol.String() + ", " + why
+		}
+	}
+	judgements := make([]judgement, len(sessionOperations))
+	for i := range judgements {
+		judgements[i] = judgement{strings.Join(names, " or "), parts, objection}
+	}
+	return judgements
+}
+
+// sessionOperations are the operations of the section.
+var sessionOperations = [...]Operation{OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession}
+
+func (*Session) listedKeys() []KeyID { return nil }
+
+func (*Session) warn(warner, yamlfile.Place, *Profile, *KMS) {}
+
+// SessionPolicy is what a profile says about encrypted sessions.
+type SessionPolicy struct {
+	protocols         []algorithm.Session
+	shortest, longest time.Duration
+	window            time.Duration
+	messages          uint64
+}
+
+// Allows reports whether clients may speak a version of the protocol.
+func (s *SessionPolicy) Allows(protocol algorithm.Session) bool {
+	return slices.Contains(s.protocols, protocol)
+}
+
+// Protocols returns the names of the allowed versions, for messages.
+func (s *SessionPolicy) Protocols() string {
+	names := make([]string, len(s.protocols))
+	for i, protocol := range s.protocols {
+		names[i] = protocol.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// Lifetime returns the lifetime of a session whose client asks for one.
+func (s *SessionPolicy) Lifetime(asked time.Duration) time.Duration {
+	return min(max(asked, s.shortest), s.longest)
+}
+
+// MaxLifetime returns the longest lifetime of a session.
+func (s *SessionPolicy) MaxLifetime() time.Duration { return s.longest }
+
+// Window returns how far the time of a request may be from the broker's, in both directions.
+func (s *SessionPolicy) Window() time.Duration { return s.window }
+
+// Messages returns how many requests a session may open, and how many replies it may seal.
+func (s *SessionPolicy) Messages() uint64 { return s.messages }
+
+func (s *SessionPolicy) effect(u Use) (Effect, string) {
+	if u.Algorithm == "" { // a session that had ended was closed
+		return "", ""
+	}
+	if protocol, known := algorithm.FindSession(u.Algorithm); !known || !s.Allows(protocol) {
+		return Refused, u.Algorithm + ", expected " + s.Protocols()
+	}
+	return "", ""
+}
+
+func (s *SessionPolicy) extremes(op Operation) (all []Use) {
+	for _, protocol := range s.protocols {
+		all = append(all, Use{Operation: op, Algorithm: protocol.String()})
+	}
+	return all
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session ends encrypted sessions: clients of an application agree on a key with the broker,
+// and then send encrypted requests through whatever ends TLS on the way.
+//
+// The protocol has two versions, and the texts of headers and bodies are the ones of its clients. The
+// application passes them on as they are. See docs/operations/session.md for the protocol, and for
+// what differs from the first servers of it.
+//
+// Sessions are in the memory of the broker. Whoever uses a [Store] has checked the caller and the
+// profile of each call, and gives the policy of the profile as it is now.
+package session

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"crypto/sha256"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// session is a session that has not ended.
+type session struct {
+	id       string
+	owner    Owner
+	protocol algorithm.Session
+	clientID string
+	began    time.Time
+	expires  time.Time
+	// window is the clock window when the session began. The profile may have a smaller one now. A
+	// larger one has no effect, because nonces are remembered for this one.
+	window time.Duration
+	share  *share
+	// key is the number of the slot with the key. The mutex of the store guards it.
+	key int
+
+	mu             sync.Mutex
+	ended          bool
+	opened, sealed uint64
+	nonces         nonces
+}
+
+// share is what the callers of one socket have of the store.
+type share struct {
+	sessions int // guarded by the mutex of the store
+	nonces   atomic.Int64
+}
+
+// nonceID is the beginning of the SHA-256 of a nonce. Should two nonces have the same one, the second
+// is refused.
+type nonceID [16]byte
+
+func idOfNonce(nonce string) nonceID {
+	sum := sha256.Sum256([]byte(nonce))
+	return nonceID(sum[:16])
+}
+
+// nonces remembers the nonces of a session until the timestamps of their requests have left the window. It has
+// a set for each period of the length of the window, so that forgetting takes no search.
+type nonces struct {
+	sets  map[int64]map[nonceID]struct{} // by the time of the request divided by the window
+	count int
+	// floor is the earliest time of which all nonces are remembered, in milliseconds since 1970. So a
+	// clock that is set back makes no forgotten nonce valid.
+	floor int64
+}
+
+// forget drops the sets whose times have all left the window at a time, and returns how many nonces
+// they had. All times are in milliseconds.
+func (n *nonces) forget(now, window int64) (dropped int) {
+	for period, set := range n.sets {
+		if end := (period + 1) * window; end <= now-window {
+			dropped += len(set)
+			delete(n.sets, period)
+			n.floor = max(n.floor, end)
+		}
+	}
+	n.count -= dropped
+	return dropped
+}
+
+// has reports whether a nonce is remembered, whatever its time.
+func (n *nonces) has(id nonceID) bool {
+	for _, set := range n.sets {
+		if _, known := set[id]; known {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *nonces) add(id nonceID, at, window int64) {
+	if n.sets == nil {
+		n.sets = map[int64]map[nonceID]struct{}{}
+	}
+	period := at / window
+	if n.sets[period] == nil {
+		n.sets[period] = map[nonceID]struct{}{}
+	}
+	n.sets[period][id] = struct{}{}
+	n.count++
+}
+
+// accept accepts an authentic request once. limit is how many nonces the callers of the socket may
+// have.
+func (s *session) accept(m *message, policy *profile.SessionPolicy, now time.Time, limit int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, window := now.UnixMilli(), s.window.Milliseconds()
+	s.forgetLocked(at)
+	allowed := min(window, policy.Window().Milliseconds())
+	switch id := idOfNonce(m.nonce); {
+	case s.ended, s.opened >= policy.Messages():
+		return ErrRefused
+	case m.timestamp < at-allowed, m.timestamp > at+allowed, m.timestamp < s.nonces.floor:
+		return ErrRefused
+	case s.nonces.has(id):
+		return ErrRefused
+	case int64(s.nonces.count) >= limit/noncesOfOne:
+		return ErrBusy
+	case s.share.nonces.Add(1) > limit:
+		s.share.nonces.Add(-1)
+		return ErrBusy
+	default:
+		s.nonces.add(id, m.timestamp, window)
+		s.opened++
+		return nil
+	}
+}
+
+// countReply counts a reply. It reports false if the session may seal no more.
+func (s *session) countReply(policy *profile.SessionPolicy) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.sealed >= policy.Messages() {
+		return false
+	}
+	s.sealed++
+	return true
+}
+
+// forget forgets nonces whose time is over.
+func (s *session) forget(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetLocked(now.UnixMilli())
+}
+
+func (s *session) forgetLocked(now int64) {
+	s.share.nonces.Add(-int64(s.nonces.forget(now, s.window.Milliseconds())))
+}
+
+// end ends the session for calls that have its key already.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.share.nonces.Add(-int64(s.nonces.count))
+	s.nonces = nonces{}
+}

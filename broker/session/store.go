@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/locked"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// The limits of a store. The sockets of the broker have equal parts of them.
+const (
+	// MaxSessions is how many sessions there are at one time.
+	MaxSessions = 16384
+	// MaxNonces is how many nonces of requests are remembered, so that none is opened twice.
+	MaxNonces = 1 << 18
+	// noncesOfOne is the part of the nonces of a socket that one session may have.
+	noncesOfOne = 4
+)
+
+const (
+	// sweepTime is how long the key of a session is there at most after the session has ended by time.
+	sweepTime = 10 * time.Second
+	// keysOfChunk is how many keys a piece of memory has.
+	keysOfChunk = 512
+)
+
+// Errors of a Store.
+var (
+	// ErrRefused means that a request does not belong to a session of the caller, does not
+	// authenticate, is too old or too new, or was opened before. Nobody can find out which.
+	ErrRefused = errors.New("session: the request is refused")
+	// ErrEnded means that the caller has no such session, or that it has ended or may seal no more.
+	ErrEnded = errors.New("session: there is no such session")
+	// ErrFull means that the callers of the socket have as many sessions as they may.
+	ErrFull = errors.New("session: there is no room for a session")
+	// ErrBusy means that a request is authentic, and that there is no room to remember its nonce.
+	ErrBusy = errors.New("session: there is no room for the nonce of a request")
+)
+
+// Owner is who may use a session.
+type Owner struct {
+	Caller profile.Caller
+	// Socket is the name of the caller whose socket it is, empty if there is one for all.
+	Socket  string
+	Profile string
+}
+
+// Store has the sessions of a broker. It is safe for concurrent use.
+type Store struct {
+	now      func() time.Time
+	unlocked func(error)
+	// decoy is the key with which requests of unknown sessions are opened, in vain.
+	decoy [keySize]byte
+
+	mu       sync.Mutex
+	closed   bool
+	sockets  int
+	sessions map[string]*session
+	shares   map[string]*share
+	memory   []locked.Memory
+	sweeper  *time.Timer // nil if there are no sessions
+}
+
+// NewStore returns an empty store. It calls unlocked once if the memory for keys may be swapped or be
+// in a core dump.
+func NewStore(unlocked func(error)) *Store {
+	var once sync.Once
+	s := &Store{
+		now: time.Now, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
+		sockets: 1, sessions: map[string]*session{}, shares: map[string]*share{},
+	}
+	_, _ = rand.Read(s.decoy[:]) // it never returns an error
+	return s
+}
+
+// Divide gives each of a number of sockets an equal part of the limits.
+func (s *Store) Divide(sockets int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sockets = max(1, sockets)
+}
+
+// add adds a session with its key, and returns whether there was room.
+func (s *Store) add(new *session, key []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.shares[new.owner.Socket]
+	if of == nil {
+		of = &share{}
+		s.shares[new.owner.Socket] = of
+	}
+	if s.closed || of.sessions >= max(1, MaxSessions/s.sockets) {
+		return ErrFull
+	}
+	slot, ok := s.takeSlot()
+	if !ok {
+		return ErrFull
+	}
+	copy(s.slot(slot), key)
+	new.key, new.share = slot, of
+	of.sessions++
+	s.sessions[new.id] = new
+	if s.sweeper == nil {
+		s.sweeper = time.AfterFunc(sweepTime, s.sweep)
+	}
+	return nil
+}
+
+// takeSlot takes a slot for a key.
+func (s *Store) takeSlot() (int, bool) {
+	for i := range s.memory {
+		if slot, ok := s.memory[i].Take(); ok {
+			return i*keysOfChunk + slot, true
+		}
+	}
+	chunk, unlocked := locked.New(keysOfChunk, keySize)
+	if unlocked != nil {
+		s.unlocked(unlocked)
+	}
+	slot, ok := chunk.Take()
+	if !ok {
+		return 0, false
+	}
+	s.memory = append(s.memory, chunk)
+	return (len(s.memory)-1)*keysOfChunk + slot, true
+}
+
+func (s *Store) slot(i int) []byte { return s.memory[i/keysOfChunk].Slot(i % keysOfChunk) }
+
+// find returns a session of an owner, and copies its key. It returns nil if there is none, if it has
+// expired, or if the profile does not allow it any more. In the last two cases it ends the session.
+func (s *Store) find(owner Owner, policy *profile.SessionPolicy, id string, key *[keySize]byte) *session {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.sessions[id]
+	if found == nil || found.owner != owner {
+		return nil
+	}
+	if !found.allowed(policy, now) {
+		s.endLocked(found)
+		return nil
+	}
+	copy(key[:], s.slot(found.key))
+	return found
+}
+
+// allowed reports whether a policy allows a session at a time.
+func (s *session) allowed(policy *profile.SessionPolicy, now time.Time) bool {
+	return policy != nil && policy.Allows(s.protocol) && now.Before(s.expires) && now.Sub(s.began) < policy.MaxLifetime()
+}
+
+// endLocked ends a session and overwrites its key.
+func (s *Store) endLocked(old *session) {
+	if s.sessions[old.id] != old {
+		return
+	}
+	delete(s.sessions, old.id)
+	s.memory[old.key/keysOfChunk].Free(old.key % keysOfChunk)
+	old.end()
+	if old.share.sessions--; old.share.sessions == 0 {
+		delete(s.shares, old.owner.Socket)
+	}
+}
+
+// End ends a session of an owner. It returns the version of the protocol, and reports false if there is
+// no such session.
+func (s *Store) End(owner Owner, id string) (algorithm.Session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.sessions[id]
+	if found == nil || found.owner != owner {
+		return 0, false
+	}
+	s.endLocked(found)
+	return found.protocol, true
+}
+
+// Keep ends the sessions that the profiles do not allow any more. policyOf returns nil if the owner of a
+// session may have none.
+func (s *Store) Keep(policyOf func(Owner) *profile.SessionPolicy) {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, each := range s.sessions {
+		if !each.allowed(policyOf(each.owner), now) {
+			s.endLocked(each)
+		}
+	}
+}
+
+// sweep ends the sessions whose time is over, and forgets the nonces whose time is over.
+func (s *Store) sweep() {
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeper = nil
+	for _, each := range s.sessions {
+		if now.Before(each.expires) {
+			each.forget(now)
+		} else {
+			s.endLocked(each)
+		}
+	}
+	if len(s.sessions) > 0 {
+		s.sweeper = time.AfterFunc(sweepTime, s.sweep)
+	}
+}
+
+// Close ends all sessions and gives the memory back. The store has no sessions any more.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, each := range s.sessions {
+		s.endLocked(each)
+	}
+	for i := range s.memory {
+		s.memory[i].Close()
+	}
+	s.memory = nil
+	if s.sweeper != nil {
+		s.sweeper.Stop()
+		s.sweeper = nil
+	}
+}
+
+// Stats says how many sessions and remembered nonces there are.
+type Stats struct{ Sessions, Nonces int }
+
+// Stats returns how many there are.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := Stats{Sessions: len(s.sessions)}
+	for _, each := range s.shares {
+		stats.Nonces += int(each.nonces.Load())
+	}
+	return stats
+}
+
+// nonceLimit returns how many nonces the callers of one socket may have.
+func (s *Store) nonceLimit() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(max(noncesOfOne, MaxNonces/s.sockets))
+}

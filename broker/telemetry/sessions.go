@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+)
+
+var (
+	sessionsDescription = prometheus.NewDesc("crypto_broker_sessions",
+		"Encrypted sessions that have not ended.", nil, nil)
+	noncesDescription = prometheus.NewDesc("crypto_broker_session_nonces",
+		"Nonces of requests that are remembered, so that no request is opened twice.", nil, nil)
+)
+
+// sessions collects what the store of sessions has.
+type sessions struct{ stats func() session.Stats }
+
+// ServeSessions adds the metrics of the store of sessions. It is called once at most.
+func (m *Metrics) ServeSessions(stats func() session.Stats) { m.registry.MustRegister(sessions{stats}) }
+
+// Describe implements prometheus.Collector.
+func (sessions) Describe(to chan<- *prometheus.Desc) {
+	to <- sessionsDescription
+	to <- noncesDescription
+}
+
+// Collect implements prometheus.Collector.
+func (s sessions) Collect(to chan<- prometheus.Metric) {
+	now := s.stats()
+	to <- prometheus.MustNewConstMetric(sessionsDescription, prometheus.GaugeValue, float64(now.Sessions))
+	to <- prometheus.MustNewConstMetric(noncesDescription, prometheus.GaugeValue, float64(now.Nonces))
+}
