@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// operation is one operation of cryptobroker.v1.CryptoService.
+// operation is one operation of the broker.
 type operation struct {
 	name   string
 	method string
 	// number is the number of the field with its request in Call, and with its response in
-	// Reply.
+	// Reply. It is 0 if Exchange does not carry the operation.
 	number number
 }
 
@@ -125,7 +125,7 @@ func (c *Client) try(ctx context.Context, p *call) failure {
 	if err := ctx.Err(); err != nil {
 		return ended(p.op, p.profile, err)
 	}
-	if !c.unaryOnly && len(*p.request) <= maxExchanged {
+	if !c.unaryOnly && p.op.number != 0 && len(*p.request) <= maxExchanged {
 		if result, served := c.exchange(ctx, p); served {
 			return result
 		}

@@ -78,6 +78,9 @@ const profiles = `
 - Name: Data
   API:
     DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: orders}]}
+- Name: Shop
+  API:
+    Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}
 - Name: Own
   API:
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}

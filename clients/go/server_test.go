@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/session/v1"
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/stream/v1"
 	cryptobrokerv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/v1"
 )
@@ -102,6 +103,9 @@ func serveServices(t testing.TB, crypto cryptobrokerv1.CryptoServiceServer, stre
 	server := grpc.NewServer()
 	cryptobrokerv1.RegisterCryptoServiceServer(server, crypto)
 	streamv1.RegisterStreamServiceServer(server, stream)
+	if sessions, ok := crypto.(sessionv1.SessionServiceServer); ok {
+		sessionv1.RegisterSessionServiceServer(server, sessions)
+	}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	stop = sync.OnceFunc(func() {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/session/v1"
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/stream/v1"
 	v1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/v1"
 )
@@ -48,6 +50,7 @@ var descriptor = &v1.CryptoDescriptor{Profile: "P", Operation: "O", Algorithm: "
 // wants.
 type recording struct {
 	v1.UnimplementedCryptoServiceServer
+	sessionv1.UnimplementedSessionServiceServer
 	streamv1.UnimplementedStreamServiceServer
 	request, reply proto.Message
 	onStream       bool
@@ -196,16 +199,19 @@ func byValue(key string) *v1.KeySource {
 	return &v1.KeySource{Source: &v1.KeySource_RawKey{RawKey: []byte(key)}}
 }
 
+// wireCase is a call with what the broker gets and replies.
+type wireCase struct {
+	reply proto.Message
+	want  proto.Message // the request
+	call  func(context.Context, *cryptobroker.Client) (any, error)
+	got   any // the result
+}
+
 // TestTheWireIsWhatTheDescriptionsSay has every field of every message: what the
 // client writes is read by the generated stubs and back.
 func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 	warning, wrapped := wantWarning, cryptobroker.WrappedKey{WrappedKey: []byte("wrapped"), Context: []byte("context")}
-	cases := map[string]struct {
-		reply proto.Message
-		want  proto.Message // the request
-		call  func(context.Context, *cryptobroker.Client) (any, error)
-		got   any // the result
-	}{
+	cases := map[string]wireCase{
 		"HashData": {
 			&v1.HashDataResponse{HashValue: &v1.HashDataResponse_HashValueRaw{HashValueRaw: []byte("digest")}, Descriptor_: descriptor, Metadata: warnedMetadata()},
 			&v1.HashDataRequest{Profile: "P", Input: []byte("input"), OutputFormat: v1.HashOutputFormat_HASH_OUTPUT_FORMAT_RAW, Metadata: tracedMetadata},
@@ -356,6 +362,7 @@ func TestTheWireIsWhatTheDescriptionsSay(t *testing.T) {
 			cryptobroker.GetPublicKeyResult{DER: []byte("der"), PEM: []byte("pem"), Version: "7", Deprecation: &warning},
 		},
 	}
+	maps.Copy(cases, sessionCases())
 	for name, c := range cases {
 		for way, onStream := range map[string]bool{"over the stream": true, "as a call of gRPC": false} {
 			t.Run(name+" "+way, func(t *testing.T) {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cryptobroker_test
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdh"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	cryptobroker "github.com/crypto-broker/crypto-broker-operator/clients/go"
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/session/v1"
+)
+
+func (r *recording) InitSession(_ context.Context, q *sessionv1.InitSessionRequest) (*sessionv1.InitSessionResponse, error) {
+	return take[*sessionv1.InitSessionResponse](r, q)
+}
+
+func (r *recording) OpenRequest(_ context.Context, q *sessionv1.OpenRequestRequest) (*sessionv1.OpenRequestResponse, error) {
+	return take[*sessionv1.OpenRequestResponse](r, q)
+}
+
+func (r *recording) SealReply(_ context.Context, q *sessionv1.SealReplyRequest) (*sessionv1.SealReplyResponse, error) {
+	return take[*sessionv1.SealReplyResponse](r, q)
+}
+
+func (r *recording) CloseSession(_ context.Context, q *sessionv1.CloseSessionRequest) (*sessionv1.CloseSessionResponse, error) {
+	return take[*sessionv1.CloseSessionResponse](r, q)
+}
+
+// sessionCases are the cases of TestTheWireIsWhatTheDescriptionsSay with sessions.
+func sessionCases() map[string]wireCase {
+	warning := wantWarning
+	return map[string]wireCase{
+		"InitSession": {
+			&sessionv1.InitSessionResponse{SessionId: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresInSec: 300, Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&sessionv1.InitSessionRequest{
+				Profile: "P", KeyAgreement: "E", ClientPublicKey: "key", TtlSec: 7, Nonce: "n", Timestamp: "1", ClientId: "c", Metadata: tracedMetadata,
+			},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.InitSession(ctx, cryptobroker.InitSessionRequest{
+					Profile: "P", KeyAgreement: "E", ClientPublicKey: "key", TTLSeconds: 7, Nonce: "n", Timestamp: "1", ClientID: "c",
+				})
+			},
+			cryptobroker.InitSessionResult{
+				SessionID: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresIn: 5 * time.Minute, Algorithm: "the algorithm", Deprecation: &warning,
+			},
+		},
+		"OpenRequest": {
+			&sessionv1.OpenRequestResponse{
+				Plaintext: []byte("text"), SessionId: "S-1", Path: "/p", ClientPath: "/c", ClientId: "c", Descriptor_: descriptor, Metadata: warnedMetadata(),
+			},
+			&sessionv1.OpenRequestRequest{
+				Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", Iv: "iv", Tag: "tag", Aad: "aad", Nonce: "n", Timestamp: "1",
+				IdempotencyKey: "i", ClientId: "c", Body: []byte("body"), Metadata: tracedMetadata,
+			},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.OpenRequest(ctx, cryptobroker.OpenRequestRequest{
+					Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", IV: "iv", Tag: "tag", AAD: "aad", Nonce: "n", Timestamp: "1",
+					IdempotencyKey: "i", ClientID: "c", Body: []byte("body"),
+				})
+			},
+			cryptobroker.OpenRequestResult{
+				Plaintext: []byte("text"), SessionID: "S-1", Path: "/p", ClientPath: "/c", ClientID: "c", Algorithm: "the algorithm", Deprecation: &warning,
+			},
+		},
+		"SealReply": {
+			&sessionv1.SealReplyResponse{
+				Kid: "k", EncAlg: "A", Iv: "iv", Tag: "tag", Aad: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientId: "c", Body: []byte("body"),
+				Descriptor_: descriptor, Metadata: warnedMetadata(),
+			},
+			&sessionv1.SealReplyRequest{Profile: "P", SessionId: "S-1", ClientPath: "/c", Plaintext: []byte("text"), Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.SealReply(ctx, cryptobroker.SealReplyRequest{Profile: "P", SessionID: "S-1", ClientPath: "/c", Plaintext: []byte("text")})
+			},
+			cryptobroker.SealReplyResult{
+				Kid: "k", EncAlg: "A", IV: "iv", Tag: "tag", AAD: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientID: "c", Body: []byte("body"),
+				Algorithm: "the algorithm", Deprecation: &warning,
+			},
+		},
+		"CloseSession": {
+			&sessionv1.CloseSessionResponse{Metadata: warnedMetadata()},
+			&sessionv1.CloseSessionRequest{Profile: "P", SessionId: "S-1", Metadata: tracedMetadata},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return nil, c.CloseSession(ctx, "P", "S-1")
+			},
+			nil,
+		},
+	}
+}
+
+func TestAnApplicationServesASession(t *testing.T) {
+	bothWays(t, func(t *testing.T, client *cryptobroker.Client) {
+		own, err := ecdh.P256().GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		text := base64.StdEncoding.EncodeToString
+		begun, err := client.InitSession(within(t), cryptobroker.InitSessionRequest{
+			Profile: "Shop", KeyAgreement: "ECDH_P256", ClientPublicKey: text(own.PublicKey().Bytes()), TTLSeconds: 1800, Nonce: "n0", Timestamp: now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begun.ExpiresIn != 30*time.Minute || begun.Algorithm != "session-v1" {
+			t.Errorf("began %+v", begun)
+		}
+		gcm := sessionCipher(t, own, begun)
+		aad := "POST|/buy|" + now + "|n1|session:" + begun.SessionID
+		sealed := gcm.Seal(nil, nil, []byte("a book"), []byte(aad))
+		request := cryptobroker.OpenRequestRequest{
+			Profile: "Shop", Method: "POST", Path: "/buy", Kid: "session:" + begun.SessionID, EncAlg: begun.EncAlg, IV: text(sealed[:12]),
+			Tag: text(sealed[len(sealed)-16:]), AAD: text([]byte(aad)), Nonce: "n1", Timestamp: now, Body: []byte(text(sealed[12 : len(sealed)-16])),
+		}
+		opened, err := client.OpenRequest(within(t), request)
+		if err != nil || string(opened.Plaintext) != "a book" || opened.SessionID != begun.SessionID {
+			t.Fatalf("opened %+v, %v", opened, err)
+		}
+		var refused *cryptobroker.Error
+		if _, err := client.OpenRequest(within(t), request); !errors.As(err, &refused) || refused.Code != cryptobroker.CodeInvalidArgument {
+			t.Errorf("the same request again: %v", err)
+		}
+		reply, err := client.SealReply(within(t), cryptobroker.SealReplyRequest{Profile: "Shop", SessionID: opened.SessionID, ClientPath: opened.ClientPath, Plaintext: []byte("sold")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []byte
+		for _, part := range []string{reply.IV, string(reply.Body), reply.Tag} {
+			decoded, err := base64.StdEncoding.DecodeString(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, decoded...)
+		}
+		got, err := gcm.Open(nil, nil, parts, []byte("200|/buy|"+reply.Timestamp+"|"+reply.Nonce+"|session:"+begun.SessionID))
+		if err != nil || string(got) != "sold" {
+			t.Errorf("the reply is %q, %v", got, err)
+		}
+		for range 2 {
+			if err := client.CloseSession(within(t), "Shop", begun.SessionID); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// sessionCipher is the cipher of a client of the application.
+func sessionCipher(t *testing.T, own *ecdh.PrivateKey, begun cryptobroker.InitSessionResult) cipher.AEAD {
+	t.Helper()
+	point, err := base64.StdEncoding.DecodeString(begun.ServerPublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := ecdh.P256().NewPublicKey(point)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := own.ECDH(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := hkdf.Key(sha256.New, secret, []byte(begun.SessionID), "SESSION|A256GCM|AUTH", 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcm, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gcm
+}
