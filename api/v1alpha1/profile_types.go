@@ -43,8 +43,7 @@ type ProfileSpec struct {
 	// +optional
 	Callers *Callers `json:"callers,omitempty"`
 
-	// audit says which calls are recorded. Brokers of this version write no
-	// records. If required is true, they refuse every call.
+	// audit says which calls the brokers record. If it is absent, they record none.
 	// Example: {level: sensitive, required: true}.
 	// +optional
 	Audit *Audit `json:"audit,omitempty"`
@@ -353,13 +352,14 @@ type Callers struct {
 // Audit says which calls are recorded.
 // +kubebuilder:validation:XValidation:rule="!has(self.required) || !self.required || self.level != 'none'",message="required needs a level other than none: with none there is no record to write"
 type Audit struct {
-	// level is none, sampled (a share of the calls), sensitive (calls that use
-	// a key) or all.
+	// level is none, sampled (one of 100 calls), sensitive (calls that use
+	// a key) or all. Calls that fail are recorded on each level but none.
 	// +required
 	// +kubebuilder:validation:Enum=none;sampled;sensitive;all
 	Level string `json:"level"`
 
-	// required refuses a call whose record cannot be written.
+	// required refuses a call whose record cannot be written. If it is false,
+	// such a record is lost, and the next one says so.
 	// Example: true.
 	// +optional
 	Required bool `json:"required,omitempty"`

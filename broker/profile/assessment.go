@@ -21,6 +21,17 @@ type Assessment struct {
 // of [StrengthOf]. The caller must not change them.
 func (c *Compiled) Assessments() []Assessment { return c.assessments }
 
+// Assessment returns the assessment of an operation, or nil if the profile does not offer it.
+// The caller must not change it.
+func (c *Compiled) Assessment(op Operation) *Assessment {
+	for i := range c.assessments {
+		if c.assessments[i].Operation == op.String() {
+			return &c.assessments[i]
+		}
+	}
+	return nil
+}
+
 // Strength returns the strength of the whole profile, see [StrengthOf].
 func (c *Compiled) Strength() Strength { return c.strength }
 

@@ -50,11 +50,11 @@ func (s *Set) RequiresFIPS() bool { return s.fips }
 type Compiled struct {
 	name string
 	policies
-	deprecation   *Deprecation
-	callers       *CallerPolicy
-	auditRequired bool
-	assessments   []Assessment
-	strength      Strength
+	deprecation *Deprecation
+	callers     *CallerPolicy
+	audit       AuditPolicy
+	assessments []Assessment
+	strength    Strength
 }
 
 // Name is the profile's name.
@@ -67,8 +67,8 @@ func (c *Compiled) Deprecation() *Deprecation { return c.deprecation }
 // Callers restricts who may use the profile, nil where everybody may.
 func (c *Compiled) Callers() *CallerPolicy { return c.callers }
 
-// AuditRequired reports that a call must be refused where it cannot be recorded.
-func (c *Compiled) AuditRequired() bool { return c.auditRequired }
+// Audit says which calls are recorded.
+func (c *Compiled) Audit() AuditPolicy { return c.audit }
 
 // CompileOption changes what Compile accepts.
 type CompileOption func(*compileOptions)
@@ -181,7 +181,7 @@ func compile(p *Profile, o compileOptions) *Compiled {
 			Reason:          strings.Clone(d.Reason),
 		}
 	}
-	c.auditRequired = p.Audit != nil && p.Audit.Required
+	c.audit = compileAudit(p.Audit)
 	c.assess(p, o)
 	return c
 }

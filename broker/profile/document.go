@@ -65,14 +65,6 @@ func (k *KMS) empty() bool {
 	return k.Client == "" && (k.Config == nil || k.Config == "") && (k.Cache == nil || k.Cache == false)
 }
 
-// Audit says which calls are recorded.
-type Audit struct {
-	// Level is "none", "sampled", "sensitive" or "all".
-	Level string `yaml:"Level"`
-	// Required refuses a call whose record cannot be written.
-	Required bool `yaml:"Required,omitempty"`
-}
-
 // Deprecation announces the end of a profile.
 type Deprecation struct {
 	ReplacedBy      string `yaml:"ReplacedBy,omitempty"`

@@ -21,7 +21,7 @@ func (c *Compiled) Lost(after *Compiled) []string {
 		}
 	}
 	for _, a := range c.assessments {
-		if a.Refused || c.auditRequired {
+		if a.Refused {
 			continue
 		}
 		for _, u := range c.extremes(a) {

@@ -98,8 +98,6 @@ func (c *Compiled) effect(u Use) (effect Effect, why string) {
 		return Refused, u.Operation.String() + " is not offered"
 	case c.assessments[i].Refused:
 		return Refused, c.assessments[i].FIPS.Reason
-	case c.auditRequired:
-		return Refused, "the profile requires an audit record of each call"
 	}
 	switch u.Operation {
 	case OpHashData:

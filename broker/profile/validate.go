@@ -21,7 +21,6 @@ var operations = yamlfile.FieldNames(reflect.TypeFor[API]())
 // case do not matter, as in released brokers.
 var (
 	cryptoLibraries = []string{"native"}
-	auditLevels     = []string{"none", "sampled", "sensitive", "all"}
 )
 
 // validator checks the values of a document.
@@ -127,16 +126,6 @@ func isFileName(text string) bool {
 	return len(text) <= maxFileName && text[0] != '.' && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
 	})
-}
-
-func (v validator) audit(at yamlfile.Place, a *Audit) {
-	if a == nil {
-		return
-	}
-	v.enum(at.Field("Level"), at, a.Level, auditLevels)
-	if a.Required && strings.EqualFold(a.Level, "none") {
-		v.Add(at.Field("Required"), at, "is true while Level is \"none\", so that no call could ever be recorded")
-	}
 }
 
 func (v validator) deprecation(at yamlfile.Place, p *Profile) {

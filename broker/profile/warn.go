@@ -4,14 +4,13 @@ package profile
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
 // Warnings returns what in served profiles can never succeed, has no effect, or has another
-// effect than with older brokers. Examples are key sizes that no key has, audit records that
-// nobody writes, and tag lengths that have no effect. Warnings have the form of problems and
+// effect than with older brokers. Examples are key sizes that no key has, and tag lengths
+// that have no effect. Warnings have the form of problems and
 // are sorted by position. They take no profile out of service, because released brokers
 // serve such profiles as well. The caller must not change them.
 func (s *Set) Warnings() Problems { return s.warnings }
@@ -38,13 +37,6 @@ func (w warner) profile(at yamlfile.Place, p *Profile, manager *KMS) {
 		if s := row.of(&p.API); s != nil {
 			s.warn(w, api.Field(row.Name), p, manager)
 		}
-	}
-	switch {
-	case p.Audit == nil:
-	case p.Audit.Required:
-		w.Add(at.Field("Audit").Field("Required"), at, "is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false")
-	case !strings.EqualFold(p.Audit.Level, "none"):
-		w.Add(at.Field("Audit").Field("Level"), at, "is %s, but brokers of this version write no audit records, so that no call of the profile is recorded", yamlfile.Excerpt(p.Audit.Level))
 	}
 }
 

@@ -45,14 +45,6 @@ func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testi
 			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: k}]}\n    DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: other}, {Id: k}]}\n",
 			want: []string{`Profiles.yaml:4:73: profile "P": API.DataKeys.KeyIds[1]: is a key that DecryptData may use as well, so that its callers can unwrap data keys without the checks of DataKeys; use a wrapping key for nothing else`},
 		},
-		"records that nobody writes": {
-			file: hash("  Audit: {Level: all, Required: true}\n"),
-			want: []string{`Profiles.yaml:5:33: profile "P": Audit.Required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`},
-		},
-		"records that nobody writes and no call waits for": {
-			file: hash("  Audit: {Level: sampled}\n"),
-			want: []string{`Profiles.yaml:5:18: profile "P": Audit.Level: is "sampled", but brokers of this version write no audit records, so that no call of the profile is recorded`},
-		},
 		"a length that tags do not have": {
 			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96}\n",
 			want: []string{`Profiles.yaml:3:65: profile "P": API.EncryptData.TagLength: is 96 and has no effect, as in released brokers: tags have 128 bits; ShortTagLength asks for shorter ones`},
@@ -113,7 +105,7 @@ func TestTheProfilesOfDistributionsHaveNoWarning(t *testing.T) {
 
 func TestAProfileWithProblemsHasNoWarningsBesideThem(t *testing.T) {
 	set, problems := profile.Compile(profile.FileName, []byte("- Name: Good\n  API: {HashData: {HashAlg: sha-256}}\n"+
-		"- Name: Bad\n  API: {HashData: {HashAlg: md5}}\n  Audit: {Level: all, Required: true}\n"))
+		"- Name: Bad\n  API: {HashData: {HashAlg: md5}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96}}\n"))
 	if len(problems) != 1 || len(set.Warnings()) != 0 {
 		t.Errorf("problems %v and warnings %v, expected one problem", problems, set.Warnings())
 	}

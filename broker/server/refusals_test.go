@@ -44,7 +44,7 @@ func TestARequestThatIsRefusedLearnsWhy(t *testing.T) {
 		"a profile without this operation":  {of("No hash"), codes.FailedPrecondition, `HashData with profile "No hash": the profile does not offer this operation`},
 		"a profile of other containers":     {of("Others"), codes.PermissionDenied, fmt.Sprintf(`HashData with profile "Others": the profile does not allow container "app", user %d, group %d`, uid, gid)},
 		"a profile of other users":          {of("Nobody"), codes.PermissionDenied, fmt.Sprintf(`HashData with profile "Nobody": the profile does not allow container "app", user %d, group %d`, uid, gid)},
-		"a profile that must be audited":    {of("Audited"), codes.FailedPrecondition, `HashData with profile "Audited": the profile requires an audit record of each call, which brokers of this version do not write; the profile serves once its Audit.Required is false`},
+		"a profile that must be audited":    {of("Audited"), codes.FailedPrecondition, `HashData with profile "Audited": the profile requires an audit record of each call, which this broker does not write`},
 		"an input above the limit":          {message{}.text(requestProfile, "P").bytes(requestInput, make([]byte, mebibyte+1)), codes.InvalidArgument, "HashData: input has 1048577 bytes, expected at most 1048576"},
 		"an input far above the limit":      {message{}.text(requestProfile, "P").bytes(requestInput, make([]byte, 4*mebibyte-100)), codes.InvalidArgument, "HashData: a message has 4194212 bytes, expected at most 2097152"},
 		"an id above the limit":             {of("P").bytes(requestMetadata, message{}.text(metadataID, strings.Repeat("i", 129))), codes.InvalidArgument, "HashData: metadata.id has 129 bytes, expected at most 128"},

@@ -18,6 +18,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
@@ -79,6 +80,12 @@ func WithKeys(provider keys.Provider) Option {
 // cached is whether keys may be kept. Without it, keys of such profiles are refused.
 func WithKeyManagers(find func(file string, cached bool) (keys.Provider, error)) Option {
 	return func(s *Server) { s.service.Managers = find }
+}
+
+// WithAudit writes the audit records that profiles ask for. Without it, calls of profiles that
+// require them are refused, and other profiles have none.
+func WithAudit(log *audit.Log) Option {
+	return func(s *Server) { s.service.Audit = log }
 }
 
 // WithMaxStreams changes how many requests and streams a connection may have at

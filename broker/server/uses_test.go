@@ -103,7 +103,6 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"digests for the user of the test":  fmt.Sprintf(`{Callers: {UIDs: [%d]}, %s}`, os.Getuid(), hashing),
 		"digests for another user":          fmt.Sprintf(`{Callers: {UIDs: [%d]}, %s}`, os.Getuid()+1, hashing),
 		"digests for containers":            `{Callers: {Containers: [a]}, ` + hashing + `}`,
-		"digests with records":              `{Audit: {Level: all, Required: true}, ` + hashing + `}`,
 		"encryption":                        `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256}}`,
 		"encryption with random nonces":     `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random}}`,
 		"encryption with short keys":        `API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}}`,

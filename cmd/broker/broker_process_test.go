@@ -139,11 +139,11 @@ func TestAProfileThatWasServedAndIsWrongIsToldSinceItIsOutOfService(t *testing.T
 
 func TestWhatCanNeverSucceedIsLoggedOnceWhenItIsLoaded(t *testing.T) {
 	at := newPlace(t, "")
-	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n  Audit: {Level: all, Required: true}\n")
+	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96}}\n")
 	broker := start(t, append(at.args(), "--profiles-poll-interval=20ms")...)
 	broker.listening()
 	const message = "warning about a profile that is served"
-	if warning := broker.logged(message, 1); warning["level"] != "WARN" || warning["line"] != 3.0 || warning["profile"] != "Default" || warning["field"] != "Audit.Required" {
+	if warning := broker.logged(message, 1); warning["level"] != "WARN" || warning["line"] != 2.0 || warning["profile"] != "Default" || warning["field"] != "API.EncryptData.TagLength" {
 		t.Errorf("logged %v", warning)
 	}
 	at.write("- Name: Default\n  API: {HashData: {HashAlg: sha-256}}\n") // after which there is nothing to warn of

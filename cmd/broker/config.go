@@ -49,6 +49,7 @@ type config struct {
 	environment     string
 	maxStreams      uint32
 	traces          *tracing.Config
+	audit           auditConfig
 }
 
 func (c *config) settings() []setting {
@@ -84,6 +85,7 @@ func (c *config) settings() []setting {
 	}...)
 	settings = append(settings, c.gatewaySettings()...)
 	settings = append(settings, c.callerSettings()...)
+	settings = append(settings, c.audit.settings()...)
 	return append(append(settings, []setting{
 		{
 			name: contract.SocketGroupFlag, env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
@@ -98,7 +100,7 @@ func (c *config) settings() []setting {
 			usage: "how long calls may take to end after SIGTERM or SIGINT",
 		},
 		{
-			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit),
+			name: "memory-limit", env: "CRYPTO_BROKER_MEMORY_LIMIT", kind: "size", set: byteSize(&c.memoryLimit, minMemoryLimit),
 			usage: "memory in bytes that the broker may take, such as 128Mi (default the limit of the control group, else GOMEMLIMIT); a quarter of it is for requests in flight, with an equal share for each caller: calls and streams beyond the share fail with RESOURCE_EXHAUSTED, large messages wait. GOMEMLIMIT is set to seven eighths of it unless the environment sets GOMEMLIMIT",
 		},
 		{

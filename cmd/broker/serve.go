@@ -43,11 +43,11 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	if err != nil {
 		return err
 	}
-	return serve(ctx, &c, logger, tracer)
+	return serve(ctx, &c, stderr, logger, tracer)
 }
 
 // serve runs a broker until ctx ends, which is no error.
-func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.Tracer) (err error) {
+func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger, tracer *tracing.Tracer) (err error) {
 	computing := engine.FIPS()
 	if err := checkFIPS(computing, c.requireFIPS); err != nil {
 		return err
@@ -64,6 +64,13 @@ func serve(ctx context.Context, c *config, logger *slog.Logger, tracer *tracing.
 	if tracer != nil {
 		metrics.Spans(tracer)
 	}
+	records, endRecords, err := c.useAudit(stderr, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endRecords()) }()
+	options = append(options, server.WithAudit(records))
+	metrics.Audit(records.Stats)
 	use := &keyUse{logger: logger}
 	stack, closeKeys, err := c.useKeys(watching, metrics, use, logger)
 	if err != nil {

@@ -178,10 +178,15 @@ func positive(into *uint32) func(string) error {
 // minMemoryLimit is the lowest value of --memory-limit, in bytes.
 const minMemoryLimit = 16 << 20
 
-// byteSize reads a number of bytes in the notation of Kubernetes or of GOMEMLIMIT.
-func byteSize(into *int64) func(string) error {
+// byteSize reads a number of at least least bytes, a multiple of 1Ki, in the notation of
+// Kubernetes or of GOMEMLIMIT.
+func byteSize(into *int64, least int64) func(string) error {
 	return func(text string) error {
-		const want = "expected a number of bytes of at least 16Mi, such as 134217728, 128Mi or 1GiB"
+		smallest := fmt.Sprintf("%dKi", least>>10)
+		if least >= 1<<20 {
+			smallest = fmt.Sprintf("%dMi", least>>20)
+		}
+		want := "expected a number of bytes of at least " + smallest + ", such as 134217728, 128Mi or 1GiB"
 		digits, shift := strings.TrimSuffix(text, "B"), 0
 		for suffix, n := range map[string]int{"Ki": 10, "Mi": 20, "Gi": 30} {
 			if rest, found := strings.CutSuffix(digits, suffix); found {
@@ -190,7 +195,7 @@ func byteSize(into *int64) func(string) error {
 			}
 		}
 		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n > math.MaxInt64>>shift || n<<shift < minMemoryLimit {
+		if err != nil || n > math.MaxInt64>>shift || n<<shift < least {
 			return errors.New(want)
 		}
 		*into = n << shift

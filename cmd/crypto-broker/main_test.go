@@ -78,6 +78,7 @@ func TestWhatCommandsPrint(t *testing.T) {
 		"help-validate.txt":    {[]string{"profiles", "validate", "--help"}, 0, ""},
 		"help-show.txt":        {[]string{"profiles", "show", "--help"}, 0, ""},
 		"help-kmip-speed.txt":  {[]string{"kmip-speed", "--help"}, 0, ""},
+		"help-audit.txt":       {[]string{"audit", "verify", "--help"}, 0, ""},
 		"help-of-a-group.txt":  {[]string{"profiles"}, 0, ""},
 		"help-hash.txt":        {[]string{"hash-data", "--help"}, 0, ""},
 		"help-certificate.txt": {[]string{"sign-certificate", "--help"}, 0, ""},

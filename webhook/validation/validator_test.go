@@ -244,13 +244,11 @@ api:
     keyConstraints:
       subject: {ecdsa: {minKeySize: 256, maxKeySize: 384}}
       issuer: {ecdsa: {minKeySize: 256, maxKeySize: 384}}
-audit: {level: all, required: true}
 `), &spec); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		`spec.api.signCertificate.keyConstraints.issuer: does not list "RSA", the keys of SignAlg "rsa", so that every issuer is refused`,
-		`spec.audit.required: is true, but brokers of this version write no audit records, so that every call of the profile is refused; leave it out or set it to false`,
 	}
 	for kind, response := range map[string]admission.Response{
 		"CryptoProfile": namespaced.Handle(t.Context(), change(t, nil, fixture.ProfileNamed("idle", func(p *v1alpha1.CryptoProfile) { p.Spec = spec }))),

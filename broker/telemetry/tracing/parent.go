@@ -53,6 +53,21 @@ func readTraceContext(fields []byte) (found traceContext) {
 	return found
 }
 
+// TraceIDOf returns the trace id of a call, 32 hex digits, or nothing if it has no valid one. It
+// is in the encoded metadata of the request, else in the headers, which ctx has. The headers of a
+// stream that carries many calls do not count.
+func TraceIDOf(ctx context.Context, metadata []byte, batched bool) string {
+	said := readTraceContext(metadata)
+	parent := said.parent()
+	if !parent.IsValid() && !batched {
+		parent = parentOf(ctx)
+	}
+	if !parent.IsValid() {
+		return ""
+	}
+	return parent.TraceID().String()
+}
+
 // each calls use with each field whose wire type is bytes.
 func each(wire []byte, use func(protowire.Number, []byte)) {
 	for len(wire) > 0 {

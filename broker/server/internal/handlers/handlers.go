@@ -14,7 +14,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -35,6 +37,9 @@ type Handlers struct {
 	keyLog   keyLog
 	// InTurn runs a job of a call in its turn for a worker, and returns once the job has ended.
 	InTurn func(ctx context.Context, job func())
+	// Audit writes the records of calls. If it is nil, calls whose record is required are refused.
+	Audit   *audit.Log
+	sampled atomic.Uint64 // calls of profiles that record a sample
 	// DataKeys has what key managers have unwrapped.
 	DataKeys *cache.Cache
 	// Sessions has the encrypted sessions.
@@ -70,6 +75,8 @@ type Call struct {
 	// MayWait is whether the call has a goroutine of its own, so that nothing else waits while
 	// it waits for a key manager. If not, such a call ends with ErrWaits, and is called again.
 	MayWait bool
+	// Batched is whether a stream of Exchange carries the call.
+	Batched bool
 	// limited is Context with Deadline, nil before untilDeadline. end frees it.
 	limited context.Context //nolint:containedctx // a call has its context for as long as it lasts
 	end     context.CancelFunc
@@ -89,6 +96,14 @@ type Call struct {
 	KeyID string
 	// keyVersion is the version of the key that decrypts, empty if it has none.
 	keyVersion string
+	// key is the first key of the broker that the call uses, nil if it uses none.
+	key *keys.Key
+	// RequestSize is the size of the request in bytes, and Reply the reply, for the audit
+	// record. A stream has the size of what it has replied in ReplySize.
+	RequestSize, ReplySize int
+	Reply                  proto.Message
+	// recorded is whether the call has its audit record.
+	recorded bool
 	// PrivateKey is the key of the issuer in a request for a certificate, nil if the
 	// request does not have it.
 	PrivateKey []byte
@@ -129,16 +144,15 @@ func (c *Call) Free() {
 	}
 }
 
-// Ended counts a call that has ended, and makes a span of it if it is sampled. batched is
-// whether a stream of Exchange carried the call.
-func (h *Handlers) Ended(c *Call, batched bool, code codes.Code, started, ended time.Time) {
+// Ended counts a call that has ended, and makes a span of it if it is sampled.
+func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 	c.Free()
 	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started))
 	if code == codes.OK {
 		c.Counters.Used(&c.use, ended)
 	}
 	if h.Tracer != nil {
-		h.trace(c, batched, code, started, ended)
+		h.trace(c, code, started, ended)
 	}
 }
 

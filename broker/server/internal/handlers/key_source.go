@@ -117,6 +117,9 @@ func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wa
 			return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q is not the key that the profile pins by SPKISHA256", id)
 		}
 	}
+	if c.key == nil {
+		c.key = key
+	}
 	if _, external := policy.Manager(); external {
 		// Not every id there can have a version, so a reply with one might be of no use.
 		key = key.WithVersion("")

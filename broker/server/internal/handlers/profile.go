@@ -51,14 +51,19 @@ func (h *Handlers) profile(c *Call, name string) (*profile.Compiled, error) {
 	if policy := p.Callers(); policy != nil && !policy.Allows(caller) {
 		return nil, requests.Refused(codes.PermissionDenied, c.Operation, name, "the profile does not allow %s", flow.DescribeCaller(c.Context, policy))
 	}
+	if p.Audit().Required {
+		if h.Audit == nil {
+			return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile requires an audit record of each call, which this broker does not write")
+		}
+		if c.Batched && !c.MayWait { // the call waits for its record
+			return nil, ErrWaits
+		}
+	}
 	if p.warning != nil {
 		h.Metrics.Deprecated(name, caller.Container)
 	}
 	if p.refusals != nil && p.refusals[c.Operation] != "" {
 		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "this broker requires FIPS 140-3, and %s", p.refusals[c.Operation])
-	}
-	if p.AuditRequired() {
-		return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile requires an audit record of each call, which brokers of this version do not write; the profile serves once its Audit.Required is false")
 	}
 	return p.Compiled, nil
 }

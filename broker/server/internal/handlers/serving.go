@@ -11,6 +11,8 @@ import (
 type ServedSet struct {
 	Set      *profile.Set
 	Profiles map[string]ServedProfile
+	// audits is whether any profile has calls recorded.
+	audits bool
 }
 
 // ServedProfile is a profile with what calls need beside it.
@@ -32,6 +34,7 @@ func (h *Handlers) Use(set *profile.Set) {
 	next := &ServedSet{Set: set, Profiles: make(map[string]ServedProfile, set.Len())}
 	for _, name := range set.Names() {
 		p, _ := set.Lookup(name)
+		next.audits = next.audits || p.Audit().Level != profile.AuditNone
 		next.Profiles[name] = ServedProfile{p, counters[name], warningOf(p), refusalsOf(p)}
 	}
 	h.Served.Store(next)

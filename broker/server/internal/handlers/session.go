@@ -88,7 +88,7 @@ func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, sessio
 // have none.
 func (s *ServedSet) sessionPolicy(owner session.Owner) *profile.SessionPolicy {
 	p, ok := s.Profiles[owner.Profile]
-	if !ok || p.AuditRequired() || p.refusals != nil && p.refusals[profile.OpOpenRequest] != "" || !p.Callers().Allows(owner.Caller) {
+	if !ok || p.refusals != nil && p.refusals[profile.OpOpenRequest] != "" || !p.Callers().Allows(owner.Caller) {
 		return nil
 	}
 	return p.Session()

@@ -8,14 +8,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
 // trace makes a span of a call that has ended, if the call is sampled. Tracer must not be
 // nil.
-func (h *Handlers) trace(c *Call, batched bool, code codes.Code, started, finished time.Time) {
+func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			_ = h.Panicked("the span of "+c.Operation.String(), cause) // the error is for the client, which has its reply already
@@ -23,22 +22,14 @@ func (h *Handlers) trace(c *Call, batched bool, code codes.Code, started, finish
 	}()
 	method, _ := grpc.Method(c.Context)
 	ended := tracing.Call{
-		Method: method, Batched: batched, Operation: c.Operation.String(), Container: flow.CallerOf(c.Context).Container,
+		Method: method, Batched: c.Batched, Operation: c.Operation.String(), Container: flow.CallerOf(c.Context).Container,
 		Code: code, Metadata: c.Metadata, Started: started, Ended: finished,
 	}
 	if c.profile != nil {
-		ended.Profile, ended.Algorithm = c.profile.Name(), algorithmOf(c.profile, c.Operation)
-	}
-	h.Tracer.Record(c.Context, &ended)
-}
-
-// algorithmOf returns the name of the algorithm as in replies. It is empty if the profile
-// does not offer the operation.
-func algorithmOf(p *profile.Compiled, op profile.Operation) string {
-	for _, a := range p.Assessments() {
-		if a.Operation == op.String() {
-			return a.Algorithm
+		ended.Profile = c.profile.Name()
+		if a := c.profile.Assessment(c.Operation); a != nil {
+			ended.Algorithm = a.Algorithm
 		}
 	}
-	return ""
+	h.Tracer.Record(c.Context, &ended)
 }

@@ -49,6 +49,7 @@ func Exchanged[Request requests.Request[M, T], Reply proto.Message, M requests.M
 			return nil, err
 		}
 		requests.Identify(reply, replyField, c.Metadata, c.Warning)
+		c.Reply = reply
 		return reply, nil
 	}
 	pool := sync.Pool{New: func() any { return requests.New[Request]() }}

@@ -69,6 +69,7 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 		if warns && c.Warning != nil {
 			metadata = requests.WithWarning(metadata, replyField, c.Warning)
 		}
+		c.Reply = reply
 		return u.Slot.Encode(op, reply, metadata)
 	}
 	handle := func(ctx context.Context) (_ *flow.Slot, err error) {
@@ -80,10 +81,11 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 		u.Message, u.RequestField, u.ReplyField = u.request, requestField, replyField
 		var p *flow.Slot
 		defer func() {
+			err = s.Record(c, err)
 			if err != nil && p != nil {
 				p.End()
 			}
-			s.Ended(c, false, status.Code(err), started, time.Now())
+			s.Ended(c, status.Code(err), started, time.Now())
 			proto.Reset(u.request)
 			u.Call, u.Incoming = handlers.Call{}, flow.Incoming{}
 			u.Envelope = requests.Envelope{Metadata: requests.Reusable(u.Envelope.Metadata)}
@@ -101,6 +103,7 @@ func Unary[Request requests.Request[M, T], Reply proto.Message, M requests.Metad
 			return nil, err
 		}
 		defer flow.Buffers.Put(wire)
+		c.RequestSize = len(*wire)
 		if len(*wire) <= quick {
 			s.Workers.NoteQuickCall(conn.Caller.Calls(), started)
 			c.MayWait = true

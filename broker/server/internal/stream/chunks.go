@@ -46,8 +46,8 @@ type chunked interface {
 	ready() error
 	// add serves a chunk.
 	add(chunk []byte) error
-	// end serves the end of the input, and sends the last reply in the slot.
-	end() error
+	// end serves the end of the input, and returns the last reply.
+	end() (proto.Message, error)
 	// close overwrites what the operation keeps. It is called last.
 	close()
 }
@@ -115,7 +115,7 @@ func (h *chunks) run(operation chunked, leave func()) error {
 				continue
 			}
 			h.idle.Store(true)
-			return status.Errorf(codes.DeadlineExceeded, "%s: no chunk came within %s", h.call.Operation, idleTime)
+			return h.tooSlow()
 		}
 	}
 }
@@ -140,15 +140,15 @@ func (h *chunks) serve(leave func()) (err error) {
 			err = s.Panicked(h.call.Operation.String(), cause)
 		}
 		h.operation.close()
+		if h.idle.Load() { // run has returned this error to the client
+			err = h.tooSlow()
+		}
+		h.call.Metadata = h.metadata
+		err = s.Record(&h.call, err)
 		if err != nil {
 			leave()
 		}
-		code := status.Code(err)
-		if h.idle.Load() {
-			code = codes.DeadlineExceeded
-		}
-		h.call.Metadata = h.metadata
-		s.Ended(&h.call, false, code, h.started, time.Now())
+		s.Ended(&h.call, status.Code(err), h.started, time.Now())
 	}()
 	for {
 		wire, err := h.Next(h.call.Context)
@@ -156,11 +156,12 @@ func (h *chunks) serve(leave func()) (err error) {
 		case errors.Is(err, io.EOF) && !h.begun:
 			return requests.Invalid(h.call.Operation, "start", "is missing, expected it in the first message")
 		case errors.Is(err, io.EOF):
-			return h.operation.end()
+			return h.finish()
 		case err != nil:
 			return err
 		}
 		h.noteProgress()
+		h.call.RequestSize += len(*wire)
 		if len(*wire) < flow.SmallMessage {
 			if h.small++; h.small%smallPerRest == 0 {
 				h.Slot.Caller().Yield()
@@ -170,12 +171,52 @@ func (h *chunks) serve(leave func()) (err error) {
 		err = h.take(*wire)
 		h.Done(wire)
 		if err == nil && !began {
-			err = h.operation.ready()
+			err = h.ready()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// tooSlow is the error of a client that does nothing.
+func (h *chunks) tooSlow() error {
+	return status.Errorf(codes.DeadlineExceeded, "%s: no chunk came within %s", h.call.Operation, h.server.IdleTime)
+}
+
+// ready records that the stream begins, before a part of its output leaves the broker.
+func (h *chunks) ready() error {
+	if h.call.Operation != profile.OpHashData {
+		h.call.Metadata = h.metadata
+		if err := h.server.RecordBegin(&h.call); err != nil {
+			return err
+		}
+	}
+	return h.operation.ready()
+}
+
+// finish sends the last reply, once the call is recorded. The slot belongs to gRPC then.
+func (h *chunks) finish() error {
+	reply, err := h.operation.end()
+	if err != nil {
+		return err
+	}
+	h.call.Metadata, h.call.Reply = h.metadata, reply
+	if err := h.server.Record(&h.call, nil); err != nil {
+		return err
+	}
+	return h.sendEnd(reply)
+}
+
+// sendEnd sends the last reply. The slot is free once gRPC has written it, and all replies
+// before it.
+func (h *chunks) sendEnd(reply proto.Message) error {
+	defer h.work()()
+	if err := h.Slot.Encode(h.call.Operation, reply, nil); err != nil {
+		return err
+	}
+	_ = h.stream.SendMsg(h.Slot) // it fails if the client is gone; the slot belongs to gRPC now
+	return nil
 }
 
 // take serves one message: the start, or a chunk.

@@ -71,6 +71,7 @@ func (c *ciphering) Write(data []byte) (int, error) {
 	*buffer = protowire.AppendBytes(wire, data)
 	defer c.work()()
 	c.sent = true
+	c.call.ReplySize += len(*buffer)
 	if err := c.Slot.Send(c.stream, flow.EncodedMessage{mem.NewBuffer(buffer, flow.Buffers)}); err != nil {
 		return 0, err
 	}
@@ -84,17 +85,6 @@ func (c *ciphering) endOf() *streamv1.StreamEnd {
 	}}
 	requests.Identify(end, chunksRepliedMetadata, c.metadata, c.call.Warning)
 	return end
-}
-
-// sendEnd sends the last reply. The slot is free once gRPC has written it, and all replies
-// before it.
-func (c *ciphering) sendEnd(reply proto.Message) error {
-	defer c.work()()
-	if err := c.Slot.Encode(c.call.Operation, reply, nil); err != nil {
-		return err
-	}
-	_ = c.stream.SendMsg(c.Slot) // it fails if the client is gone; the slot belongs to gRPC now
-	return nil
 }
 
 // leave gives the slot back after an error. If gRPC may have replies that are not written, it gets
@@ -149,11 +139,11 @@ func (e *encrypting) add(chunk []byte) error {
 	return e.failed(err)
 }
 
-func (e *encrypting) end() error {
+func (e *encrypting) end() (proto.Message, error) {
 	if err := e.encrypter.Close(); err != nil {
-		return e.failed(err)
+		return nil, e.failed(err)
 	}
-	return e.sendEnd(&streamv1.EncryptStreamResponse{Part: &streamv1.EncryptStreamResponse_End{End: e.endOf()}})
+	return &streamv1.EncryptStreamResponse{Part: &streamv1.EncryptStreamResponse_End{End: e.endOf()}}, nil
 }
 
 func (e *encrypting) failed(err error) error {
@@ -243,14 +233,14 @@ func (d *decrypting) readHeader() error {
 	return nil
 }
 
-func (d *decrypting) end() error {
+func (d *decrypting) end() (proto.Message, error) {
 	if d.decrypter == nil {
-		return requests.Refused(codes.InvalidArgument, d.call.Operation, d.profile, "the input ends in its header, expected an encrypted stream")
+		return nil, requests.Refused(codes.InvalidArgument, d.call.Operation, d.profile, "the input ends in its header, expected an encrypted stream")
 	}
 	if err := d.decrypter.Close(); err != nil {
-		return d.failed(err)
+		return nil, d.failed(err)
 	}
-	return d.sendEnd(&streamv1.DecryptStreamResponse{Part: &streamv1.DecryptStreamResponse_End{End: d.endOf()}})
+	return &streamv1.DecryptStreamResponse{Part: &streamv1.DecryptStreamResponse_End{End: d.endOf()}}, nil
 }
 
 // failed returns the error for the client that an error of the decrypter becomes.

@@ -113,7 +113,7 @@ func (x *exchange) serve(message *exchangeMessage, now time.Time) error {
 			ended, waits := x.serveNow(method, &call, now)
 			if waits {
 				if err := x.hand(x.newJob(method, &call, now, message), true); err != nil {
-					x.server.Ended(&x.quick, true, status.Code(err), now, ended)
+					x.server.Ended(&x.quick, status.Code(err), now, ended)
 					return err
 				}
 			}
@@ -184,7 +184,7 @@ func (x *exchange) validate(call *exchangeCall) error {
 func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, began time.Time) (ended time.Time, waits bool) {
 	s := x.server
 	c := &x.quick
-	*c = handlers.Call{Operation: method.Operation, Context: x.ctx, Metadata: requests.Reusable(c.Metadata)}
+	*c = handlers.Call{Operation: method.Operation, Context: x.ctx, Batched: true, RequestSize: len(wire.request), Metadata: requests.Reusable(c.Metadata)}
 	if wire.timeout > 0 {
 		c.Deadline = began.Add(wire.timeout)
 	}
@@ -195,7 +195,8 @@ func (x *exchange) serveNow(method *rpc.ExchangedMethod, wire *exchangeCall, beg
 		c.Free()
 		return ended, true
 	}
-	s.Ended(c, true, status.Code(err), began, ended)
+	err = s.Record(c, err)
+	s.Ended(c, status.Code(err), began, ended)
 	x.reply(newReply(wire.id, wire.number, message, err))
 	return ended, false
 }

@@ -134,7 +134,7 @@ func (x *exchange) release(h holding) {
 // run serves the call and queues its reply.
 func (j *job) run() {
 	x, s := j.exchange, j.exchange.server
-	c := &handlers.Call{Operation: j.method.Operation, Context: x.ctx, MayWait: j.mayWait}
+	c := &handlers.Call{Operation: j.method.Operation, Context: x.ctx, MayWait: j.mayWait, Batched: true, RequestSize: len(j.request)}
 	defer c.Overwrite()
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -151,7 +151,8 @@ func (j *job) run() {
 		go j.run() // the worker goes on with another call
 		return
 	}
-	s.Ended(c, true, status.Code(err), j.began, time.Now())
+	err = s.Record(c, err)
+	s.Ended(c, status.Code(err), j.began, time.Now())
 	r := newReply(j.id, j.number, message, err)
 	if !j.held.cover(x.from, len(j.request), r.whole) {
 		r = newReply(j.id, j.number, nil, x.from.NoRoom(c.Operation, r.whole))
@@ -186,5 +187,9 @@ func (j *job) serve(c *handlers.Call) (proto.Message, error) {
 		c.Context, stop = context.WithDeadline(c.Context, deadline)
 		defer stop()
 	}
-	return j.exchange.server.run(j.method, c, j.request)
+	reply, err := j.exchange.server.run(j.method, c, j.request)
+	if errors.Is(err, handlers.ErrWaits) {
+		return nil, err
+	}
+	return reply, j.exchange.server.Record(c, err) // as long as the context of the call has not ended
 }

@@ -4,6 +4,7 @@ package stream
 
 import (
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	streamv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/stream/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
@@ -65,17 +66,13 @@ func (h *hashing) add(chunk []byte) error {
 	return nil
 }
 
-// end sends the digest. HashDataResponse has the fields of HashStreamResponse.
-func (h *hashing) end() error {
+// end returns the digest. HashDataResponse has the fields of HashStreamResponse.
+func (h *hashing) end() (proto.Message, error) {
 	c := &h.call
 	var buffer [engine.MaxDigestSize]byte
 	reply := wirev1.HashReply(c, h.profile, h.name, h.digest.Append(buffer[:0]), h.raw)
 	requests.Identify(reply, chunksRepliedMetadata, h.metadata, c.Warning)
-	if err := h.Slot.Encode(c.Operation, reply, nil); err != nil {
-		return err
-	}
-	_ = h.stream.SendMsg(h.Slot) // it fails if the client is gone; the slot belongs to gRPC now
-	return nil
+	return reply, nil
 }
 
 func (h *hashing) close() {}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Output is where lines go.
+type Output interface {
+	// Write writes whole lines. After an error, none of them is there, as far as that can be
+	// brought about.
+	Write(lines []byte) error
+	// Sync returns once all lines are on the disk.
+	Sync() error
+	// Full reports whether the next lines belong into another file.
+	Full() bool
+	// Rotate begins another file.
+	Rotate() error
+	// Previous returns the hash of the last line that was there before, empty if there is none.
+	Previous() string
+}
+
+// Stream returns an output that never ends, such as standard error.
+func Stream(w io.Writer) Output { return stream{w} }
+
+type stream struct{ w io.Writer }
+
+func (s stream) Write(lines []byte) error {
+	_, err := s.w.Write(lines)
+	return err
+}
+
+func (stream) Sync() error      { return nil }
+func (stream) Full() bool       { return false }
+func (stream) Rotate() error    { return nil }
+func (stream) Previous() string { return "" }
+
+// File is an output that is a file. If it is full, it gets the ending .1, older ones .2 and so on.
+type File struct {
+	path     string
+	maxSize  int64
+	keep     int
+	previous string
+
+	file *os.File
+	size int64
+	// torn is whether the file ends with a part of a line.
+	torn bool
+}
+
+// fileMode lets the group read, so that a program that collects the records needs no more rights.
+const fileMode = 0o640
+
+// OpenFile opens a file, which may exist. It takes maxSize bytes, and keep full files are kept
+// beside it.
+func OpenFile(path string, maxSize int64, keep int) (*File, error) {
+	f := &File{path: path, maxSize: maxSize, keep: keep}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	if err := f.readEnd(); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the audit file %s: %w", path, err), f.file.Close())
+	}
+	return f, nil
+}
+
+// readEnd finds out what was written last. If the file is empty, that is in the file before it.
+func (f *File) readEnd() error {
+	last, err := endingOf(f.file, f.size)
+	if err != nil || f.size > 0 {
+		f.previous, f.torn = last.hash, last.torn
+		return err
+	}
+	before, err := os.Open(f.name(1))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer before.Close()
+	info, err := before.Stat()
+	if err != nil {
+		return err
+	}
+	last, err = endingOf(before, info.Size())
+	f.previous = last.hash
+	return err
+}
+
+// name returns the name of a full file. The newest has the number 1.
+func (f *File) name(n int) string { return fmt.Sprintf("%s.%d", f.path, n) }
+
+func (f *File) open() error {
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, fileMode)
+	if err != nil {
+		return fmt.Errorf("open the audit file: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("the audit file %s is no regular file", f.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.size = file, info.Size()
+	return nil
+}
+
+// Write implements Output.
+func (f *File) Write(lines []byte) error {
+	if f.torn { // what follows begins a line of its own
+		lines = append([]byte{'\n'}, lines...)
+	}
+	n, err := f.file.Write(lines)
+	if err != nil {
+		if n > 0 && f.file.Truncate(f.size) != nil {
+			f.size += int64(n)
+			f.torn = true
+		}
+		return err
+	}
+	f.size += int64(n)
+	f.torn = false
+	return nil
+}
+
+// Sync implements Output.
+func (f *File) Sync() error { return f.file.Sync() }
+
+// Full implements Output.
+func (f *File) Full() bool { return f.size >= f.maxSize }
+
+// Previous implements Output.
+func (f *File) Previous() string { return f.previous }
+
+// Rotate implements Output. If it fails, the file goes on.
+func (f *File) Rotate() error {
+	for n := f.keep - 1; n > 0; n-- {
+		if err := os.Rename(f.name(n), f.name(n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("rotate the audit file: %w", err)
+		}
+	}
+	if err := os.Rename(f.path, f.name(1)); err != nil {
+		return fmt.Errorf("rotate the audit file: %w", err)
+	}
+	full := f.file
+	if err := f.open(); err != nil {
+		return errors.Join(err, os.Rename(f.name(1), f.path))
+	}
+	f.torn = false
+	return errors.Join(full.Close(), syncDirectory(filepath.Dir(f.path)))
+}
+
+// syncDirectory makes the names of files last.
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(directory.Sync(), directory.Close())
+}
+
+// Close closes the file.
+func (f *File) Close() error { return f.file.Close() }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+)
+
+func newAudit() *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "Check audit records"}
+	cmd.AddCommand(newAuditVerify())
+	return cmd
+}
+
+func newAuditVerify() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "verify FILE|-...",
+		Short: "Check that no audit record was removed, changed, moved or added",
+		Long: `Checks that no audit record was removed, changed, moved or added since the broker
+wrote it. A log that has several files is named oldest file first. - stands for
+standard input.
+
+With --key, all checkpoints have to be signed by that key. Without it, the keys are
+those that the log itself names, so that a log that somebody has written anew as a
+whole is not found.
+
+Records after the last checkpoint, 10 seconds at most, are not signed: who can write
+the file can change them. The output says how many they are.
+
+The exit code is 1 if the log is damaged.`,
+		Example: `  crypto-broker audit verify --key audit.pub audit.jsonl.2 audit.jsonl.1 audit.jsonl`,
+		Args:    arguments(1, -1, "at least one file or -"),
+	}
+	output := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON)
+	keyFile := cmd.Flags().String("key", "", "`file` with the public key of the checkpoints, PEM")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var key crypto.PublicKey
+		if *keyFile != "" {
+			var err error
+			if key, err = readAuditKey(*keyFile); err != nil {
+				return err
+			}
+		}
+		v := audit.NewVerifier(key)
+		var damage *audit.DamageError
+		for _, name := range args {
+			err := verifyFile(v, name, cmd.InOrStdin())
+			if errors.As(err, &damage) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := printAudit(cmd.OutOrStdout(), output.value, v.Report(), damage); err != nil {
+			return err
+		}
+		if damage != nil {
+			return errFound
+		}
+		return nil
+	}
+	return cmd
+}
+
+func readAuditKey(name string) (crypto.PublicKey, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "PUBLIC KEY" {
+		return nil, program.Usagef("--key: %s has no PEM block \"PUBLIC KEY\"", name)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err == nil {
+		err = audit.CheckKey(key)
+	}
+	if err != nil {
+		return nil, program.Usagef("--key: the key in %s cannot be used: %v", name, err)
+	}
+	return key, nil
+}
+
+func verifyFile(v *audit.Verifier, name string, stdin io.Reader) error {
+	if name == "-" {
+		return v.Read("standard input", stdin)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return v.Read(name, file)
+}
+
+// auditResult is the result as JSON.
+type auditResult struct {
+	Intact      bool     `json:"intact"`
+	Damage      string   `json:"damage,omitempty"`
+	Records     int      `json:"records"`
+	Chains      int      `json:"chains"`
+	Checkpoints int      `json:"checkpoints"`
+	Lost        uint64   `json:"lost"`
+	Unsigned    int      `json:"unsignedLines"`
+	Keys        []string `json:"publicKeys"`
+	Notes       []string `json:"notes"`
+}
+
+func printAudit(out io.Writer, format string, r audit.Report, damage *audit.DamageError) error {
+	result := auditResult{damage == nil, "", r.Records, r.Chains, r.Checkpoints, r.Lost, r.Unsigned, r.Keys, r.Notes}
+	if damage != nil {
+		result.Damage = damage.Error()
+	}
+	if format == formatJSON {
+		return writeJSON(out, result)
+	}
+	verdict := "intact"
+	if damage != nil {
+		verdict = "DAMAGED: " + result.Damage + "\nwhat was checked before it:"
+	}
+	if _, err := fmt.Fprintf(out, "%s\n%d records in %d chains, %d checkpoints, %d lines that no checkpoint signs, %d records lost by the broker\n",
+		verdict, r.Records, r.Chains, r.Checkpoints, r.Unsigned, r.Lost); err != nil {
+		return err
+	}
+	for _, key := range r.Keys {
+		if _, err := fmt.Fprintf(out, "signed by %s\n", key); err != nil {
+			return err
+		}
+	}
+	for _, note := range r.Notes {
+		if _, err := fmt.Fprintf(out, "note: %s\n", note); err != nil {
+			return err
+		}
+	}
+	return nil
+}

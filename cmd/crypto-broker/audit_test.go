@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+)
+
+// writeAuditKey writes the public key of a seed, and returns the name of the file.
+func writeAuditKey(t *testing.T, key ed25519.PrivateKey) string {
+	t.Helper()
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "audit.pub")
+	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestAuditVerifySaysWhetherALogIsIntact(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	output, err := audit.OpenFile(file, 1<<20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := audit.New(audit.Options{Output: output, Signer: key, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		log.Add(&audit.Record{Code: "OK"})
+	}
+	log.Close()
+	if err := output.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(damaged, bytes.Replace(text, []byte(`"OK"`), []byte(`"NO"`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	public := writeAuditKey(t, key)
+	other := writeAuditKey(t, ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize)))
+	for name, test := range map[string]struct {
+		args  []string
+		stdin string
+		code  int
+		want  string
+	}{
+		"an intact log":                {[]string{"--key", public, file}, "", 0, "intact\n3 records in 1 chains, 1 checkpoints, 0 lines that no checkpoint signs, 0 records lost by the broker\n"},
+		"an intact log, without a key": {[]string{file}, "", 0, "intact\n"},
+		"standard input":               {[]string{"-"}, string(text), 0, "intact\n"},
+		"an intact log as JSON":        {[]string{"--output", "json", file}, "", 0, "{\n  \"intact\": true,\n  \"records\": 3,"},
+		"a changed record":             {[]string{"--key", public, damaged}, "", 1, "DAMAGED: line 2 of " + damaged + " was changed, or a line before it was\n"},
+		"another key":                  {[]string{"--key", other, file}, "", 1, "DAMAGED: line 1 of " + file + " names another public key than the one to check with\n"},
+		"a file that is no log":        {[]string{public}, "", 1, "DAMAGED: line 1 of " + public + " is no line of an audit log\n"},
+		"a file that is not there":     {[]string{file + "x"}, "", 1, ""},
+		"a private key":                {[]string{"--key", file, file}, "", 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, test.stdin, append([]string{"audit", "verify"}, test.args...)...)
+			if got.code != test.code || !strings.HasPrefix(got.stdout, test.want) {
+				t.Errorf("exit code %d, output %q, standard error %q; expected %d and %q", got.code, got.stdout, got.stderr, test.code, test.want)
+			}
+		})
+	}
+}
