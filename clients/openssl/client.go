@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Client makes TLS connections with one configuration. All goroutines of a program share it.
@@ -19,7 +20,15 @@ type Client struct {
 	protocols []byte
 	module    Module
 	resources *resources
+
+	handshakeTimeout time.Duration
 }
+
+// The limits of net/http's default transport, which cannot apply them to connections that it does not make.
+const (
+	connectTimeout   = 30 * time.Second
+	handshakeTimeout = 10 * time.Second
+)
 
 // resources are what a client has in C.
 type resources struct {
@@ -62,7 +71,7 @@ func New(config Config) (*Client, error) {
 	held := &resources{context: context, sessions: newSessionCache(config.SessionCacheSize)}
 	// The client has no use for the secrets any more.
 	config.Certificate, config.PrivateKey = nil, nil
-	client := &Client{config: config, protocols: checked.protocols, module: module, resources: held}
+	client := &Client{config: config, protocols: checked.protocols, module: module, resources: held, handshakeTimeout: handshakeTimeout}
 	runtime.AddCleanup(client, (*resources).close, held)
 	return client, nil
 }
@@ -130,6 +139,7 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 
 // DialTLSContext connects to an address with a port and runs the handshake. It is for the field of the
 // same name of [http.Transport]. The connection is closed if the context ends before the handshake.
+// To connect may take 30 seconds and the handshake 10.
 func (c *Client) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.dial(ctx, network, address, c.protocols)
 }
@@ -139,7 +149,7 @@ func (c *Client) dial(ctx context.Context, network, address string, protocols []
 	if err != nil {
 		return nil, fmt.Errorf("openssl: %w", err)
 	}
-	var dialer net.Dialer
+	dialer := net.Dialer{Timeout: connectTimeout}
 	raw, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -149,6 +159,8 @@ func (c *Client) dial(ctx context.Context, network, address string, protocols []
 		_ = raw.Close()
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.handshakeTimeout)
+	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, err
@@ -156,8 +168,8 @@ func (c *Client) dial(ctx context.Context, network, address string, protocols []
 	return conn, nil
 }
 
-// Transport returns a transport for HTTP/1.1 with the limits and timeouts of
-// [http.DefaultTransport]. It has no proxy, because net/http would speak to a server behind a proxy
+// Transport returns a transport for HTTP/1.1 with the limits of [http.DefaultTransport] and the timeouts
+// of [Client.DialTLSContext]. It has no proxy, because net/http would speak to a server behind a proxy
 // with crypto/tls.
 func (c *Client) Transport() *http.Transport {
 	return c.transport("http/1.1", (*http.Protocols).SetHTTP1)

@@ -175,8 +175,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 			c.hungry = false
 		}
 		n, ended, err := c.ssl.read(b)
-		// The peer may have asked for an answer, such as an alert or a change of keys.
-		if c.ssl.hasOutput() {
+		// The peer may need an answer, such as an alert, before it sends more.
+		if (err != nil || ended != stepDone) && c.ssl.hasOutput() {
 			// An error is kept in writeError. What the peer has sent can be read nevertheless.
 			_ = c.send()
 		}
@@ -188,6 +188,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		case ended == stepHungry:
 			c.hungry = true
 		default:
+			c.hungry = ended == stepLast
 			if !c.kept && c.keep != nil {
 				c.kept = true
 				c.keep(c)
@@ -200,9 +201,6 @@ func (c *Conn) Read(b []byte) (int, error) {
 
 // keepReadError keeps an error for later reads unless it is a deadline, after which reading goes on.
 func (c *Conn) keepReadError(err error) error {
-	if c.closed.Load() {
-		err = net.ErrClosed
-	}
 	var timeout net.Error
 	if !errors.As(err, &timeout) || !timeout.Timeout() {
 		c.readError = err
@@ -247,9 +245,6 @@ func (c *Conn) writeRecord(b []byte) (int, error) {
 		n, err = 0, sendError
 	}
 	if err != nil {
-		if c.closed.Load() {
-			err = net.ErrClosed
-		}
 		c.writeError = err
 	}
 	return n, err

@@ -78,11 +78,37 @@ func TestAHandshakeWithASilentPeerEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {
-				if err := test.begin(t.Context(), p.dial(t, address, "localhost")); !errors.Is(err, test.expected) {
-					t.Errorf("the handshake ended with %v, expected %v", err, test.expected)
+				conn := p.dial(t, address, "localhost")
+				_ = conn.SetDeadline(time.Time{})
+				ended := make(chan error, 1)
+				go func() { ended <- test.begin(t.Context(), conn) }()
+				select {
+				case err := <-ended:
+					if !errors.Is(err, test.expected) {
+						t.Errorf("the handshake ended with %v, expected %v", err, test.expected)
+					}
+				case <-time.After(patience):
+					t.Error("the handshake did not end")
 				}
 			})
 		})
+	}
+}
+
+func TestARequestToASilentServerEndsWithoutAContext(t *testing.T) {
+	client, err := openssl.New(openssl.Config{Library: testLibrary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	client.SetHandshakeTimeout(10 * time.Millisecond)
+	response, err := httpClient(t, client.Transport()).Get("https://" + silentServer(t))
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	// The timeout of the test's client has no words of the handshake.
+	if err == nil || !strings.Contains(err.Error(), "handshake") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the request ended with %v", err)
 	}
 }
 

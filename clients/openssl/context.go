@@ -29,7 +29,6 @@ const (
 	flagPartialChain   = 0x80000
 	hostNeverSubject   = 0x20
 	hostNoPartialWild  = 0x4
-	shutdownBoth       = 3
 	resultWantRead     = 2
 	resultZeroReturn   = 6
 )

@@ -2,6 +2,11 @@
 
 package openssl
 
+import "time"
+
+// SetHandshakeTimeout sets how long a handshake of DialTLSContext may take.
+func (c *Client) SetHandshakeTimeout(timeout time.Duration) { c.handshakeTimeout = timeout }
+
 // Live returns how many objects of OpenSSL are allocated: contexts, connections, sessions.
 func Live() [3]int64 {
 	return [3]int64{live.contexts.Load(), live.connections.Load(), live.sessions.Load()}

@@ -162,14 +162,14 @@ func TestGRPCCallsAndStreamsOfAllKinds(t *testing.T) {
 }
 
 func TestManyMessagesOnManyStreams(t *testing.T) {
-	streams, messages := 20, 100
+	streams, messages := 100, 1000
 	if testing.Short() {
-		streams, messages = 4, 20
+		streams, messages = 10, 50
 	}
 	authority := newAuthority(t)
 	address := serveGRPC(t, authority)
 	withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 		defer cancel()
 		client := dialGRPC(t, p, address)
 		var working sync.WaitGroup

@@ -42,7 +42,7 @@ type functions struct {
 
 	sslNew, sslFree, sslControl, sslSetConnectState, sslSetBIO, sslSetHost, sslSetHostFlags, sslGetParam,
 	sslSetALPN, sslGetALPN, sslSetSession, sslGetSession, sslSessionReused, sslDoHandshake, sslRead,
-	sslWrite, sslShutdown, sslSetShutdown, sslGetError, sslVersion, sslVerifyResult, sslPeerChain,
+	sslWrite, sslHasPending, sslShutdown, sslGetError, sslVersion, sslVerifyResult, sslPeerChain,
 	sslVerifiedChain, sslCipher, cipherID uintptr
 
 	sessionFree, sessionIsResumable uintptr
@@ -80,7 +80,7 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 		"SSL_set_alpn_protos": &f.sslSetALPN, "SSL_get0_alpn_selected": &f.sslGetALPN,
 		"SSL_set_session": &f.sslSetSession, "SSL_get1_session": &f.sslGetSession,
 		"SSL_session_reused": &f.sslSessionReused, "SSL_do_handshake": &f.sslDoHandshake, "SSL_read": &f.sslRead,
-		"SSL_write": &f.sslWrite, "SSL_shutdown": &f.sslShutdown, "SSL_set_shutdown": &f.sslSetShutdown,
+		"SSL_write": &f.sslWrite, "SSL_has_pending": &f.sslHasPending, "SSL_shutdown": &f.sslShutdown,
 		"SSL_get_error": &f.sslGetError, "SSL_version": &f.sslVersion, "SSL_get_verify_result": &f.sslVerifyResult,
 		"SSL_get_peer_cert_chain": &f.sslPeerChain, "SSL_get0_verified_chain": &f.sslVerifiedChain,
 		"SSL_get_current_cipher": &f.sslCipher, "SSL_CIPHER_get_protocol_id": &f.cipherID,

@@ -83,8 +83,7 @@ func TestAThousandConnectionsWork(t *testing.T) {
 			var working sync.WaitGroup
 			for i := range atOnce {
 				working.Go(func() {
-					// What was dialed stays open until the test ends otherwise.
-					if err := connectOnce(p, address, fmt.Sprint("message ", i)); err != nil {
+					if err := connectOnce(p, address, "localhost", fmt.Sprint("message ", i)); err != nil {
 						t.Error(err)
 					}
 				})
@@ -94,12 +93,12 @@ func TestAThousandConnectionsWork(t *testing.T) {
 	})
 }
 
-func connectOnce(p provider, address, message string) error {
+func connectOnce(p provider, address, serverName, message string) error {
 	raw, err := net.Dial("tcp", address)
 	if err != nil {
 		return err
 	}
-	conn, err := p.connect(raw, "localhost")
+	conn, err := p.connect(raw, serverName)
 	if err != nil {
 		_ = raw.Close()
 		return err
@@ -113,7 +112,7 @@ func TestAConnectionThatNobodyClosesIsFreed(t *testing.T) {
 	address := serve(t, authority.serverConfig(t), hold)
 	before := openssl.Live()
 	func() {
-		client, err := openssl.New(openssl.Config{RootCAs: authority.pem})
+		client, err := openssl.New(openssl.Config{RootCAs: authority.pem, Library: testLibrary})
 		if err != nil {
 			t.Fatal(err)
 		}

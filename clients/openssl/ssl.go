@@ -19,6 +19,7 @@ type status int
 
 const (
 	stepDone   status = iota
+	stepLast          // as stepDone, and the next read needs more ciphertext of the peer
 	stepHungry        // more ciphertext of the peer is needed
 	stepEnded         // the peer sent close_notify
 )
@@ -95,10 +96,6 @@ func (s *ssl) free() {
 	if s.address == 0 {
 		return
 	}
-	if s.handshakeIsDone && !s.failed {
-		// Otherwise OpenSSL makes the session of the connection unusable.
-		call(s.lib.sslSetShutdown, s.address, shutdownBoth)
-	}
 	call(s.lib.sslFree, s.address)
 	s.address, s.input, s.output = 0, 0, 0
 	live.connections.Add(-1)
@@ -116,6 +113,10 @@ func (s *ssl) step(operation string, function uintptr, buffer []byte) (n int, en
 	call(s.lib.clearErrors)
 	result := int32(call(function, s.address, uintptr(start(buffer)), uintptr(len(buffer))))
 	if result > 0 {
+		// To ask is cheaper than a read that finds nothing.
+		if function == s.lib.sslRead && call(s.lib.bioPending, s.input) == 0 && int32(call(s.lib.sslHasPending, s.address)) == 0 {
+			return int(result), stepLast, nil
+		}
 		return int(result), stepDone, nil
 	}
 	switch call(s.lib.sslGetError, s.address, uintptr(result)) {
@@ -175,11 +176,9 @@ func (s *ssl) feed(ciphertext []byte) error {
 	if s.address == 0 {
 		return net.ErrClosed
 	}
-	unlock := s.lib.lockErrors()
-	defer unlock()
 	// A BIO in memory takes everything or fails for want of memory.
 	if n := int32(call(s.lib.bioWrite, s.input, uintptr(start(ciphertext)), uintptr(len(ciphertext)))); int(n) != len(ciphertext) {
-		return s.lib.failure("keep what the peer sent")
+		return errors.New("openssl: found no memory for what the peer sent")
 	}
 	return nil
 }
