@@ -9,13 +9,18 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
+	sessionv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/session/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
@@ -23,6 +28,8 @@ import (
 type usedCall struct {
 	method  string
 	request message
+	// fresh returns the rest of the request, for a request with the time. It may be nil.
+	fresh func() message
 }
 
 // sealedText is a ciphertext of AES-GCM with its nonce and the first size bytes of its tag.
@@ -39,12 +46,26 @@ func (c usedCall) make(t *testing.T, conn *grpc.ClientConn) error {
 	if strings.HasSuffix(c.method, "Stream") {
 		return cipherStream(t, conn, c.method, c.request)
 	}
-	_, err := call(t, conn, c.method, c.request)
+	request := slices.Clone(c.request)
+	if c.fresh != nil {
+		request = append(request, c.fresh()...)
+	}
+	_, err := call(t, conn, c.method, request)
 	return err
 }
 
 func dataKeyCall(operation string, fields message) usedCall {
-	return usedCall{methodsOfDataKeys + operation, append(message{}.text(requestProfile, "P"), fields...)}
+	return usedCall{method: methodsOfDataKeys + operation, request: append(message{}.text(requestProfile, "P"), fields...)}
+}
+
+// beginning is the request for a session now.
+func beginning(clientID string) usedCall {
+	return usedCall{method: methodsOfSessions + "InitSession", fresh: func() message {
+		return sessionMessage(&sessionv1.InitSessionRequest{
+			Profile: "P", KeyAgreement: "ECDH_P256", ClientPublicKey: base64.StdEncoding.EncodeToString(must(ecKey.ECDH()).PublicKey().Bytes()),
+			Nonce: "n", Timestamp: strconv.FormatInt(time.Now().UnixMilli(), 10), ClientId: clientID,
+		})
+	}}
 }
 
 // Every two profiles of the table take each other's place.
@@ -61,35 +82,39 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 	decrypting := func(text string, metadata message) message {
 		return message{}.text(dataProfile, "P").bytes(dataKey, raw(long)).text(dataText, text).bytes(dataCipherMetadata, metadata)
 	}
-	sign := func(key message) usedCall { return usedCall{methodSignV1, signing("P", one(key), "text")} }
+	sign := func(key message) usedCall {
+		return usedCall{method: methodSignV1, request: signing("P", one(key), "text")}
+	}
 	calls := map[string]usedCall{
-		"a digest":                        {methodHashDataV1, message{}.text(requestProfile, "P").text(requestInput, "abc")},
-		"encryption with a nonce":         {methodEncryptV1, encrypting(raw(long), given)},
-		"encryption without a nonce":      {methodEncryptV1, encrypting(raw(long), nil)},
-		"encryption with a short key":     {methodEncryptV1, encrypting(raw(short), given)},
-		"encryption with a broker's key":  {methodEncryptV1, encrypting(byID("aes"), given)},
-		"decryption with a whole tag":     {methodDecryptV1, decrypting(whole, wholeMetadata)},
-		"decryption with a short tag":     {methodDecryptV1, decrypting(cut, cutMetadata)},
+		"a digest":                        {method: methodHashDataV1, request: message{}.text(requestProfile, "P").text(requestInput, "abc")},
+		"encryption with a nonce":         {method: methodEncryptV1, request: encrypting(raw(long), given)},
+		"encryption without a nonce":      {method: methodEncryptV1, request: encrypting(raw(long), nil)},
+		"encryption with a short key":     {method: methodEncryptV1, request: encrypting(raw(short), given)},
+		"encryption with a broker's key":  {method: methodEncryptV1, request: encrypting(byID("aes"), given)},
+		"decryption with a whole tag":     {method: methodDecryptV1, request: decrypting(whole, wholeMetadata)},
+		"decryption with a short tag":     {method: methodDecryptV1, request: decrypting(cut, cutMetadata)},
 		"a signature by RSA":              sign(raw(keyPEM(rsaKey))),
 		"a signature by P-256":            sign(raw(keyPEM(ecKey))),
 		"a signature by P-384":            sign(raw(keyPEM(p384))),
 		"a signature by Ed25519":          sign(raw(edKeyPEM)),
 		"a signature by a broker's key":   sign(byID("ec")),
-		"a signature in DER":              {methodSignV1, signing("P", one(raw(keyPEM(ecKey))), "text").number(signFormat, dataGenerations["G5"].der)},
-		"a signature in CMS":              {methodSignV1, signing("P", one(byID("ec")), "text").number(signFormat, dataGenerations["G5"].cms)},
-		"a hybrid signature":              {methodSignV1, signing("P", both(raw(edKeyPEM), raw(keyPEM(mlKey))), "text")},
-		"a verification with P-256":       {methodVerifyV1, verification("P", one(raw(publicPEM(ecKey))), "text", strings.Repeat("s", 64))},
-		"a verification with Ed25519":     {methodVerifyV1, verification("P", one(raw(publicPEM(edKey))), "text", strings.Repeat("s", 64))},
-		"a certificate of a P-384 issuer": {methodSignCertificateV1, files.request("P")},
+		"a signature in DER":              {method: methodSignV1, request: signing("P", one(raw(keyPEM(ecKey))), "text").number(signFormat, dataGenerations["G5"].der)},
+		"a signature in CMS":              {method: methodSignV1, request: signing("P", one(byID("ec")), "text").number(signFormat, dataGenerations["G5"].cms)},
+		"a hybrid signature":              {method: methodSignV1, request: signing("P", both(raw(edKeyPEM), raw(keyPEM(mlKey))), "text")},
+		"a verification with P-256":       {method: methodVerifyV1, request: verification("P", one(raw(publicPEM(ecKey))), "text", strings.Repeat("s", 64))},
+		"a verification with Ed25519":     {method: methodVerifyV1, request: verification("P", one(raw(publicPEM(edKey))), "text", strings.Repeat("s", 64))},
+		"a certificate of a P-384 issuer": {method: methodSignCertificateV1, request: files.request("P")},
 		"a data key":                      dataKeyCall("GenerateDataKey", message{}.text(wrapKeyID, "aes")),
 		"a data key with a context":       dataKeyCall("GenerateDataKey", message{}.text(wrapKeyID, "aes").text(wrapContext, "c")),
 		"a data key wrapped with P-256":   dataKeyCall("WrapKey", message{}.text(wrapKeyID, "ec").bytes(wrapDataKey, theDataKey)),
 		"a key wrapped with key wrap":     dataKeyCall("UnwrapKey", message{}.bytes(wrappedKey, wrappedWith("aes"))),
 		"a key wrapped with another key":  dataKeyCall("RewrapKey", message{}.bytes(wrappedKey, wrappedWith("aes")).text(rewrapKeyID, "ec")),
 		"a public key":                    dataKeyCall("GetPublicKey", message{}.text(wrapKeyID, "ec")),
-		"a stream":                        {methodEncryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
-		"a stream with a context":         {methodEncryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes").text(startContext, "c")},
-		"a stream that is decrypted":      {methodDecryptStream, message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
+		"a session":                       beginning(""),
+		"a session of version 2":          beginning("shop"),
+		"a stream":                        {method: methodEncryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
+		"a stream with a context":         {method: methodEncryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes").text(startContext, "c")},
+		"a stream that is decrypted":      {method: methodDecryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
 	}
 	certificate := func(sign, hash, subject, issuer string) string {
 		return fmt.Sprintf(`API: {SignCertificate: {SignAlg: %s, HashAlg: %s, Validity: {ValidNotBeforeOffset: -1h, ValidNotAfterOffset: 1h}, `+
@@ -125,6 +150,8 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"data keys of 128 bits":             `API: {DataKeys: {WrapAlgs: [aes-kw, aes-gcm], KeySize: 128, KeyIds: [{Id: aes}]}}`,
 		"data keys with a context":          `API: {DataKeys: {WrapAlgs: [aes-gcm, hpke-p-256], KeySize: 256, Context: required, KeyIds: [{Id: aes}, {Id: ec}]}}`,
 		"data keys without a context":       `API: {DataKeys: {WrapAlgs: [aes-gcm, hpke-p-256], KeySize: 256, Context: none, KeyIds: [{Id: aes}, {Id: ec}]}}`,
+		"sessions":                          `API: {Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}}`,
+		"sessions of version 1":             `API: {Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, MaxLifetime: 10m}}`,
 		"a hybrid":                          `API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44}}`,
 		"certificates":                      certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
 		"certificates with another digest":  certificate("ecdsa", "sha-384", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),

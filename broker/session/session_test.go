@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +41,16 @@ func TestAClientSendsARequestAndReadsTheReply(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// In this mode of Go, what FIPS 140-3 does not approve fails.
+func TestSessionsUseApprovedAlgorithmsAlone(t *testing.T) {
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAClientSendsARequestAndReadsTheReply$", "-test.v")
+	child.Env = append(os.Environ(), "GODEBUG=fips140=only")
+	output, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "--- PASS: TestAClientSendsARequestAndReadsTheReply") {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 
