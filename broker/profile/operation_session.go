@@ -115,8 +115,6 @@ func (s *Session) format() algorithm.Format {
 	return newest
 }
 
-// The values of the section, with defaults for absent ones.
-
 // Lifetimes returns the shortest and the longest lifetime of a valid section.
 func (s *Session) Lifetimes() (shortest, longest time.Duration) {
 	return sessionTimeOr(s.MinLifetime, DefaultMinSessionLifetime), sessionTimeOr(s.MaxLifetime, MaxSessionLifetime)

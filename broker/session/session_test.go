@@ -206,6 +206,23 @@ func TestTheKeyOfASessionThatHasEndedIsOverwritten(t *testing.T) {
 	}
 }
 
+func TestAClosedStoreHasNoSessions(t *testing.T) {
+	s, now := newStore(t)
+	p := policy(t, "")
+	c := connect(t, s, now, p, "")
+	r := c.request(noon, "text")
+	s.Close()
+	if _, err := s.Open(theOwner, p, &r); !errors.Is(err, ErrRefused) {
+		t.Errorf("a request: %v", err)
+	}
+	if _, _, err := tryConnect(t, s, now, p, "", theOwner); !errors.Is(err, ErrFull) {
+		t.Errorf("a new session: %v", err)
+	}
+	if got := s.Stats(); got != (Stats{}) || s.memory != nil || s.sweeper != nil {
+		t.Errorf("there are %+v, memory of %d pieces, and the timer %v", got, len(s.memory), s.sweeper)
+	}
+}
+
 func TestTheSocketsHaveEqualPartsOfTheSessions(t *testing.T) {
 	s, now := newStore(t)
 	s.Divide(MaxSessions / 3) // three each

@@ -11,8 +11,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -181,4 +187,74 @@ func sessionCipher(t *testing.T, own *ecdh.PrivateKey, begun cryptobroker.InitSe
 		t.Fatal(err)
 	}
 	return gcm
+}
+
+// The application is the one of the example.
+func TestTheApplicationOfTheExampleServesItsClients(t *testing.T) {
+	server := httptest.NewServer(shop())
+	defer server.Close()
+	own, err := ecdh.P256().GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, text := strconv.FormatInt(time.Now().UnixMilli(), 10), base64.StdEncoding.EncodeToString
+	post := func(path, body string, headers map[string]string) (int, http.Header, []byte) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(within(t), http.MethodPost, server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range headers {
+			request.Header.Set(name, value)
+		}
+		response, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, response.Header, got
+	}
+	_, _, answer := post("/session/init", fmt.Sprintf(`{"keyAgreement":"ECDH_P256","clientPublicKey":%q,"ttlSec":1800}`, text(own.PublicKey().Bytes())),
+		map[string]string{"X-Nonce": "n0", "X-Timestamp": now})
+	var begun struct {
+		SessionID, ServerPublicKey, EncAlg string
+		ExpiresInSec                       int
+	}
+	if err := json.Unmarshal(answer, &begun); err != nil || begun.ExpiresInSec != 1800 || begun.EncAlg != "A256GCM" {
+		t.Fatalf("began %s, %v", answer, err)
+	}
+	gcm := sessionCipher(t, own, cryptobroker.InitSessionResult{SessionID: begun.SessionID, ServerPublicKey: begun.ServerPublicKey})
+	const path = "/transaction/purchase"
+	aad := "POST|" + path + "|" + now + "|n1|session:" + begun.SessionID
+	sealed := gcm.Seal(nil, nil, []byte("a book"), []byte(aad))
+	headers := map[string]string{
+		"X-Kid": "session:" + begun.SessionID, "X-Enc-Alg": "A256GCM", "X-IV": text(sealed[:12]), "X-Tag": text(sealed[len(sealed)-16:]),
+		"X-AAD": text([]byte(aad)), "X-Nonce": "n1", "X-Timestamp": now,
+	}
+	body := text(sealed[12 : len(sealed)-16])
+	if status, _, _ := post(path+"?price=0", body, headers); status != http.StatusUnauthorized {
+		t.Errorf("a request with a query: %d", status)
+	}
+	status, received, answer := post(path, body, headers)
+	if status != http.StatusOK {
+		t.Fatalf("%d: %s", status, answer)
+	}
+	var parts []byte
+	for _, part := range []string{received.Get("X-IV"), string(answer), received.Get("X-Tag")} {
+		decoded, err := base64.StdEncoding.DecodeString(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, decoded...)
+	}
+	replied := "200|" + path + "|" + received.Get("X-Timestamp") + "|" + received.Get("X-Nonce") + "|session:" + begun.SessionID
+	if got, err := gcm.Open(nil, nil, parts, []byte(replied)); err != nil || string(got) != "sold a book" {
+		t.Errorf("the client reads %q, %v", got, err)
+	}
+	if status, _, _ := post(path, body, headers); status != http.StatusUnauthorized {
+		t.Errorf("the same request again: %d", status)
+	}
 }
