@@ -84,6 +84,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
 	$(MAKE) test-apiserver
+	$(MAKE) test-provider-status
 	$(MAKE) test-cluster
 	$(MAKE) test-e2e
 
@@ -173,6 +174,12 @@ test-apiserver: ## Run the tests against a real API server and etcd. KUBERNETES=
 	assets=$$(hack/cluster/cluster apiserver $(KUBERNETES)); \
 	hack/tools/build helm kustomize >/dev/null; \
 	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver -count=1 -timeout 20m $(call packages_with_tag,apiserver)
+
+.PHONY: test-provider-status
+test-provider-status: ## Run the operator, a key gateway and PyKMIP beside a real API server: the status of a key provider (Python; PyKMIP comes by pip).
+	assets=$$(hack/cluster/cluster apiserver); \
+	hack/tools/build helm >/dev/null; \
+	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver,keymanagers -count=1 -run '^TestTheStatusOfAKeyProviderFollowsAKMIPServer' ./cmd/gateway
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.
