@@ -63,7 +63,7 @@ func (m *manager) dial(ctx context.Context, endpoint string) (*session, error) {
 	var once sync.Once
 	connect := func(context.Context, string, string) (conn net.Conn, err error) {
 		err = errors.New("the server closed the connection")
-		once.Do(func() { conn, err = raw, nil })
+		once.Do(func() { conn, err = &connection{raw}, nil })
 		return conn, err
 	}
 	s.http = &http.Transport{
@@ -71,6 +71,18 @@ func (m *manager) dial(ctx context.Context, endpoint string) (*session, error) {
 		MaxConnsPerHost: 1, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
 	}
 	return s, nil
+}
+
+// connection is what net/http writes to. It copies the body of a request by a buffer that it
+// clears, where net/http would take one that nobody clears.
+type connection struct{ net.Conn }
+
+// ReadFrom implements io.ReaderFrom.
+func (c *connection) ReadFrom(body io.Reader) (int64, error) {
+	buffer := make([]byte, 4<<10)
+	defer clear(buffer)
+	// Neither end may have a way of its own to copy.
+	return io.CopyBuffer(struct{ io.Writer }{c.Conn}, struct{ io.Reader }{body}, buffer)
 }
 
 // kindOfHandshake returns ErrDenied if either side does not accept the other's certificate.

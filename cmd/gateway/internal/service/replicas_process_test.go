@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ import (
 // asReplica is the variable that makes the process of a test a replica.
 const asReplica = "KEY_GATEWAY_REPLICA"
 
-// replica is a gateway in a process of its own. It has the key "orders".
+// replica is a gateway in a process of its own.
 type replica struct {
 	address string
 	// authority is the one of its certificate, in PEM.
@@ -36,11 +37,11 @@ type replica struct {
 	process   *exec.Cmd
 }
 
-// startReplica runs the test t again as a replica, which ends with the test.
-func startReplica(t *testing.T) *replica {
+// startReplica runs the test t again as a replica with more variables, which ends with the test.
+func startReplica(t *testing.T, variables ...string) *replica {
 	t.Helper()
 	r := &replica{process: exec.CommandContext(context.Background(), os.Args[0], "-test.run=^"+t.Name()+"$")}
-	r.process.Env = append(os.Environ(), asReplica+"=1", "TMPDIR="+t.TempDir()) // a replica that is killed leaves its files
+	r.process.Env = append(append(os.Environ(), asReplica+"=1", "TMPDIR="+t.TempDir()), variables...) // a replica that is killed leaves its files
 	r.process.Stderr = os.Stderr
 	// The replica ends when its standard input does.
 	if _, err := r.process.StdinPipe(); err != nil {
@@ -69,14 +70,23 @@ func startReplica(t *testing.T) *replica {
 	return r
 }
 
-// serveAsReplica serves until the standard input ends.
-func serveAsReplica(t *testing.T) {
+// serveAsReplica serves until the standard input ends. fill gives the manager its keys.
+func serveAsReplica(t *testing.T, fill func(*manager)) {
 	t.Helper()
 	i := install(t)
-	raw := sha256.Sum256([]byte("key"))
-	secret(t, i.manager, "orders", raw[:])
+	fill(i.manager)
 	fmt.Println(i.address, i.authorities)
 	_, _ = io.Copy(io.Discard, os.Stdin) // its end is what counts
+}
+
+// reach returns what a client needs to reach replicas.
+func reach(t *testing.T, address, authorities string) *installation {
+	t.Helper()
+	dir := t.TempDir()
+	i := &installation{address: address, token: filepath.Join(dir, "token"), authorities: filepath.Join(dir, "ca.crt"), log: &text{}}
+	write(t, i.token, "token-of-web")
+	write(t, i.authorities, authorities)
+	return i
 }
 
 func (r *replica) signal(t *testing.T, signal syscall.Signal) {
@@ -160,14 +170,15 @@ func (v *virtual) replace(old, by *replica) {
 
 func TestCallsGoOnAfterAReplicaIsKilledAndAfterOneIsStopped(t *testing.T) {
 	if os.Getenv(asReplica) != "" {
-		serveAsReplica(t)
+		serveAsReplica(t, func(m *manager) {
+			raw := sha256.Sum256([]byte("key"))
+			secret(t, m, "orders", raw[:])
+		})
 		return
 	}
 	first, second, third := startReplica(t), startReplica(t), startReplica(t)
 	service := startVirtual(t, first, second)
-	i := &installation{address: service.listener.Addr().String(), token: t.TempDir() + "/token", authorities: t.TempDir() + "/ca.crt", log: &text{}}
-	write(t, i.token, "token-of-web")
-	write(t, i.authorities, first.authority+second.authority+third.authority)
+	i := reach(t, service.listener.Addr().String(), first.authority+second.authority+third.authority)
 	client := i.client(t)
 	var orders *keys.Key
 	eventually(t, "the key is there", func() (err error) {

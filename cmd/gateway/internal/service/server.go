@@ -68,6 +68,7 @@ func New(o Options) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: o.Certificate})),
 		grpc.InTapHandle(s.admit),
+		grpc.ForceServerCodecV2(gateway.Codec{}),
 		grpc.ChainUnaryInterceptor(observed(o.Observe), s.survive),
 		grpc.MaxRecvMsgSize(gateway.MaxMessageSize), grpc.MaxSendMsgSize(gateway.MaxMessageSize),
 		grpc.MaxConcurrentStreams(gateway.MaxCallsOfConnection),
