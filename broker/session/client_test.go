@@ -61,7 +61,7 @@ func newStore(t testing.TB) (*Store, *clock) {
 	t.Helper()
 	c := &clock{now: noon}
 	s := NewStore(func(error) {})
-	s.now = c.read
+	s.now, s.every = c.read, time.Hour // tests sweep by themselves
 	t.Cleanup(s.Close)
 	return s, c
 }

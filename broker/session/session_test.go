@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,6 +204,18 @@ func TestTheKeyOfASessionThatHasEndedIsOverwritten(t *testing.T) {
 				t.Errorf("a reply: %v", err)
 			}
 		})
+	}
+}
+
+func TestASessionWhoseTimeIsOverEndsByItself(t *testing.T) {
+	s, now := newStore(t)
+	s.every = time.Millisecond
+	connect(t, s, now, policy(t, ""), "")
+	now.add(time.Hour)
+	for deadline := time.Now().Add(time.Minute); s.Stats().Sessions > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("the session is still there")
+		}
 	}
 }
 

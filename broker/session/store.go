@@ -53,7 +53,9 @@ type Owner struct {
 
 // Store has the sessions of a broker. It is safe for concurrent use.
 type Store struct {
-	now      func() time.Time
+	now func() time.Time
+	// every is the time between two sweeps.
+	every    time.Duration
 	unlocked func(error)
 	// decoy is the key with which requests of unknown sessions are opened, in vain.
 	decoy [keySize]byte
@@ -72,7 +74,7 @@ type Store struct {
 func NewStore(unlocked func(error)) *Store {
 	var once sync.Once
 	s := &Store{
-		now: time.Now, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
+		now: time.Now, every: sweepTime, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
 		sockets: 1, sessions: map[string]*session{}, shares: map[string]*share{},
 	}
 	_, _ = rand.Read(s.decoy[:]) // it never returns an error
@@ -107,7 +109,7 @@ func (s *Store) add(new *session, key []byte) error {
 	of.sessions++
 	s.sessions[new.id] = new
 	if s.sweeper == nil {
-		s.sweeper = time.AfterFunc(sweepTime, s.sweep)
+		s.sweeper = time.AfterFunc(s.every, s.sweep)
 	}
 	return nil
 }
@@ -209,7 +211,7 @@ func (s *Store) sweep() {
 		}
 	}
 	if len(s.sessions) > 0 {
-		s.sweeper = time.AfterFunc(sweepTime, s.sweep)
+		s.sweeper = time.AfterFunc(s.every, s.sweep)
 	}
 }
 
