@@ -97,7 +97,7 @@ func (s *Store) add(new *session, key []byte) error {
 		of = &share{}
 		s.shares[new.owner.Socket] = of
 	}
-	if s.closed || of.sessions >= max(1, MaxSessions/s.sockets) {
+	if s.closed || of.sessions >= s.mostSessions() {
 		return ErrFull
 	}
 	slot, ok := s.takeSlot()
@@ -113,6 +113,9 @@ func (s *Store) add(new *session, key []byte) error {
 	}
 	return nil
 }
+
+// mostSessions returns how many sessions the callers of one socket may have.
+func (s *Store) mostSessions() int { return max(1, MaxSessions/s.sockets) }
 
 // takeSlot takes a slot for a key.
 func (s *Store) takeSlot() (int, bool) {
@@ -233,14 +236,15 @@ func (s *Store) Close() {
 	}
 }
 
-// Stats says how many sessions and remembered nonces there are.
-type Stats struct{ Sessions, Nonces int }
+// Stats says how many sessions and remembered nonces there are, and how many sessions the callers of
+// one socket may have.
+type Stats struct{ Sessions, Nonces, MostOfSocket int }
 
 // Stats returns how many there are.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats := Stats{Sessions: len(s.sessions)}
+	stats := Stats{Sessions: len(s.sessions), MostOfSocket: s.mostSessions()}
 	for _, each := range s.shares {
 		stats.Nonces += int(each.nonces.Load())
 	}

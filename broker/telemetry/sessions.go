@@ -11,6 +11,8 @@ import (
 var (
 	sessionsDescription = prometheus.NewDesc("crypto_broker_sessions",
 		"Encrypted sessions that have not ended.", nil, nil)
+	sessionLimitDescription = prometheus.NewDesc("crypto_broker_session_limit",
+		"Sessions that the callers of one socket may have.", nil, nil)
 	noncesDescription = prometheus.NewDesc("crypto_broker_session_nonces",
 		"Nonces of requests that are remembered, so that no request is opened twice.", nil, nil)
 )
@@ -24,6 +26,7 @@ func (m *Metrics) ServeSessions(stats func() session.Stats) { m.registry.MustReg
 // Describe implements prometheus.Collector.
 func (sessions) Describe(to chan<- *prometheus.Desc) {
 	to <- sessionsDescription
+	to <- sessionLimitDescription
 	to <- noncesDescription
 }
 
@@ -31,5 +34,6 @@ func (sessions) Describe(to chan<- *prometheus.Desc) {
 func (s sessions) Collect(to chan<- prometheus.Metric) {
 	now := s.stats()
 	to <- prometheus.MustNewConstMetric(sessionsDescription, prometheus.GaugeValue, float64(now.Sessions))
+	to <- prometheus.MustNewConstMetric(sessionLimitDescription, prometheus.GaugeValue, float64(now.MostOfSocket))
 	to <- prometheus.MustNewConstMetric(noncesDescription, prometheus.GaugeValue, float64(now.Nonces))
 }
