@@ -4,6 +4,7 @@ package openssl
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -138,8 +139,9 @@ func (c *Client) newConn(raw net.Conn, serverName string, protocols []byte) (*Co
 }
 
 // DialTLSContext connects to an address with a port and runs the handshake. It is for the field of the
-// same name of [http.Transport]. The connection is closed if the context ends before the handshake.
-// To connect may take 30 seconds and the handshake 10.
+// same name of an [http.Transport] without a proxy: behind one, net/http uses crypto/tls. The connection
+// is closed if the context ends before the handshake. To connect may take 30 seconds and the handshake
+// 10.
 func (c *Client) DialTLSContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.dial(ctx, network, address, c.protocols)
 }
@@ -169,8 +171,8 @@ func (c *Client) dial(ctx context.Context, network, address string, protocols []
 }
 
 // Transport returns a transport for HTTP/1.1 with the limits of [http.DefaultTransport] and the timeouts
-// of [Client.DialTLSContext]. It has no proxy, because net/http would speak to a server behind a proxy
-// with crypto/tls.
+// of [Client.DialTLSContext]. It has no proxy, because net/http speaks to a server behind a proxy with
+// crypto/tls. If one is set, requests by https fail.
 func (c *Client) Transport() *http.Transport {
 	return c.transport("http/1.1", (*http.Protocols).SetHTTP1)
 }
@@ -188,6 +190,10 @@ func (c *Client) transport(protocol string, set func(*http.Protocols, bool)) *ht
 	transport.ForceAttemptHTTP2 = false
 	transport.Protocols = new(http.Protocols)
 	set(transport.Protocols, true)
+	// A proxy that somebody sets makes net/http run the handshake by itself.
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: func(tls.ConnectionState) error {
+		return errors.New("openssl: the transport has a proxy, so net/http uses crypto/tls, expected no proxy")
+	}}
 	encoded := append([]byte{byte(len(protocol))}, protocol...)
 	transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := c.dial(ctx, network, address, encoded)

@@ -36,7 +36,7 @@ func ExampleClient_DialTLSContext() {
 		fmt.Println(err)
 		return
 	}
-	transport := &http.Transport{DialTLSContext: client.DialTLSContext, MaxIdleConnsPerHost: 10}
+	transport := &http.Transport{DialTLSContext: client.DialTLSContext, Proxy: nil, MaxIdleConnsPerHost: 10}
 	response, err := (&http.Client{Transport: transport}).Get("https://example.com")
 	if err != nil {
 		fmt.Println(err)

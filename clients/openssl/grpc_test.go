@@ -244,13 +244,21 @@ func TestAGRPCCallEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestAGRPCCallToAServerThatIsNotTrustedFails(t *testing.T) {
+func TestGRPCCallsToWrongServersFail(t *testing.T) {
 	authority, stranger := newAuthority(t), newAuthority(t)
-	address := serveGRPC(t, stranger)
-	withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {
-		_, err := dialGRPC(t, p, address).UnaryCall(t.Context(), &testpb.SimpleRequest{})
-		if status.Code(err) != codes.Unavailable {
-			t.Errorf("the call ended with %v", err)
-		}
-	})
+	for name, address := range map[string]string{
+		"a server that is not trusted":  serveGRPC(t, stranger),
+		"a server that has no protocol": serve(t, authority.serverConfig(t), hold),
+	} {
+		t.Run(name, func(t *testing.T) {
+			withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_, err := dialGRPC(t, p, address).UnaryCall(ctx, &testpb.SimpleRequest{})
+				if status.Code(err) != codes.Unavailable {
+					t.Errorf("the call ended with %v", err)
+				}
+			})
+		})
+	}
 }

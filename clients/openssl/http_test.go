@@ -3,15 +3,19 @@
 package openssl_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/clients/openssl"
@@ -143,4 +147,75 @@ func TestAnHTTP2TransportRefusesAServerWithoutHTTP2(t *testing.T) {
 		response.Body.Close()
 		t.Fatal("the request succeeded")
 	}
+}
+
+func TestARequestThroughAProxyIsNotMadeWithTheOtherImplementation(t *testing.T) {
+	authority := newAuthority(t)
+	server := serveHTTP(t, authority.serverConfig(t), func(http.ResponseWriter, *http.Request) {})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			return
+		}
+		defer func() { _ = to.Close() }()
+		from, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = from.Close() }()
+		_, _ = io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n")
+		go func() {
+			_, _ = io.Copy(to, from)
+			_ = to.Close()
+		}()
+		_, _ = io.Copy(from, to)
+	}))
+	t.Cleanup(proxy.Close)
+	address, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Authorities that crypto/tls would accept are set too.
+	pool := x509.NewCertPool()
+	pool.AddCert(authority.certificate)
+	p := opensslProvider(t, openssl.Config{RootCAs: authority.pem})
+	for protocol, transport := range map[string]*http.Transport{"HTTP/1.1": p.http1(), "HTTP/2.0": p.http2()} {
+		t.Run(protocol, func(t *testing.T) {
+			transport.Proxy, transport.TLSClientConfig.RootCAs = http.ProxyURL(address), pool
+			response, err := httpClient(t, transport).Get(server.URL)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), "the transport has a proxy") {
+				t.Errorf("the request ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestABodyThatIsCutIsAnError(t *testing.T) {
+	authority := newAuthority(t)
+	address := serve(t, authority.serverConfig(t), func(conn *tls.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+			return
+		}
+		// The end of the connection is the end of this body.
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello")
+		_ = conn.NetConn().Close()
+	})
+	withEachProvider(t, openssl.Config{RootCAs: authority.pem}, func(t *testing.T, p provider) {
+		response, err := httpClient(t, p.http1()).Get("https://" + address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		got, err := io.ReadAll(response.Body)
+		if string(got) != "hello" {
+			t.Errorf("the body is %q", got)
+		}
+		// crypto/tls takes the end of a record for the end of the data.
+		if cut := errors.Is(err, openssl.ErrTruncated); cut != p.isOpenSSL {
+			t.Errorf("the body ended with %v", err)
+		}
+	})
 }
