@@ -4,8 +4,10 @@ package kmip
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,34 @@ func TestAServerThatHappensToMeanTheRightObjectIsNotBelievedForLong(t *testing.T
 	ask(t, &m, s, keys.Name{ID: "two"}, nil, "b", 2)
 	if !slices.Equal(m.gets, []string{"a", "b"}) {
 		t.Errorf("the keys %v were sent, want those that were asked for", m.gets)
+	}
+}
+
+func TestAReasonOfANewerVersionMayBeThatThereIsNoKey(t *testing.T) {
+	for sentence, reason := range map[string]kmip.ResultReason{
+		"item not found": kmip.ResultReasonItemNotFound, "object not found": reasonObjectNotFound, "object destroyed": reasonObjectDestroyed,
+	} {
+		m := memory{reason: reason}
+		if _, err := new(Provider).findIn(t.Context(), m.session(t), keys.Name{ID: "key"}, nil); !errors.Is(err, keys.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", sentence, err)
+		}
+		if _, err := m.session(t).Get(t.Context(), "key"); !errors.Is(err, keys.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", sentence, err)
+		}
+	}
+}
+
+func TestAnErrorHasTheNumberOfAReasonWithoutAName(t *testing.T) {
+	m := memory{reason: 0x43}
+	if _, err := m.session(t).Get(t.Context(), "key"); !errors.Is(err, keys.ErrUnusable) || !strings.Contains(err.Error(), ": 0x43: ") {
+		t.Errorf("got %v, want ErrUnusable with the number 0x43", err)
+	}
+}
+
+func TestAWrappedKeyIsAskedForInItsOwnFormat(t *testing.T) {
+	m := memory{objects: []*stored{aes("a", "key", 1)}}
+	if wrapped, err := m.session(t).GetWrapped(t.Context(), "a", "w"); err != nil || len(wrapped) != 32 {
+		t.Errorf("got %d bytes, %v", len(wrapped), err)
 	}
 }
 

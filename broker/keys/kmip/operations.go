@@ -156,7 +156,7 @@ func (s *Session) GetWrapped(ctx context.Context, id, wrapping string) ([]byte, 
 		specification.EncodingOption = kmip.EncodingOptionNoEncoding
 	}
 	reply, err := call[*payloads.GetResponsePayload](ctx, s, id, &payloads.GetRequestPayload{
-		UniqueIdentifier: id, KeyFormatType: kmip.KeyFormatTypeRaw, KeyWrappingSpecification: &specification,
+		UniqueIdentifier: id, KeyWrappingSpecification: &specification, // some servers wrap a key in its own format only
 	})
 	if err != nil {
 		return nil, err

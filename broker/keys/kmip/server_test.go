@@ -3,6 +3,7 @@
 package kmip
 
 import (
+	"cmp"
 	"crypto"
 	"encoding/binary"
 	"io"
@@ -22,6 +23,8 @@ type memory struct {
 	// object that Locate found in the same message, as the standard has it, and anything else is
 	// the identifier of an object.
 	placeholder string
+	// reason is why the server refuses what is about no object. The default is Item Not Found.
+	reason kmip.ResultReason
 	// alone makes the server refuse messages with several requests.
 	alone bool
 	// hidden is the identifier of an object that Locate finds and nothing else does, or empty.
@@ -110,7 +113,7 @@ func (m *memory) reply(request *kmip.RequestMessage) *kmip.ResponseMessage {
 			payload := m.answer(item.RequestPayload, &placeholder)
 			result := kmip.ResponseBatchItem{Operation: item.Operation, UniqueBatchItemID: item.UniqueBatchItemID, ResponsePayload: payload}
 			if payload == nil {
-				result.ResultStatus, result.ResultReason = kmip.ResultStatusOperationFailed, kmip.ResultReasonItemNotFound
+				result.ResultStatus, result.ResultReason = kmip.ResultStatusOperationFailed, cmp.Or(m.reason, kmip.ResultReasonItemNotFound)
 			}
 			reply.BatchItem = append(reply.BatchItem, result)
 		}
@@ -156,7 +159,9 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 			}}
 		}
 	case *payloads.GetRequestPayload:
-		if o := find(request.UniqueIdentifier); o != nil {
+		if o := find(request.UniqueIdentifier); o != nil && request.KeyWrappingSpecification != nil {
+			return o.wrapped(request)
+		} else if o != nil {
 			m.gets = append(m.gets, o.id)
 			return &payloads.GetResponsePayload{ObjectType: o.kind, UniqueIdentifier: o.id, Object: &kmip.SymmetricKey{KeyBlock: kmip.KeyBlock{
 				KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &o.material}}},
@@ -172,6 +177,18 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 		}
 	}
 	return nil
+}
+
+// wrapped answers a request for a wrapped key, with bytes that are not encrypted. Another format than
+// the key's own is refused.
+func (o *stored) wrapped(request *payloads.GetRequestPayload) kmip.OperationPayload {
+	if request.KeyFormatType != 0 {
+		return nil
+	}
+	return &payloads.GetResponsePayload{ObjectType: o.kind, UniqueIdentifier: o.id, Object: &kmip.SymmetricKey{KeyBlock: kmip.KeyBlock{
+		KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &o.material}}},
+		KeyWrappingData: &kmip.KeyWrappingData{WrappingMethod: kmip.WrappingMethodEncrypt, EncodingOption: kmip.EncodingOptionNoEncoding},
+	}}}
 }
 
 func (o *stored) matches(attributes []kmip.Attribute) bool {

@@ -3,6 +3,7 @@
 package kmip
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -198,14 +199,22 @@ func nameOf(request kmip.OperationPayload, id string) string {
 	return name
 }
 
+// Reasons of KMIP 2.0 (Result Reason Enumeration). Servers that know it give them in older versions
+// as well.
+const (
+	reasonObjectDestroyed kmip.ResultReason = 0x36
+	reasonObjectNotFound  kmip.ResultReason = 0x37
+)
+
 // maxReason is how many bytes of the message of a server an error has.
 const maxReason = 200
 
 // refused returns the error of a request that the server refused.
 func refused(name, address string, item *kmip.ResponseBatchItem) error {
-	reason := fmt.Sprintf("%s at %s: %s: %q", name, address, ttlv.EnumStr(item.ResultReason), item.ResultMessage[:min(maxReason, len(item.ResultMessage))])
+	number := fmt.Sprintf("%#x", uint32(item.ResultReason)) // for reasons without a name
+	reason := fmt.Sprintf("%s at %s: %s: %q", name, address, cmp.Or(ttlv.EnumStr(item.ResultReason), number), item.ResultMessage[:min(maxReason, len(item.ResultMessage))])
 	switch item.ResultReason {
-	case kmip.ResultReasonItemNotFound:
+	case kmip.ResultReasonItemNotFound, reasonObjectNotFound, reasonObjectDestroyed:
 		return fmt.Errorf("%w: %s", keys.ErrNotFound, reason)
 	case kmip.ResultReasonAuthenticationNotSuccessful, kmip.ResultReasonPermissionDenied,
 		kmip.ResultReasonSensitive, kmip.ResultReasonNotExtractable:
