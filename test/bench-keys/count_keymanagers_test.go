@@ -20,7 +20,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -112,8 +111,9 @@ func askAtOnce(question func() error) int {
 	return int(failed.Load())
 }
 
-// countKMIP counts the requests for keys between the broker's provider and PyKMIP.
-func countKMIP(b *testing.B, servers *kmipserver.Servers) []counted {
+// countKMIP counts the requests for keys between the broker's provider and a KMIP server.
+func countKMIP(b *testing.B, each *kmipServers) []counted {
+	servers := each.servers
 	direct := openKMIP(b, servers, servers.Addresses[:1], -1)
 	for n := range differentKeys {
 		if err := direct.CreateAES(b.Context(), fmt.Sprintf("key-%d", n), 256); err != nil {
@@ -132,13 +132,13 @@ func countKMIP(b *testing.B, servers *kmipserver.Servers) []counted {
 	}
 	failed := ask(func(n int) error { return find(fmt.Sprintf("key-%d", n)) })
 	sum, of := counts.take()
-	many := counted{"PyKMIP: 1,000 questions over 120 keys", differentKeys, sum, of, failed}
+	many := counted{each.name + ": 1,000 questions over 120 keys", differentKeys, sum, of, failed}
 	if err := direct.CreateAES(b.Context(), "wanted by many", 256); err != nil {
 		b.Fatal(err)
 	}
 	failed = askAtOnce(func() error { return find("wanted by many") })
 	sum, of = counts.take()
-	return []counted{many, {"PyKMIP: 100 identical questions at once", 1, sum, of, failed}}
+	return []counted{many, {each.name + ": 100 identical questions at once", 1, sum, of, failed}}
 }
 
 // countUnwraps counts the requests for unwraps between the broker's cache and OpenBao.
@@ -196,8 +196,7 @@ func baoProxy(b *testing.B, server *baoserver.Server, counts *calls) (address st
 // both sides, with the certificates of the server and the client. It returns its address.
 func kmipProxy(b *testing.B, servers *kmipserver.Servers, counts *calls) string {
 	b.Helper()
-	folder := filepath.Dir(servers.Certificate)
-	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "server.crt"), filepath.Join(folder, "server.key"))
+	certificate, err := tls.LoadX509KeyPair(servers.File("server.crt"), servers.File("server.key"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -226,7 +225,7 @@ func kmipProxy(b *testing.B, servers *kmipserver.Servers, counts *calls) string 
 			}()
 			go func() {
 				if err := countKMIPRequests(client, server, counts); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-					fmt.Fprintln(os.Stderr, "the proxy before PyKMIP:", err)
+					fmt.Fprintln(os.Stderr, "the proxy before the KMIP server:", err)
 				}
 				_ = server.Close()
 			}()

@@ -18,7 +18,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
-// speed measures PyKMIP with "crypto-broker kmip-speed".
+// speed measures KMIP servers with "crypto-broker kmip-speed".
 type speed struct {
 	program string
 	servers *kmipserver.Servers

@@ -21,9 +21,9 @@ type KMIP struct {
 	EllipticCurves bool
 	// SignsAsAsked says that the product signs digests, and signs with PSS and the salt that it is asked for.
 	SignsAsAsked bool
-	// WrapsInKMIP10 says that the product wraps keys in KMIP 1.0, which has them wrapped with their
-	// encoding.
-	WrapsInKMIP10 bool
+	// SendsDeactivated says that the product sends the bytes of keys that are deactivated. They are of
+	// use for old data (KMIP 1.4, section 3.22).
+	SendsDeactivated bool
 }
 
 // kmip are the products, in the order of their files.

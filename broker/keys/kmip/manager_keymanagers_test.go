@@ -117,7 +117,8 @@ func TestEveryVersionOfTheProtocolServes(t *testing.T) {
 				if err := errors.Join(plainErr, wrapperErr, s.Ping(t.Context())); err != nil || len(plain) != 32 {
 					t.Fatalf("read a key of %d bytes, error %v", len(plain), err)
 				}
-				if version != protocol.V1_0 || product.WrapsInKMIP10 {
+				// KMIP 1.0 wraps keys with their encoding: PyKMIP can't do that, and Cosmian KMS does.
+				if version != protocol.V1_0 {
 					wrapped, err := s.GetWrapped(t.Context(), key, wrapping)
 					if err != nil {
 						t.Fatal(err)

@@ -130,7 +130,10 @@ func TestAKeyThatIsNotActiveProtectsNoNewData(t *testing.T) {
 		if _, err := p.Key(t.Context(), keys.Name{ID: "orders"}); !errors.Is(err, keys.ErrUnusable) {
 			t.Errorf("after it was revoked: got %v, want ErrUnusable", err)
 		}
-		key(t, p, "orders", made.UniqueIdentifier) // old data can still be read
+		old := keys.Name{ID: "orders", Version: made.UniqueIdentifier}
+		if _, err := p.Key(t.Context(), old); product.SendsDeactivated != (err == nil) {
+			t.Errorf("after it was revoked, for old data: got %v, want a key: %t", err, product.SendsDeactivated)
+		}
 	})
 }
 
