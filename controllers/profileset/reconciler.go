@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
@@ -103,15 +105,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // requestAll requests each namespace with a ConfigMap, after the keys or the authorities
-// of the key gateway changed.
+// of the key gateway changed. Changes of profiles go before them, so that these do not wait for
+// all namespaces.
 func (r *reconciler) requestAll(ctx context.Context) error {
 	var sets corev1.ConfigMapList
 	if err := r.client.List(ctx, &sets); err != nil {
 		return err
 	}
+	var all []reconcile.Request
 	for i := range sets.Items {
-		r.queue.Add(queue.Request(sets.Items[i].Namespace))
+		all = append(all, queue.Request(sets.Items[i].Namespace))
 	}
+	r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, all...)
 	return nil
 }
 
