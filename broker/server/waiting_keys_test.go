@@ -24,6 +24,8 @@ const slowlyManagedProfiles = sha256Profile + `- Name: Ed
   API: {SignData: {SignAlg: ed25519, KeyIds: [{Id: hsm/read}, {Id: hsm/signs}]}}
 - Name: AES
   API: {EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: hsm/aes}]}}
+- Name: Wraps
+  API: {DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: hsm/signs}]}}
 `
 
 // slowManager is a key manager that answers once it is open: it reads out the keys read and aes,
@@ -191,6 +193,12 @@ func TestTheDeadlineOfACallHoldsForItsKeyManager(t *testing.T) {
 			t.Errorf("call %d: %v", id, a)
 		}
 	}
+}
+
+func TestAKeyPairThatSignsInItsKeyManagerWrapsNoDataKeys(t *testing.T) {
+	client := v1.NewCryptoServiceClient(connect(t, startSlowlyManaged(t, newSlowManager()).socket("")))
+	_, err := client.WrapKey(t.Context(), &v1.WrapKeyRequest{Profile: "Wraps", KeyId: "hsm/signs", DataKey: theDataKey})
+	endsWith(t, err, codes.FailedPrecondition, `the key "hsm/signs" is a key pair that stays in its key manager, which signs with it and wraps no data keys; expected an AES key`)
 }
 
 func TestAnIDOfAProviderThatIsMissingSaysSo(t *testing.T) {

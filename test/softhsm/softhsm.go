@@ -39,6 +39,24 @@ func Run(m *testing.M) (code int) {
 	return m.Run()
 }
 
+// Start is Run for one test, whose own process uses the library through this package alone. Processes that the test
+// starts have the tokens, too.
+func Start(t *testing.T) {
+	t.Helper()
+	folder, err := start()
+	t.Cleanup(func() {
+		if device != nil {
+			must(t, device.Finalize())
+			device.Destroy()
+			device = nil
+		}
+		must(t, errors.Join(os.RemoveAll(folder), os.Unsetenv("SOFTHSM2_CONF")))
+	})
+	if err != nil {
+		t.Fatal("SoftHSM cannot be used: ", err)
+	}
+}
+
 func start() (folder string, err error) {
 	repository, err := environment.Repository()
 	if err != nil {
@@ -162,6 +180,13 @@ func (k *Token) MakeEC(t testing.TB, label string, id byte, curve asn1.ObjectIde
 	der, err := asn1.Marshal(curve)
 	must(t, err)
 	k.makePair(t, pkcs11.CKM_EC_KEY_PAIR_GEN, label, id, pkcs11.NewAttribute(pkcs11.CKA_EC_PARAMS, der))
+}
+
+// MakeEd25519 makes an Ed25519 key pair.
+func (k *Token) MakeEd25519(t testing.TB, label string, id byte) {
+	t.Helper()
+	const edwardsKeyPairGen = 0x1055 // CKM_EC_EDWARDS_KEY_PAIR_GEN of PKCS #11 3.0
+	k.makePair(t, edwardsKeyPairGen, label, id, pkcs11.NewAttribute(pkcs11.CKA_EC_PARAMS, []byte{6, 3, 0x2b, 0x65, 0x70}))
 }
 
 func (k *Token) makePair(t testing.TB, mechanism uint, label string, id byte, public ...*pkcs11.Attribute) {

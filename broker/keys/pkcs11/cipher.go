@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/miekg/pkcs11"
 
@@ -88,38 +89,54 @@ func (c *aesCipher) Open(ctx context.Context, nonce, ciphertext, tag, additional
 }
 
 // aesWrapper implements keys.Wrapper. What it wraps has the format of keys in memory.
-type aesWrapper struct{ key }
+type aesWrapper struct {
+	key
+	padded uint // the mechanism of AES key wrap with padding, 0 for none
+}
 
 // Algorithms implements keys.Wrapper.
 func (w *aesWrapper) Algorithms() []string {
-	return []string{algorithm.WrapAESGCM.String(), algorithm.WrapAESKW.String()}
+	names := []string{algorithm.WrapAESGCM.String(), algorithm.WrapAESKW.String()}
+	if w.padded != 0 {
+		names = append(names, algorithm.WrapAESKWP.String())
+	}
+	return names
+}
+
+// keyWrap returns how to wrap with a variant of AES key wrap.
+func (w *aesWrapper) keyWrap(name string) (keyWrap, error) {
+	switch {
+	case name == algorithm.WrapAESKW.String():
+		return keyWrap{algorithm.WrapAESKW, false, pkcs11.CKM_AES_KEY_WRAP}, nil
+	case name == algorithm.WrapAESKWP.String() && w.padded != 0:
+		return keyWrap{algorithm.WrapAESKWP, true, w.padded}, nil
+	}
+	return keyWrap{}, fmt.Errorf("%w: the key %s of the token wraps with %s, found %q", keys.ErrUnusable, w.name.label, strings.Join(w.Algorithms(), ", "), name)
 }
 
 // Wrap implements keys.Wrapper.
 func (w *aesWrapper) Wrap(ctx context.Context, name string, dataKey, additional []byte) ([]byte, error) {
-	switch name {
-	case algorithm.WrapAESGCM.String():
+	if name == algorithm.WrapAESGCM.String() {
 		return w.seal(ctx, dataKey, additional)
-	case algorithm.WrapAESKW.String():
-		return w.wrapKW(ctx, dataKey, additional)
 	}
-	return nil, w.otherAlgorithm(name)
+	how, err := w.keyWrap(name)
+	if err != nil {
+		return nil, err
+	}
+	return w.wrapKW(ctx, how, dataKey, additional)
 }
 
 // Unwrap implements keys.Wrapper.
 func (w *aesWrapper) Unwrap(ctx context.Context, name string, wrapped, additional []byte) ([]byte, error) {
-	switch name {
-	case algorithm.WrapAESGCM.String():
+	if name == algorithm.WrapAESGCM.String() {
 		if len(wrapped) < engine.NonceSize+engine.FullTagSize {
 			return nil, keys.ErrInvalidCiphertext
 		}
 		return w.open(ctx, wrapped[:engine.NonceSize], wrapped[engine.NonceSize:], additional)
-	case algorithm.WrapAESKW.String():
-		return w.unwrapKW(ctx, wrapped, additional)
 	}
-	return nil, w.otherAlgorithm(name)
-}
-
-func (w *aesWrapper) otherAlgorithm(name string) error {
-	return fmt.Errorf("%w: the key %s wraps with %s and %s, found %q", keys.ErrUnusable, w.name.label, algorithm.WrapAESGCM, algorithm.WrapAESKW, name)
+	how, err := w.keyWrap(name)
+	if err != nil {
+		return nil, err
+	}
+	return w.unwrapKW(ctx, how, wrapped, additional)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
@@ -86,12 +87,15 @@ func (p *Provider) key(s *session, version objectName, objects []objectName) (*k
 	k := key{p, version}
 	switch {
 	case version.class == pkcs11.CKO_SECRET_KEY && kind == pkcs11.CKK_AES:
-		size, err := with(s, version, func(object pkcs11.ObjectHandle) (int, error) {
+		size, padded := 0, uint(0)
+		_, err := with(s, version, func(object pkcs11.ObjectHandle) (none struct{}, err error) {
 			values, err := s.attributes(object, pkcs11.CKA_VALUE_LEN)
 			if err != nil {
-				return 0, err
+				return none, err
 			}
-			return int(number(values[0])), nil //nolint:gosec // checked below
+			size = int(number(values[0])) //nolint:gosec // checked below
+			padded, err = s.kwp(object)
+			return none, err
 		})
 		if err != nil {
 			return nil, err
@@ -99,13 +103,15 @@ func (p *Provider) key(s *session, version objectName, objects []objectName) (*k
 		if size != 16 && size != 24 && size != 32 {
 			return nil, fmt.Errorf("%w: the key %s is an AES key of %d bytes, expected 16, 24 or 32", keys.ErrUnusable, version.label, size)
 		}
-		return keys.NewRemoteSymmetric(version.label, &aesCipher{k, size}).WithWrapper(&aesWrapper{k}), nil
+		return keys.NewRemoteSymmetric(version.label, &aesCipher{k, size}).WithWrapper(&aesWrapper{k, padded}), nil
 	case version.class == pkcs11.CKO_PRIVATE_KEY && kind == pkcs11.CKK_RSA:
 		return p.pair(s, k, objects, rsaKey)
 	case version.class == pkcs11.CKO_PRIVATE_KEY && kind == pkcs11.CKK_EC:
 		return p.pair(s, k, objects, ecKey)
+	case version.class == pkcs11.CKO_PRIVATE_KEY && kind == ecEdwards:
+		return p.pair(s, k, objects, ed25519Key)
 	}
-	return nil, fmt.Errorf("%w: the key %s has the type 0x%x, expected an AES key, or the private key of an RSA or EC key pair", keys.ErrUnusable, version.label, kind)
+	return nil, fmt.Errorf("%w: the key %s has the type 0x%x, expected an AES key, or the private key of an RSA, EC or Ed25519 key pair", keys.ErrUnusable, version.label, kind)
 }
 
 // key is a version of a key of a token.
@@ -190,16 +196,50 @@ func ecKey(s *session, object pkcs11.ObjectHandle) (crypto.PublicKey, error) {
 	if rest, err := asn1.Unmarshal(values[0], &name); err != nil || len(rest) > 0 || curves[name.String()] == nil {
 		return nil, fmt.Errorf("%w: the EC key of the token has another curve, expected P-224, P-256, P-384 or P-521", keys.ErrUnusable)
 	}
-	point := values[1]
-	var octets []byte // around the point, with which some libraries dispense
-	if rest, err := asn1.Unmarshal(point, &octets); err == nil && len(rest) == 0 {
-		point = octets
-	}
-	public, err := ecdsa.ParseUncompressedPublicKey(curves[name.String()], point)
+	curve := curves[name.String()]
+	public, err := ecdsa.ParseUncompressedPublicKey(curve, point(values[1], 1+2*((curve.Params().BitSize+7)/8)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the EC key of the token has no point of its curve", keys.ErrUnusable)
 	}
 	return checked(public)
+}
+
+// point returns a public key of size bytes. Libraries differ in whether an OCTET STRING is around it.
+func point(value []byte, size int) []byte {
+	var octets []byte
+	if rest, err := asn1.Unmarshal(value, &octets); err == nil && len(rest) == 0 && len(value) != size {
+		return octets
+	}
+	return value
+}
+
+// ecEdwards and edDSA are CKK_EC_EDWARDS and CKM_EDDSA of PKCS #11 3.0.
+const (
+	ecEdwards = 0x40
+	edDSA     = 0x1057
+)
+
+// ed25519Names are the names of the curve in CKA_EC_PARAMS: the identifier of RFC 8410, section 3, and
+// what PKCS #11 3.0, section 2.3.5, has.
+var ed25519Names = []string{
+	"\x06\x03\x2b\x65\x70",                         // 1.3.101.112
+	"\x13\x0cedwards25519",                         // as a PrintableString
+	"\x06\x09\x2b\x06\x01\x04\x01\xda\x47\x0f\x01", // 1.3.6.1.4.1.11591.15.1
+}
+
+func ed25519Key(s *session, object pkcs11.ObjectHandle) (crypto.PublicKey, error) {
+	values, err := s.attributes(object, pkcs11.CKA_EC_PARAMS, pkcs11.CKA_EC_POINT)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(ed25519Names, string(values[0])) {
+		return nil, fmt.Errorf("%w: the Edwards key of the token has another curve, expected Ed25519", keys.ErrUnusable)
+	}
+	public := point(values[1], ed25519.PublicKeySize)
+	if len(public) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("%w: the public Ed25519 key of the token has %d bytes, expected %d", keys.ErrUnusable, len(public), ed25519.PublicKeySize)
+	}
+	return checked(ed25519.PublicKey(public))
 }
 
 // signer implements keys.RemoteSigner.
@@ -228,11 +268,14 @@ var hashes = map[crypto.Hash]struct{ digest, mask uint }{
 // Sign implements keys.RemoteSigner.
 func (s *signer) Sign(ctx context.Context, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	hash := opts.HashFunc()
-	if _, known := hashes[hash]; !known || len(digest) != hash.Size() {
-		return nil, fmt.Errorf("%w: keys of PKCS #11 sign digests of SHA-2, found %s", keys.ErrUnusable, hash)
+	_, known := hashes[hash]
+	if _, messages := s.public.(ed25519.PublicKey); messages != (hash == 0) || !messages && (!known || len(digest) != hash.Size()) {
+		return nil, fmt.Errorf("%w: keys of PKCS #11 sign digests of SHA-2, and messages with Ed25519, found %s", keys.ErrUnusable, hash)
 	}
 	mechanism, input := pkcs11.NewMechanism(pkcs11.CKM_ECDSA, nil), digest
 	switch public := s.public.(type) {
+	case ed25519.PublicKey:
+		mechanism = pkcs11.NewMechanism(edDSA, nil)
 	case *rsa.PublicKey:
 		if pss, ok := opts.(*rsa.PSSOptions); ok {
 			salt := pss.SaltLength

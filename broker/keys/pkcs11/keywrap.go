@@ -6,7 +6,9 @@ package pkcs11
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
+	"slices"
 
 	"github.com/miekg/pkcs11"
 
@@ -27,52 +29,122 @@ func dataKey() []*pkcs11.Attribute {
 	}
 }
 
-func aesKW() []*pkcs11.Mechanism {
-	return []*pkcs11.Mechanism{pkcs11.NewMechanism(pkcs11.CKM_AES_KEY_WRAP, nil)}
+// keyWrap is AES key wrap, with padding (RFC 5649) or without (RFC 3394).
+type keyWrap struct {
+	name      algorithm.Wrapping
+	pads      bool
+	mechanism uint
 }
 
-// wrapKW wraps with AES key wrap, for which libraries want the data key as an object.
-func (w *aesWrapper) wrapKW(ctx context.Context, material, additional []byte) ([]byte, error) {
+// aesKeyWrapKWP is CKM_AES_KEY_WRAP_KWP of PKCS #11 3.0.
+const aesKeyWrapKWP = 0x210b
+
+// kwp returns the mechanism of the token for AES key wrap with padding (RFC 5649), or 0 if there is
+// none. CKM_AES_KEY_WRAP_PAD is that algorithm by PKCS #11 2.40, and another one by 3.0, so the
+// session tries it with the key: by the other one, the result has one block more.
+func (s *session) kwp(kek pkcs11.ObjectHandle) (mechanism uint, err error) {
+	info, err := s.module.GetSessionInfo(s.handle)
+	if err != nil {
+		return 0, err
+	}
+	mechanisms, err := s.module.GetMechanismList(info.SlotID)
+	if err != nil {
+		return 0, err
+	}
+	has := func(wanted uint) bool {
+		return slices.ContainsFunc(mechanisms, func(m *pkcs11.Mechanism) bool { return m.Mechanism == wanted })
+	}
+	switch {
+	case has(aesKeyWrapKWP):
+		return aesKeyWrapKWP, nil
+	case !has(pkcs11.CKM_AES_KEY_WRAP_PAD):
+		return 0, nil
+	}
+	sample := make([]byte, 2*semiblock)
+	wrapped, err := s.wrapWith(pkcs11.CKM_AES_KEY_WRAP_PAD, kek, sample)
+	switch err = typed(s.unprotected(err)); {
+	case err != nil && keys.Transient(err):
+		return 0, err
+	case err != nil, len(wrapped) != len(sample)+semiblock:
+		return 0, nil //nolint:nilerr // the key, or the token, does not wrap in this way
+	}
+	return pkcs11.CKM_AES_KEY_WRAP_PAD, nil
+}
+
+// wrapWith wraps a data key, which libraries want as an object.
+func (s *session) wrapWith(mechanism uint, kek pkcs11.ObjectHandle, material []byte) ([]byte, error) {
+	object, err := s.module.CreateObject(s.handle, append(dataKey(), pkcs11.NewAttribute(pkcs11.CKA_VALUE, material)))
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := s.module.WrapKey(s.handle, []*pkcs11.Mechanism{pkcs11.NewMechanism(mechanism, nil)}, kek, object)
+	if ended := s.module.DestroyObject(s.handle, object); err == nil {
+		err = ended
+	}
+	return wrapped, err
+}
+
+// wrapKW wraps with AES key wrap, with padding or without.
+func (w *aesWrapper) wrapKW(ctx context.Context, how keyWrap, material, additional []byte) ([]byte, error) {
 	switch {
 	case len(additional) > 0:
-		return nil, &wrap.InputError{Problem: fmt.Sprintf("%s cannot bind a key to a context, found %d bytes of additional data, expected none", algorithm.WrapAESKW, len(additional))}
-	case len(material) < wrap.MinSize || len(material) > wrap.MaxSize || len(material)%semiblock != 0:
-		return nil, &wrap.InputError{Problem: fmt.Sprintf("found a key of %d bytes, expected %d to %d, and a multiple of %d for %s", len(material), wrap.MinSize, wrap.MaxSize, semiblock, algorithm.WrapAESKW)}
+		return nil, &wrap.InputError{Problem: fmt.Sprintf("%s cannot bind a key to a context, found %d bytes of additional data, expected none", how.name, len(additional))}
+	case len(material) < wrap.MinSize || len(material) > wrap.MaxSize:
+		return nil, &wrap.InputError{Problem: fmt.Sprintf("found a key of %d bytes, expected %d to %d", len(material), wrap.MinSize, wrap.MaxSize)}
+	case len(material)%semiblock != 0 && !how.pads:
+		return nil, &wrap.InputError{Problem: fmt.Sprintf("found a key of %d bytes, expected a multiple of %d for %s; %s wraps keys of other sizes", len(material), semiblock, how.name, algorithm.WrapAESKWP)}
 	}
 	return do(ctx, w.provider, func(s *session) ([]byte, error) {
 		return with(s, w.name, func(kek pkcs11.ObjectHandle) ([]byte, error) {
-			object, err := s.module.CreateObject(s.handle, append(dataKey(), pkcs11.NewAttribute(pkcs11.CKA_VALUE, material)))
+			wrapped, err := s.wrapWith(how.mechanism, kek, material)
+			if err != nil || len(material)%semiblock == 0 {
+				return wrapped, err
+			}
+			// SoftHSM 2.6.1 appends zeros to such a key, and wraps a longer one.
+			again, err := s.unwrapWith(how.mechanism, kek, wrapped)
 			if err != nil {
 				return nil, err
 			}
-			wrapped, err := s.module.WrapKey(s.handle, aesKW(), kek, object)
-			if ended := s.module.DestroyObject(s.handle, object); err == nil {
-				err = ended
+			defer clear(again)
+			if subtle.ConstantTimeCompare(again, material) != 1 {
+				return nil, &wrap.InputError{Problem: fmt.Sprintf("found a key of %d bytes, expected a multiple of %d, because the library of the token does not wrap keys of other sizes as they are", len(material), semiblock)}
 			}
-			return wrapped, err
+			return wrapped, nil
 		})
 	})
 }
 
 // unwrapKW is the reverse of wrapKW.
-func (w *aesWrapper) unwrapKW(ctx context.Context, wrapped, additional []byte) ([]byte, error) {
+func (w *aesWrapper) unwrapKW(ctx context.Context, how keyWrap, wrapped, additional []byte) ([]byte, error) {
 	if len(additional) > 0 || len(wrapped) < wrap.MinSize+semiblock || len(wrapped) > wrap.MaxSize+semiblock || len(wrapped)%semiblock != 0 {
 		return nil, keys.ErrInvalidCiphertext
 	}
 	return do(ctx, w.provider, func(s *session) ([]byte, error) {
 		return with(s, w.name, func(kek pkcs11.ObjectHandle) ([]byte, error) {
-			object, err := s.module.UnwrapKey(s.handle, aesKW(), kek, wrapped, dataKey())
-			if err != nil {
-				return nil, s.unprotected(err)
+			unwrapped, err := s.unwrapWith(how.mechanism, kek, wrapped)
+			if err == nil && (len(unwrapped) < wrap.MinSize || len(unwrapped) > wrap.MaxSize) {
+				clear(unwrapped)
+				return nil, keys.ErrInvalidCiphertext
 			}
-			values, err := s.attributes(object, pkcs11.CKA_VALUE)
-			if ended := s.module.DestroyObject(s.handle, object); err == nil {
-				err = ended
-			}
-			if err != nil {
-				return nil, err
-			}
-			return values[0], nil
+			return unwrapped, err
 		})
 	})
+}
+
+// unwrapWith is the reverse of wrapWith.
+func (s *session) unwrapWith(mechanism uint, kek pkcs11.ObjectHandle, wrapped []byte) ([]byte, error) {
+	object, err := s.module.UnwrapKey(s.handle, []*pkcs11.Mechanism{pkcs11.NewMechanism(mechanism, nil)}, kek, wrapped, dataKey())
+	if err != nil {
+		return nil, s.unprotected(err)
+	}
+	values, err := s.attributes(object, pkcs11.CKA_VALUE)
+	ended := s.module.DestroyObject(s.handle, object)
+	if err != nil {
+		return nil, err
+	}
+	if ended != nil {
+		clear(values[0])
+		return nil, ended
+	}
+	return values[0], nil
 }

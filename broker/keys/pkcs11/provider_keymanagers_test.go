@@ -10,6 +10,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -26,9 +27,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/engine"
-	"github.com/crypto-broker/crypto-broker-operator/broker/engine/wrap"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pkcs11"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
@@ -80,6 +79,7 @@ func TestPrivateKeysSignInTheirToken(t *testing.T) {
 	token.MakeRSA(t, "rsa", 1, 2048)
 	token.MakeEC(t, "p256", 1, p256)
 	token.MakeEC(t, "p521", 1, p521)
+	token.MakeEd25519(t, "ed25519", 1)
 	p := open(t, token)
 	short, long := sha256.Sum256([]byte("message")), sha512.Sum512([]byte("message"))
 	for sentence, c := range map[string]struct {
@@ -95,6 +95,8 @@ func TestPrivateKeysSignInTheirToken(t *testing.T) {
 		"ECDSA":                                   {"p256", short[:], crypto.SHA256},
 		"ECDSA with a digest that is longer":      {"p256", long[:], crypto.SHA512},
 		"ECDSA with a key that is not of 8 bytes": {"p521", long[:], crypto.SHA512},
+		"Ed25519, which signs a message":          {"ed25519", []byte("message"), crypto.Hash(0)},
+		"Ed25519 with a long message":             {"ed25519", make([]byte, 100_000), crypto.Hash(0)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			key := find(t, p, c.id)
@@ -112,6 +114,8 @@ func TestPrivateKeysSignInTheirToken(t *testing.T) {
 				}
 			case *ecdsa.PublicKey:
 				valid = ecdsa.VerifyASN1(public, c.digest, signature)
+			case ed25519.PublicKey:
+				valid = ed25519.Verify(public, c.digest, signature)
 			}
 			if !valid {
 				t.Error("the signature is not valid")
@@ -120,6 +124,12 @@ func TestPrivateKeysSignInTheirToken(t *testing.T) {
 	}
 	if _, err := find(t, p, "rsa").Signer(t.Context()).Sign(rand.Reader, make([]byte, 20), crypto.SHA1); !errors.Is(err, keys.ErrUnusable) {
 		t.Errorf("SHA-1: got %v, want ErrUnusable", err)
+	}
+	if _, err := find(t, p, "ed25519").Signer(t.Context()).Sign(rand.Reader, long[:], crypto.SHA512); !errors.Is(err, keys.ErrUnusable) {
+		t.Errorf("a digest with Ed25519: got %v, want ErrUnusable", err)
+	}
+	if _, err := find(t, p, "p256").Signer(t.Context()).Sign(rand.Reader, short[:], crypto.Hash(0)); !errors.Is(err, keys.ErrUnusable) {
+		t.Errorf("a message with ECDSA: got %v, want ErrUnusable", err)
 	}
 }
 
@@ -191,45 +201,6 @@ func TestAESKeysEncryptInTheirToken(t *testing.T) {
 	tag[0] ^= 1
 	if _, err := c.Open(nonce, ciphertext, tag, []byte("other")); !errors.Is(err, engine.ErrAuthentication) {
 		t.Errorf("other additional data: got %v, want ErrAuthentication", err)
-	}
-}
-
-func TestDataKeysAreWrappedInTheToken(t *testing.T) {
-	token := softhsm.NewToken(t, "wraps")
-	token.ImportAES(t, "kek", 1, material)
-	w := find(t, open(t, token), "kek").Wrapper()
-	memory, err := wrap.NewAES(material)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dataKey := []byte("a data key that has 32 bytes....")
-	for _, with := range []struct {
-		algorithm algorithm.Wrapping
-		context   []byte
-	}{{algorithm.WrapAESGCM, []byte("tenant")}, {algorithm.WrapAESKW, nil}} {
-		name := with.algorithm.String()
-		wrapped, err := w.Wrap(t.Context(), name, dataKey, with.context)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := memory.Unwrap(with.algorithm, wrapped, with.context); err != nil || !bytes.Equal(got, dataKey) {
-			t.Errorf("%s: a key in memory does not unwrap what the token wrapped: %v", name, err)
-		}
-		if got, err := w.Unwrap(t.Context(), name, wrapped, with.context); err != nil || !bytes.Equal(got, dataKey) {
-			t.Errorf("%s: the token does not unwrap: %v", name, err)
-		}
-		for _, forged := range [][]byte{nil, wrapped[:len(wrapped)-8], append(bytes.Clone(wrapped[:len(wrapped)-1]), wrapped[len(wrapped)-1]^1)} {
-			if _, err := w.Unwrap(t.Context(), name, forged, with.context); !errors.Is(err, keys.ErrInvalidCiphertext) {
-				t.Errorf("%s: %d bytes that are forged: got %v, want ErrInvalidCiphertext", name, len(forged), err)
-			}
-		}
-	}
-	var input *wrap.InputError
-	if _, err := w.Wrap(t.Context(), algorithm.WrapAESKW.String(), dataKey, []byte("tenant")); !errors.As(err, &input) {
-		t.Errorf("a context that AES key wrap cannot bind: got %v", err)
-	}
-	if _, err := w.Wrap(t.Context(), algorithm.WrapAESKWP.String(), dataKey, nil); !errors.Is(err, keys.ErrUnusable) {
-		t.Errorf("another algorithm: got %v, want ErrUnusable", err)
 	}
 }
 

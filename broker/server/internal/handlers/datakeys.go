@@ -235,6 +235,9 @@ func (w *wrapping) find(policy *profile.DataKeyPolicy, version string) error {
 	if err != nil {
 		return err
 	}
+	if key.Wrapper() == nil && key.Signs() && key.Remote() {
+		return requests.Refused(codes.FailedPrecondition, w.call.Operation, w.profile, "the key %q is a key pair that stays in its key manager, which signs with it and wraps no data keys; expected an AES key", w.id)
+	}
 	if key.Wrapper() == nil {
 		return requests.Refused(codes.FailedPrecondition, w.call.Operation, w.profile, "the key %q does not wrap data keys, expected an AES key, an RSA key from 2048 bits, or a key on P-256, P-384 or P-521", w.id)
 	}
