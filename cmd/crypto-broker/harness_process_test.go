@@ -79,6 +79,7 @@ type sandbox struct {
 	socket string
 	broker *exec.Cmd
 	log    bytes.Buffer // once the broker has ended
+	stop   func()       // ends the broker
 }
 
 // newSandbox makes a folder, short enough for a socket, and removes it.
@@ -101,17 +102,24 @@ func newSandbox(t *testing.T) *sandbox {
 // start starts the broker and does not wait for it: commands do.
 func (s *sandbox) start(args ...string) *sandbox {
 	s.t.Helper()
+	return s.startProgram(filepath.Join(binaries, "broker"), args...)
+}
+
+// startProgram is start with another build of the broker.
+func (s *sandbox) startProgram(program string, args ...string) *sandbox {
+	s.t.Helper()
 	args = append([]string{"--profiles-dir", filepath.Join(s.dir, "profiles"), "--socket-dir", filepath.Dir(s.socket)}, args...)
-	s.broker = exec.Command(filepath.Join(binaries, "broker"), args...)
+	s.broker = exec.Command(program, args...)
 	s.broker.Stderr = &s.log
 	if err := s.broker.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(sync.OnceFunc(func() {
+	s.stop = sync.OnceFunc(func() {
 		if err := errors.Join(s.broker.Process.Signal(syscall.SIGTERM), s.broker.Wait()); err != nil || s.t.Failed() {
 			s.t.Errorf("the broker ended with %v:\n%s", err, s.log.String())
 		}
-	}))
+	})
+	s.t.Cleanup(s.stop)
 	return s
 }
 
