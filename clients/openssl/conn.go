@@ -153,6 +153,9 @@ func (c *Conn) sendLocked() error {
 			c.writeError = err
 			return err
 		}
+		if n < len(buffer) {
+			return nil
+		}
 	}
 }
 
