@@ -82,7 +82,7 @@ type tokenBroker struct {
 	restart func()
 }
 
-// brokerWithPKCS11 builds the broker as make build-pkcs11 does, and returns its path.
+// brokerWithPKCS11 builds the broker with cgo and the tags of make build-pkcs11, and returns its path.
 var brokerWithPKCS11 = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(binaries, "broker-pkcs11")
 	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-tags", "grpcnotrace,pkcs11", "-o", program, "../broker")
