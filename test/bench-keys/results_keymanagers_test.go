@@ -129,7 +129,7 @@ func (r *results) writeTargets(text *strings.Builder) {
 
 func (k *kmipServers) writeRates(text *strings.Builder) {
 	fmt.Fprintf(text, "## %s, operations a minute\n\n`crypto-broker kmip-speed` with five clients, each with 25 operations a round (RSA: 5, EC: 2). "+
-		"With connections that are reused, the first server makes all keys. PyKMIP makes no elliptic curve keys.\n\n"+
+		"With connections that are reused, the first server makes all keys. PyKMIP makes no elliptic curve keys, and two servers of Cosmian KMS with one SQLite database sometimes refuse to make keys.\n\n"+
 		"| operation | one server, new connections | one, reused | two servers, new connections | two, reused | "+
 		"reused over new, one server | two over one, new | two over one, reused | failed |\n|---|---|---|---|---|---|---|---|---|\n", k.name)
 	for _, operation := range []string{"get AES-256", "wrap AES-256", "create AES-256", "create RSA-2048", "create EC P-256"} {

@@ -21,6 +21,9 @@ type KMIP struct {
 	EllipticCurves bool
 	// SignsAsAsked says that the product signs digests, and signs with PSS and the salt that it is asked for.
 	SignsAsAsked bool
+	// WritesTogether says that several servers with one database may make keys at the same time. Without
+	// it, they sometimes refuse to.
+	WritesTogether bool
 	// SendsDeactivated says that the product sends the bytes of keys that are deactivated. They are of
 	// use for old data (KMIP 1.4, section 3.22).
 	SendsDeactivated bool

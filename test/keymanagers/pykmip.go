@@ -7,5 +7,5 @@ package keymanagers
 import "github.com/crypto-broker/crypto-broker-operator/test/pykmip"
 
 func init() {
-	kmip = append(kmip, KMIP{Name: "PyKMIP " + pykmip.Version, Start: pykmip.Start, SendsDeactivated: true})
+	kmip = append(kmip, KMIP{Name: "PyKMIP " + pykmip.Version, Start: pykmip.Start, WritesTogether: true, SendsDeactivated: true})
 }
