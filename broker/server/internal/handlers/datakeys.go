@@ -128,7 +128,7 @@ func (h *Handlers) RewrapKey(c *Call, name string, given WrappedKey, id string) 
 		return nil, 0, false, err
 	}
 	defer clear(dataKey)
-	c.use.Keys[0] = profile.UsedKey{Algorithm: old.header.Algorithm.String(), ID: old.id}
+	c.use.Keys[0], c.key = profile.UsedKey{Algorithm: old.header.Algorithm.String(), ID: old.id}, old.key
 	w.noteUse(1)
 	if w.id == old.id && w.header.KeyVersion == old.header.KeyVersion && w.header.Algorithm == old.header.Algorithm {
 		return given.Blob, w.header.Algorithm, true, nil
@@ -154,7 +154,7 @@ func (h *Handlers) GetPublicKey(c *Call, name, id string) (der []byte, text, ver
 	if key.Public() == nil {
 		return nil, "", "", requests.Refused(codes.InvalidArgument, c.Operation, name, "the key %q is an AES key, expected a key pair", id)
 	}
-	c.use.Keys[0] = engine.UsedKey(key.Public(), id)
+	c.use.Keys[0], c.key = engine.UsedKey(key.Public(), id), key
 	if der, err = key.SPKI(); err != nil {
 		return nil, "", "", h.internal(c, name, "a public key could not be encoded", err)
 	}
@@ -252,6 +252,9 @@ func (w *wrapping) noteUse(i int) {
 		used = engine.UsedKey(public, w.id)
 	} else if cipher := w.key.Cipher(w.call.Context); cipher != nil {
 		used.Bits = 8 * cipher.KeySize()
+	}
+	if i == 0 {
+		w.call.key = w.key
 	}
 	use := &w.call.use
 	use.Keys[i], use.Algorithm, use.GivenContext = used, w.header.Algorithm.String(), len(w.header.ContextHash) > 0

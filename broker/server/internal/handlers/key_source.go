@@ -91,10 +91,14 @@ func (k KeySource) allowRaw(op profile.Operation, name string, policy *profile.K
 
 // key returns the key whose id the source has, if the profile lists it.
 func (h *Handlers) key(c *Call, name string, policy *profile.KeyPolicy, source KeySource) (*keys.Key, error) {
-	return h.listedKey(c, name, policy, source.name())
+	key, err := h.listedKey(c, name, policy, source.name())
+	if c.key == nil {
+		c.key = key
+	}
+	return key, err
 }
 
-// listedKey returns a key, if the profile lists it.
+// listedKey returns a key, if the profile lists it. It does not change the call.
 func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wanted keys.Name) (*keys.Key, error) {
 	id := wanted.ID
 	if policy.ByReference() && !policy.Allows(id) {
@@ -116,9 +120,6 @@ func (h *Handlers) listedKey(c *Call, name string, policy *profile.KeyPolicy, wa
 		if found, ok := key.SPKISHA256(); !ok || found != pin {
 			return nil, requests.Refused(codes.FailedPrecondition, c.Operation, name, "the key %q is not the key that the profile pins by SPKISHA256", id)
 		}
-	}
-	if c.key == nil {
-		c.key = key
 	}
 	if _, external := policy.Manager(); external {
 		// Not every id there can have a version, so a reply with one might be of no use.
