@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 )
 
@@ -22,7 +23,7 @@ func CheckKey(public crypto.PublicKey) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("is a %T, expected Ed25519 or ECDSA", public)
+	return errors.New("is neither Ed25519 nor ECDSA")
 }
 
 // hashFor returns the hash of signatures: none for Ed25519 (RFC 8032, section 5.1), else SHA-256.

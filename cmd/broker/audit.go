@@ -58,6 +58,9 @@ func (a *auditConfig) settings() []setting {
 	}
 }
 
+// largestRSA is the size in bits up to which an RSA key is read, which is refused then.
+const largestRSA = 4096
+
 // useAudit starts the audit log. close ends it.
 func (c *config) useAudit(stderr io.Writer, logger *slog.Logger) (log *audit.Log, end func() error, err error) {
 	a := &c.audit
@@ -96,7 +99,7 @@ func (a *auditConfig) signer() (crypto.Signer, error) {
 		return nil, fmt.Errorf("read the key of --audit-key: %w", err)
 	}
 	defer clear(text)
-	signer, err := keys.ParsePrivateKey(text, 0)
+	signer, err := keys.ParsePrivateKey(text, largestRSA)
 	if err != nil {
 		return nil, program.Usagef("--audit-key: %s %v", a.key, err)
 	}
