@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,6 +230,46 @@ func TestACutEndIsSaid(t *testing.T) {
 	}
 	if r.Unsigned != 4 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "has no end") {
 		t.Errorf("the report is %+v, expected 4 unsigned lines and a note that the end is missing", r)
+	}
+}
+
+// A stranger can continue a chain without its key, but only as far as a broker may write without a checkpoint.
+func TestManyLinesWithoutACheckpointAreDamage(t *testing.T) {
+	lines := written(t)
+	lines = lines[:len(lines)-1] // without the end, which is signed
+	last := lines[len(lines)-1]
+	template, _, _ := strings.Cut(last, `"audit.sequence":`)
+	var fields struct {
+		Sequence int    `json:"audit.sequence"`
+		Hash     string `json:"audit.hash"`
+	}
+	if err := json.Unmarshal([]byte(last), &fields); err != nil {
+		t.Fatal(err)
+	}
+	before, err := hex.DecodeString(fields.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10000 {
+		fields.Sequence++
+		text := fmt.Sprintf(`%s"audit.sequence":%d`, template, fields.Sequence)
+		hash := sha256.Sum256(append(before, text...))
+		before = hash[:]
+		lines = append(lines, fmt.Sprintf("%s,\"audit.hash\":\"%x\"}\n", text, hash))
+	}
+	for name, c := range map[string]struct {
+		added   int
+		problem string
+	}{
+		"as many as a broker may leave are only counted": {5000, ""},
+		"more are damage": {10000, "that no checkpoint signs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := verify(strings.Join(lines[:len(lines)-10000+c.added], ""))
+			if c.problem == "" && err != nil || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)) {
+				t.Errorf("got %v, expected an error with %q", err, c.problem)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,11 @@ import (
 	"io"
 )
 
+// maxUnsigned is how many lines without a checkpoint a broker can leave. It writes the lines of a
+// batch together with the checkpoint that they need, so a kill or a full disk may leave a batch
+// without it. No record is shorter than 200 bytes.
+const maxUnsigned = checkpointLines + maxQueue/200
+
 // Verifier checks a log line by line. A log may be in several files, oldest first.
 type Verifier struct {
 	key    crypto.PublicKey // nil to take the keys that the log names
@@ -188,7 +193,9 @@ func (v *Verifier) advance(l *line) error {
 		c.unsigned = -1 // the checkpoint itself is signed by the next one, and has nothing to protect
 	}
 	c.hash, c.next = l.hash, l.fields.Sequence+1
-	c.unsigned++
+	if c.unsigned++; c.unsigned > maxUnsigned {
+		return v.damaged("is one of more than %d that no checkpoint signs, expected a checkpoint after %d: they are not of a broker", maxUnsigned, checkpointLines)
+	}
 	return nil
 }
 
