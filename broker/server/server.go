@@ -190,7 +190,7 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var watch sync.WaitGroup
 	listeners := sockets.Listeners()
 	s.callers = make([]*flow.Caller, len(listeners))
-	s.service.Sessions.Divide(len(listeners))
+	s.service.Sessions.Limit(s.memory, len(listeners))
 	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
 	for i, listener := range listeners {
 		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)

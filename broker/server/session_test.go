@@ -150,8 +150,8 @@ func TestOneOfAThousandCopiesOfARequestIsOpenedThroughTheSocket(t *testing.T) {
 }
 
 func TestEachSocketHasItsPartOfTheSessions(t *testing.T) {
-	awaitMetrics(t, start(t, sessionProfile), "crypto_broker_session_limit 16384")
-	awaitMetrics(t, start(t, sessionProfile, "web", "worker"), "crypto_broker_session_limit 8192")
+	awaitMetrics(t, start(t, sessionProfile), "crypto_broker_session_limit 131072")
+	awaitMetrics(t, start(t, sessionProfile, "web", "worker"), "crypto_broker_session_limit 65536")
 }
 
 // The profile is asked at each call, and what it no longer allows ends with the change.

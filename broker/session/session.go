@@ -4,6 +4,7 @@ package session
 
 import (
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,9 @@ type session struct {
 	// larger one has no effect, because nonces are remembered for this one.
 	window time.Duration
 	share  *share
-	// key is the number of the slot with the key. The mutex of the store guards it.
-	key int
+	// key is the number of the slot with the key, and index where the session is among all. The mutex of
+	// the store guards them.
+	key, index int
 
 	mu             sync.Mutex
 	ended          bool
@@ -49,25 +51,33 @@ func idOfNonce(nonce string) nonceID {
 }
 
 // nonces remembers the nonces of a session until the timestamps of their requests have left the window. It has
-// a set for each period of the length of the window, so that forgetting takes no search.
+// a set for each period of the length of the window: three, if the clock goes on, so that forgetting takes no search.
 type nonces struct {
-	sets  map[int64]map[nonceID]struct{} // by the time of the request divided by the window
+	sets  []nonceSet
 	count int
 	// floor is the earliest time of which all nonces are remembered, in milliseconds since 1970. So a
 	// clock that is set back makes no forgotten nonce valid.
 	floor int64
 }
 
+// nonceSet has the nonces of a period.
+type nonceSet struct {
+	period int64 // the time of a request divided by the window
+	ids    map[nonceID]struct{}
+}
+
 // forget drops the sets whose times have all left the window at a time, and returns how many nonces
 // they had. All times are in milliseconds.
 func (n *nonces) forget(now, window int64) (dropped int) {
-	for period, set := range n.sets {
-		if end := (period + 1) * window; end <= now-window {
-			dropped += len(set)
-			delete(n.sets, period)
-			n.floor = max(n.floor, end)
+	n.sets = slices.DeleteFunc(n.sets, func(set nonceSet) bool {
+		end := (set.period + 1) * window
+		if end > now-window {
+			return false
 		}
-	}
+		dropped += len(set.ids)
+		n.floor = max(n.floor, end)
+		return true
+	})
 	n.count -= dropped
 	return dropped
 }
@@ -75,7 +85,7 @@ func (n *nonces) forget(now, window int64) (dropped int) {
 // has reports whether a nonce is remembered, whatever its time.
 func (n *nonces) has(id nonceID) bool {
 	for _, set := range n.sets {
-		if _, known := set[id]; known {
+		if _, known := set.ids[id]; known {
 			return true
 		}
 	}
@@ -83,15 +93,15 @@ func (n *nonces) has(id nonceID) bool {
 }
 
 func (n *nonces) add(id nonceID, at, window int64) {
-	if n.sets == nil {
-		n.sets = map[int64]map[nonceID]struct{}{}
-	}
-	period := at / window
-	if n.sets[period] == nil {
-		n.sets[period] = map[nonceID]struct{}{}
-	}
-	n.sets[period][id] = struct{}{}
 	n.count++
+	period := at / window
+	for _, set := range n.sets {
+		if set.period == period {
+			set.ids[id] = struct{}{}
+			return
+		}
+	}
+	n.sets = append(n.sets, nonceSet{period, map[nonceID]struct{}{id: {}}})
 }
 
 // accept accepts an authentic request once. limit is how many nonces the callers of the socket may

@@ -238,7 +238,7 @@ func TestAClosedStoreHasNoSessions(t *testing.T) {
 
 func TestTheSocketsHaveEqualPartsOfTheSessions(t *testing.T) {
 	s, now := newStore(t)
-	s.Divide(MaxSessions / 3) // three each
+	s.Limit(7*MemoryOfSession, 2) // three each
 	p := policy(t, "")
 	other := theOwner
 	other.Socket = "worker"
@@ -257,7 +257,7 @@ func TestTheSocketsHaveEqualPartsOfTheSessions(t *testing.T) {
 
 func TestNoncesThatFillTheMemoryAreRefusedUntilSomeAreForgotten(t *testing.T) {
 	s, now := newStore(t)
-	s.Divide(MaxNonces / 8) // eight each, of which one session has two
+	s.Limit(2*MemoryOfSession, 2) // eight each, of which one session has two
 	p := policy(t, ", ClockWindow: 10s")
 	c := connect(t, s, now, p, "")
 	for i := range 3 {

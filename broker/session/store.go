@@ -5,6 +5,7 @@ package session
 import (
 	"crypto/rand"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -13,12 +14,19 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
-// The limits of a store. The sockets of the broker have equal parts of them.
+// The limits of a store. The sockets of the broker have equal parts of them. With less memory, there
+// are fewer; see [Store.Limit].
 const (
-	// MaxSessions is how many sessions there are at one time.
-	MaxSessions = 16384
+	// MaxSessions is how many sessions there are at one time. Their keys are 4 MiB, half of what most
+	// systems let a process lock.
+	MaxSessions = 1 << 17
 	// MaxNonces is how many nonces of requests are remembered, so that none is opened twice.
-	MaxNonces = 1 << 18
+	MaxNonces = noncesOfSession * MaxSessions
+	// MemoryOfSession is how much of the memory for requests allows one session, in bytes. A session
+	// takes some 400 bytes, and as many for the nonces of its first requests.
+	MemoryOfSession = 1 << 10
+	// noncesOfSession is how many nonces there are for each session.
+	noncesOfSession = 8
 	// noncesOfOne is the part of the nonces of a socket that one session may have.
 	noncesOfOne = 4
 )
@@ -28,6 +36,8 @@ const (
 	sweepTime = 10 * time.Second
 	// keysOfChunk is how many keys a piece of memory has.
 	keysOfChunk = 512
+	// stepOfVisit is how many sessions are visited while calls wait: some 0.1 ms.
+	stepOfVisit = 256
 )
 
 // Errors of a Store.
@@ -60,13 +70,16 @@ type Store struct {
 	// decoy is the key with which requests of unknown sessions are opened, in vain.
 	decoy [keySize]byte
 
-	mu       sync.Mutex
-	closed   bool
-	sockets  int
-	sessions map[string]*session
-	shares   map[string]*share
-	memory   []locked.Memory
-	sweeper  *time.Timer // nil if there are no sessions
+	mu     sync.Mutex
+	closed bool
+	// mostSessions and mostNonces are how many the callers of one socket may have.
+	mostSessions, mostNonces int
+	sessions                 map[string]*session
+	// all has the sessions once more, so that they can be visited step by step.
+	all     []*session
+	shares  map[string]*share
+	memory  []locked.Memory
+	sweeper *time.Timer // nil if there are no sessions
 }
 
 // NewStore returns an empty store. It calls unlocked once if the memory for keys may be swapped or be
@@ -75,17 +88,20 @@ func NewStore(unlocked func(error)) *Store {
 	var once sync.Once
 	s := &Store{
 		now: time.Now, every: sweepTime, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
-		sockets: 1, sessions: map[string]*session{}, shares: map[string]*share{},
+		mostSessions: MaxSessions, mostNonces: MaxNonces, sessions: map[string]*session{}, shares: map[string]*share{},
 	}
 	_, _ = rand.Read(s.decoy[:]) // it never returns an error
 	return s
 }
 
-// Divide gives each of a number of sockets an equal part of the limits.
-func (s *Store) Divide(sockets int) {
+// Limit sets the limits by the memory that a broker has for requests, in bytes, and gives each of a
+// number of sockets an equal part of them. There are MaxSessions and MaxNonces at most.
+func (s *Store) Limit(memory int64, sockets int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sockets = max(1, sockets)
+	sessions := int(min(memory/MemoryOfSession, MaxSessions))
+	s.mostSessions = max(1, sessions/sockets)
+	s.mostNonces = max(noncesOfOne, noncesOfSession*sessions/sockets)
 }
 
 // add adds a session with its key, and returns whether there was room.
@@ -97,7 +113,7 @@ func (s *Store) add(new *session, key []byte) error {
 		of = &share{}
 		s.shares[new.owner.Socket] = of
 	}
-	if s.closed || of.sessions >= s.mostSessions() {
+	if s.closed || of.sessions >= s.mostSessions {
 		return ErrFull
 	}
 	slot, ok := s.takeSlot()
@@ -108,14 +124,13 @@ func (s *Store) add(new *session, key []byte) error {
 	new.key, new.share = slot, of
 	of.sessions++
 	s.sessions[new.id] = new
+	new.index = len(s.all)
+	s.all = append(s.all, new)
 	if s.sweeper == nil {
 		s.sweeper = time.AfterFunc(s.every, s.sweep)
 	}
 	return nil
 }
-
-// mostSessions returns how many sessions the callers of one socket may have.
-func (s *Store) mostSessions() int { return max(1, MaxSessions/s.sockets) }
 
 // takeSlot takes a slot for a key.
 func (s *Store) takeSlot() (int, bool) {
@@ -167,6 +182,11 @@ func (s *Store) endLocked(old *session) {
 		return
 	}
 	delete(s.sessions, old.id)
+	last := len(s.all) - 1
+	s.all[old.index] = s.all[last]
+	s.all[old.index].index = old.index
+	s.all[last] = nil
+	s.all = s.all[:last]
 	s.memory[old.key/keysOfChunk].Free(old.key % keysOfChunk)
 	old.end()
 	if old.share.sessions--; old.share.sessions == 0 {
@@ -191,30 +211,70 @@ func (s *Store) End(owner Owner, id string) (algorithm.Session, bool) {
 // session may have none.
 func (s *Store) Keep(policyOf func(Owner) *profile.SessionPolicy) {
 	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, each := range s.sessions {
+	s.visit(func(each *session) {
 		if !each.allowed(policyOf(each.owner), now) {
 			s.endLocked(each)
+		}
+	})
+}
+
+// visit calls f, which may end the session, for each session that there is when visit begins and that
+// has not ended meanwhile. It lets waiting calls go on after each step.
+func (s *Store) visit(f func(*session)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// When a session ends, the last one takes its place. So visit goes from the last to the first.
+	for i := len(s.all) - 1; i >= 0; i = min(i, len(s.all)) - 1 {
+		f(s.all[i])
+		if i%stepOfVisit == 0 {
+			s.mu.Unlock()
+			runtime.Gosched() // or this goroutine would take the mutex again
+			s.mu.Lock()
 		}
 	}
 }
 
-// sweep ends the sessions whose time is over, and forgets the nonces whose time is over.
+// sweep ends the sessions whose time is over, and forgets the nonces whose time is over. If there has
+// been no session since the last sweep, it gives the memory back.
 func (s *Store) sweep() {
 	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweeper = nil
-	for _, each := range s.sessions {
+	if s.releaseUnused() {
+		return
+	}
+	s.visit(func(each *session) {
 		if now.Before(each.expires) {
 			each.forget(now)
 		} else {
 			s.endLocked(each)
 		}
-	}
-	if len(s.sessions) > 0 {
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
 		s.sweeper = time.AfterFunc(s.every, s.sweep)
+	}
+}
+
+// releaseUnused gives the memory back and reports true if there are no sessions.
+func (s *Store) releaseUnused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sessions) > 0 {
+		return false
+	}
+	s.release()
+	return true
+}
+
+// release gives the memory back. There are no sessions.
+func (s *Store) release() {
+	for i := range s.memory {
+		s.memory[i].Close()
+	}
+	s.memory, s.all, s.sessions = nil, nil, map[string]*session{} // a map keeps its size for ever
+	if s.sweeper != nil {
+		s.sweeper.Stop()
+		s.sweeper = nil
 	}
 }
 
@@ -226,14 +286,7 @@ func (s *Store) Close() {
 	for _, each := range s.sessions {
 		s.endLocked(each)
 	}
-	for i := range s.memory {
-		s.memory[i].Close()
-	}
-	s.memory = nil
-	if s.sweeper != nil {
-		s.sweeper.Stop()
-		s.sweeper = nil
-	}
+	s.release()
 }
 
 // Stats says how many sessions and remembered nonces there are, and how many sessions the callers of
@@ -244,7 +297,7 @@ type Stats struct{ Sessions, Nonces, MostOfSocket int }
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats := Stats{Sessions: len(s.sessions), MostOfSocket: s.mostSessions()}
+	stats := Stats{Sessions: len(s.sessions), MostOfSocket: s.mostSessions}
 	for _, each := range s.shares {
 		stats.Nonces += int(each.nonces.Load())
 	}
@@ -255,5 +308,5 @@ func (s *Store) Stats() Stats {
 func (s *Store) nonceLimit() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(max(noncesOfOne, MaxNonces/s.sockets))
+	return int64(s.mostNonces)
 }
