@@ -56,6 +56,7 @@ const (
 	DefaultSessionMessages = 1 << 20
 
 	memoryStore = "memory"
+	redisStore  = "redis"
 )
 
 func (s *Session) validate(v validator, at yamlfile.Place) {
@@ -144,7 +145,7 @@ func (s *Session) versions() (all []algorithm.Session) {
 }
 
 func (s *Session) compile(c *Compiled, _ compileOptions) {
-	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages())}
+	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages()), shared: s.Store == redisStore}
 	policy.shortest, policy.longest = s.Lifetimes()
 	c.session = policy
 }
@@ -183,6 +184,7 @@ type SessionPolicy struct {
 	shortest, longest time.Duration
 	window            time.Duration
 	messages          uint64
+	shared            bool
 }
 
 // Allows reports whether clients may speak a version of the protocol.
@@ -212,6 +214,9 @@ func (s *SessionPolicy) Window() time.Duration { return s.window }
 
 // Messages returns how many requests a session may open, and how many replies it may seal.
 func (s *SessionPolicy) Messages() uint64 { return s.messages }
+
+// Shared reports whether sessions are kept where other brokers find them: in Redis.
+func (s *SessionPolicy) Shared() bool { return s.shared }
 
 func (s *SessionPolicy) effect(u Use) (Effect, string) {
 	if u.Algorithm == "" { // a session that had ended was closed

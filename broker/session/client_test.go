@@ -94,7 +94,7 @@ func tryConnect(t testing.TB, s *Store, c *clock, p *profile.SessionPolicy, clie
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun, err := s.Begin(owner, p, Init{
+	begun, err := s.Begin(t.Context(), owner, p, Init{
 		KeyAgreement: "ECDH_P256", ClientPublicKey: base64.StdEncoding.EncodeToString(own.PublicKey().Bytes()), TTL: time.Hour,
 		Nonce: "5d0c8a52-0a5b-4b52-8a55-0e3e3f5b1a01", Timestamp: strconv.FormatInt(c.read().UnixMilli(), 10), ClientID: clientID,
 	})

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/base64"
@@ -41,11 +42,12 @@ type Begun struct {
 	Protocol                    algorithm.Session
 }
 
-// Begin agrees on a key with a client. It returns an [*InputError] for a wrong request, and [ErrFull].
+// Begin agrees on a key with a client. It returns an [*InputError] for a wrong request, [ErrFull],
+// and the errors of [Shared].
 //
 // It remembers no nonce: the request is not authenticated, so anybody could fill the memory. Whoever
 // repeats the request of somebody else gets a session whose key only the other one can compute.
-func (s *Store) Begin(owner Owner, policy *profile.SessionPolicy, in Init) (Begun, error) {
+func (s *Store) Begin(ctx context.Context, owner Owner, policy *profile.SessionPolicy, in Init) (Begun, error) {
 	peer, protocol, err := s.readInit(policy, in)
 	if err != nil {
 		return Begun{}, err
@@ -66,7 +68,7 @@ func (s *Store) Begin(owner Owner, policy *profile.SessionPolicy, in Init) (Begu
 		id: id, owner: owner, protocol: protocol, clientID: strings.Clone(in.ClientID),
 		began: now, expires: now.Add(lifetime), window: policy.Window(),
 	}
-	if err := s.add(made, key); err != nil {
+	if err := s.keep(ctx, policy, made, key); err != nil {
 		return Begun{}, err
 	}
 	public := base64.StdEncoding.EncodeToString(own.PublicKey().Bytes())
@@ -116,18 +118,22 @@ type Opened struct {
 	Path, ClientPath string
 }
 
-// Open decrypts a request. It returns [ErrRefused] or [ErrBusy]. The caller overwrites the plaintext.
+// Open decrypts a request. It returns [ErrRefused] or [ErrBusy], or an error of [Shared]. The
+// caller overwrites the plaintext.
 //
 // It opens the request before it looks at time and nonce, so that nobody without the key can use up a
 // nonce. It opens requests of unknown sessions as well, with another key.
-func (s *Store) Open(owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
+func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
 	m, ok := r.read()
 	if !ok {
 		return Opened{}, ErrRefused
 	}
 	key := s.decoy
 	defer clear(key[:])
-	found := s.find(owner, policy, m.id, &key)
+	found, err := s.lookup(ctx, owner, policy, m.id, &key)
+	if err != nil {
+		return Opened{}, err
+	}
 	aead, err := newGCM(key[:])
 	if err != nil {
 		return Opened{}, err
@@ -135,9 +141,9 @@ func (s *Store) Open(owner Owner, policy *profile.SessionPolicy, r *Request) (Op
 	plaintext, err := aead.Open(make([]byte, 0, len(m.sealed)-ivSize-tagSize), nil, m.sealed, []byte(m.additional))
 	if err != nil || found == nil || found.protocol != m.protocol || found.clientID != m.clientID {
 		clear(plaintext)
-		return Opened{}, ErrRefused
+		return Opened{}, found.refuse(ctx)
 	}
-	if err := found.accept(&m, policy, s.now(), s.nonceLimit()); err != nil {
+	if err := s.acceptOnce(ctx, found, policy, &m); err != nil {
 		clear(plaintext)
 		return Opened{}, err
 	}
@@ -155,17 +161,23 @@ type Reply struct {
 	Protocol                       algorithm.Session
 }
 
-// Seal encrypts a reply to a request with a path. It returns an [*InputError] for a wrong path, and
-// [ErrEnded].
-func (s *Store) Seal(owner Owner, policy *profile.SessionPolicy, id, path string, plaintext []byte) (Reply, error) {
+// Seal encrypts a reply to a request with a path. It returns an [*InputError] for a wrong path,
+// [ErrEnded], and the errors of [Shared].
+func (s *Store) Seal(ctx context.Context, owner Owner, policy *profile.SessionPolicy, id, path string, plaintext []byte) (Reply, error) {
 	if _, ok := normalPath(path); !ok {
 		return Reply{}, inputError("clientPath", "is not valid, expected clientPath of OpenRequest")
 	}
 	var key [keySize]byte
 	defer clear(key[:])
-	found := s.find(owner, policy, id, &key)
-	if found == nil || !found.countReply(policy) {
-		return Reply{}, ErrEnded
+	found, err := s.lookup(ctx, owner, policy, id, &key)
+	if err == nil && found == nil {
+		err = ErrEnded
+	}
+	if err == nil {
+		err = found.mayReply(ctx, policy)
+	}
+	if err != nil {
+		return Reply{}, err
 	}
 	aead, err := newGCM(key[:])
 	if err != nil {

@@ -42,7 +42,7 @@ func FuzzRequests(f *testing.F) {
 			r.Body = []byte(text)
 		}
 		before := memory.Allocated()
-		opened, err := s.Open(theOwner, p, &r)
+		opened, err := s.Open(t.Context(), theOwner, p, &r)
 		if took := memory.Allocated() - before; took > memory.Base+uint64(8*len(text)) {
 			t.Errorf("took %d bytes for a text of %d", took, len(text))
 		}

@@ -171,6 +171,6 @@ func BenchmarkAddAndEnd(b *testing.B) {
 	fill(b, s, MaxSessions-1)
 	for b.Loop() {
 		fill(b, s, 1)
-		s.End(theOwner, s.all[0].id)
+		s.end(theOwner, s.all[0].id)
 	}
 }

@@ -57,12 +57,12 @@ func TestAProxyMayWriteThePathInAnotherWay(t *testing.T) {
 		for _, received := range []string{"/~shop/x", "/%7eshop/x"} {
 			r := c.requestTo(sent, noon, c.nonce(), "text")
 			r.Path = received
-			opened, err := s.Open(theOwner, p, &r)
+			opened, err := s.Open(t.Context(), theOwner, p, &r)
 			if err != nil || opened.Path != "/~shop/x" || opened.ClientPath != sent {
 				t.Errorf("sent %s, received %s: %+v, %v", sent, received, opened, err)
 				continue
 			}
-			reply, err := s.Seal(theOwner, p, c.id, opened.ClientPath, []byte("paid"))
+			reply, err := s.Seal(t.Context(), theOwner, p, c.id, opened.ClientPath, []byte("paid"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,11 +80,11 @@ func TestNoOtherPathIsTakenFromTheAAD(t *testing.T) {
 	for _, sent := range []string{"/a/../admin", "/%61dmin", "/b|/admin", "/admin/", "/ADMIN"} {
 		r := c.requestTo(sent, noon, c.nonce(), "text")
 		r.Path = "/a"
-		if _, err := s.Open(theOwner, p, &r); err != ErrRefused { //nolint:errorlint // it has to be this error and no other
+		if _, err := s.Open(t.Context(), theOwner, p, &r); err != ErrRefused { //nolint:errorlint // it has to be this error and no other
 			t.Errorf("sent %s: %v", sent, err)
 		}
 		r.AAD = base64.StdEncoding.EncodeToString([]byte("POST|/a|" + r.Timestamp + "|" + r.Nonce + "|" + r.Kid))
-		if _, err := s.Open(theOwner, p, &r); err != ErrRefused { //nolint:errorlint // it has to be this error and no other
+		if _, err := s.Open(t.Context(), theOwner, p, &r); err != ErrRefused { //nolint:errorlint // it has to be this error and no other
 			t.Errorf("sent %s, with the AAD of /a: %v", sent, err)
 		}
 	}

@@ -37,7 +37,7 @@ func TestAClientInPythonMakesTheSameBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := base64.StdEncoding.EncodeToString
-			begun, err := s.Begin(theOwner, p, Init{
+			begun, err := s.Begin(t.Context(), theOwner, p, Init{
 				KeyAgreement: "ECDH_P256", ClientPublicKey: text(own.PublicKey().Bytes()), TTL: time.Hour, Nonce: "n",
 				Timestamp: strconv.FormatInt(now.read().UnixMilli(), 10), ClientID: clientID,
 			})
@@ -48,7 +48,7 @@ func TestAClientInPythonMakesTheSameBytes(t *testing.T) {
 			if s.find(theOwner, p, begun.ID, &key) == nil {
 				t.Fatal("there is no session")
 			}
-			reply, err := s.Seal(theOwner, p, begun.ID, "/transaction/purchase", []byte("paid"))
+			reply, err := s.Seal(t.Context(), theOwner, p, begun.ID, "/transaction/purchase", []byte("paid"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestAClientInPythonMakesTheSameBytes(t *testing.T) {
 			if made.Opened != "paid" {
 				t.Errorf("Python opens %q", made.Opened)
 			}
-			if opened, err := s.Open(theOwner, p, &made.Request); err != nil || string(opened.Plaintext) != "buy" {
+			if opened, err := s.Open(t.Context(), theOwner, p, &made.Request); err != nil || string(opened.Plaintext) != "buy" {
 				t.Errorf("opened %q, %v", opened.Plaintext, err)
 			}
 		})

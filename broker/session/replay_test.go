@@ -22,13 +22,13 @@ func TestARequestFromTheFutureIsNotOpenedAgainBeforeItIsTooOld(t *testing.T) {
 	p := policy(t, "")
 	c := connect(t, s, now, p, "")
 	r := c.request(noon.Add(290*time.Second), "buy")
-	if _, err := s.Open(theOwner, p, &r); err != nil {
+	if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
 		t.Fatal(err)
 	}
 	for _, after := range []time.Duration{0, 301 * time.Second, 302 * time.Second, 590 * time.Second, 590*time.Second + time.Millisecond, 700 * time.Second} {
 		now.set(noon.Add(after))
 		s.sweep()
-		if _, err := s.Open(theOwner, p, &r); !errors.Is(err, ErrRefused) {
+		if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
 			t.Errorf("after %s: %v", after, err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestTheEdgesOfTheWindowAreTheLastTimesThatAreOpened(t *testing.T) {
 			{window - time.Millisecond, true}, {window, true}, {window + time.Millisecond, false},
 		} {
 			r := c.request(noon.Add(test.ahead), "text")
-			if _, err := s.Open(theOwner, p, &r); (err == nil) != test.fine {
+			if _, err := s.Open(t.Context(), theOwner, p, &r); (err == nil) != test.fine {
 				t.Errorf("window %s, time %s: %v", window, test.ahead, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestNoRequestIsOpenedTwice(t *testing.T) {
 				}
 				i := random.IntN(len(sent))
 				using := []*profile.SessionPolicy{p, p, smaller, larger}[random.IntN(4)]
-				if _, err := s.Open(theOwner, using, &sent[i]); err == nil {
+				if _, err := s.Open(t.Context(), theOwner, using, &sent[i]); err == nil {
 					if away := now.read().Sub(times[i]).Abs(); away > window+time.Millisecond {
 						t.Fatalf("seed %d: opened a request %s away from the clock", seed, away)
 					}
@@ -117,7 +117,7 @@ func TestOneOfAThousandCopiesAtOneTimeIsOpened(t *testing.T) {
 	for range 1000 {
 		all.Go(func() {
 			<-begin
-			switch _, err := s.Open(theOwner, p, &r); {
+			switch _, err := s.Open(t.Context(), theOwner, p, &r); {
 			case err == nil:
 				opened.Add(1)
 			case errors.Is(err, ErrRefused):
@@ -140,19 +140,19 @@ func TestWhoHasNoKeyUsesUpNoNonce(t *testing.T) {
 	forged := r
 	forged.Tag = base64.StdEncoding.EncodeToString(make([]byte, 16))
 	for range 3 {
-		if _, err := s.Open(theOwner, p, &forged); !errors.Is(err, ErrRefused) {
+		if _, err := s.Open(t.Context(), theOwner, p, &forged); !errors.Is(err, ErrRefused) {
 			t.Fatal(err)
 		}
 	}
 	// A session of the attacker's own does not reach the nonces of another one.
 	same := other.requestTo("/other", noon, r.Nonce, "text")
-	if _, err := s.Open(theOwner, p, &same); err != nil {
+	if _, err := s.Open(t.Context(), theOwner, p, &same); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Stats().Nonces; got != 1 {
 		t.Errorf("%d nonces are remembered", got)
 	}
-	if _, err := s.Open(theOwner, p, &r); err != nil {
+	if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
 		t.Errorf("the request whose nonce was used in forged ones: %v", err)
 	}
 }

@@ -28,6 +28,8 @@ type session struct {
 	// key is the number of the slot with the key, and index where the session is among all. The mutex of
 	// the store guards them.
 	key, index int
+	// shared has the session, nil if it is in the memory of the broker.
+	shared Shared
 
 	mu             sync.Mutex
 	ended          bool
@@ -111,11 +113,10 @@ func (s *session) accept(m *message, policy *profile.SessionPolicy, now time.Tim
 	defer s.mu.Unlock()
 	at, window := now.UnixMilli(), s.window.Milliseconds()
 	s.forgetLocked(at)
-	allowed := min(window, policy.Window().Milliseconds())
 	switch id := idOfNonce(m.nonce); {
 	case s.ended, s.opened >= policy.Messages():
 		return ErrRefused
-	case m.timestamp < at-allowed, m.timestamp > at+allowed, m.timestamp < s.nonces.floor:
+	case !s.isInWindow(m, policy, now), m.timestamp < s.nonces.floor:
 		return ErrRefused
 	case s.nonces.has(id):
 		return ErrRefused

@@ -28,12 +28,12 @@ func TestAClientSendsARequestAndReadsTheReply(t *testing.T) {
 			c := connect(t, s, now, p, clientID)
 			for _, plaintext := range []string{"", "text", strings.Repeat("long", 10000)} {
 				r := c.request(noon, plaintext)
-				opened, err := s.Open(theOwner, p, &r)
+				opened, err := s.Open(t.Context(), theOwner, p, &r)
 				if err != nil || string(opened.Plaintext) != plaintext || opened.ID != c.id || opened.Path != "/transaction/purchase" ||
 					opened.Protocol.String() != version || opened.ClientID != clientID {
 					t.Fatalf("opened %+v, %v", opened, err)
 				}
-				reply, err := s.Seal(theOwner, p, c.id, opened.ClientPath, []byte(plaintext+"!"))
+				reply, err := s.Seal(t.Context(), theOwner, p, c.id, opened.ClientPath, []byte(plaintext+"!"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +61,7 @@ func TestAReplyIsNoRequest(t *testing.T) {
 			s, now := newStore(t)
 			p := policy(t, "")
 			c := connect(t, s, now, p, clientID)
-			reply, err := s.Seal(theOwner, p, c.id, "/a", []byte("paid"))
+			reply, err := s.Seal(t.Context(), theOwner, p, c.id, "/a", []byte("paid"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestAReplyIsNoRequest(t *testing.T) {
 					Method: method, Path: "/a", Kid: reply.Kid, EncAlg: reply.EncAlg, IV: reply.IV, Tag: reply.Tag, AAD: reply.AAD,
 					Nonce: reply.Nonce, Timestamp: reply.Timestamp, IdempotencyKey: reply.IdempotencyKey, ClientID: reply.ClientID, Body: reply.Body,
 				}
-				if _, err := s.Open(theOwner, p, &r); !errors.Is(err, ErrRefused) {
+				if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
 					t.Errorf("%s: %v", method, err)
 				}
 			}
@@ -84,13 +84,13 @@ func TestASessionHasABoundOfMessagesInEachDirection(t *testing.T) {
 	c := connect(t, s, now, p, "")
 	for i := range 5 {
 		r := c.request(noon, "text")
-		_, err := s.Open(theOwner, p, &r)
+		_, err := s.Open(t.Context(), theOwner, p, &r)
 		if want := i >= 3; errors.Is(err, ErrRefused) != want || err == nil == want {
 			t.Errorf("request %d: %v", i+1, err)
 		}
 	}
 	for i := range 5 {
-		_, err := s.Seal(theOwner, p, c.id, "/a", nil)
+		_, err := s.Seal(t.Context(), theOwner, p, c.id, "/a", nil)
 		if want := i >= 3; errors.Is(err, ErrEnded) != want || err == nil == want {
 			t.Errorf("reply %d: %v", i+1, err)
 		}
@@ -131,7 +131,7 @@ func TestWhateverIsWrongWithARequestTheErrorIsTheSame(t *testing.T) {
 		"a header of the other version": func(_ *Store, _ *clock, _ *client, r *Request, _ *Owner) { r.ClientID = "shop" },
 		"another caller":                func(_ *Store, _ *clock, _ *client, _ *Request, o *Owner) { *o = stranger },
 		"another profile":               func(_ *Store, _ *clock, _ *client, _ *Request, o *Owner) { *o = otherProfile },
-		"a session that was closed":     func(s *Store, _ *clock, c *client, _ *Request, _ *Owner) { s.End(theOwner, c.id) },
+		"a session that was closed":     func(s *Store, _ *clock, c *client, _ *Request, _ *Owner) { s.end(theOwner, c.id) },
 		"a session that has expired":    func(_ *Store, now *clock, _ *client, _ *Request, _ *Owner) { now.add(time.Hour) },
 		"a request that is too old":     func(_ *Store, now *clock, _ *client, _ *Request, _ *Owner) { now.add(301 * time.Second) },
 		"a request that is too new":     func(_ *Store, now *clock, _ *client, _ *Request, _ *Owner) { now.add(-301 * time.Second) },
@@ -142,7 +142,7 @@ func TestWhateverIsWrongWithARequestTheErrorIsTheSame(t *testing.T) {
 			c := connect(t, s, now, p, "")
 			r, owner := c.request(noon, "text"), theOwner
 			change(s, now, c, &r, &owner)
-			if opened, err := s.Open(owner, p, &r); err != ErrRefused || opened.Plaintext != nil { //nolint:errorlint // it has to be this error and no other
+			if opened, err := s.Open(t.Context(), owner, p, &r); err != ErrRefused || opened.Plaintext != nil { //nolint:errorlint // it has to be this error and no other
 				t.Errorf("%v, %q", err, opened.Plaintext)
 			}
 		})
@@ -156,10 +156,10 @@ func TestTheSameRequestIsRefusedTheSecondTime(t *testing.T) {
 			p := policy(t, "")
 			c := connect(t, s, now, p, clientID)
 			r := c.request(noon, "text")
-			if _, err := s.Open(theOwner, p, &r); err != nil {
+			if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Open(theOwner, p, &r); !errors.Is(err, ErrRefused) {
+			if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
 				t.Error(err)
 			}
 		})
@@ -168,7 +168,7 @@ func TestTheSameRequestIsRefusedTheSecondTime(t *testing.T) {
 
 func TestTheKeyOfASessionThatHasEndedIsOverwritten(t *testing.T) {
 	for sentence, end := range map[string]func(*Store, *clock, *client){
-		"closed":               func(s *Store, _ *clock, c *client) { s.End(theOwner, c.id) },
+		"closed":               func(s *Store, _ *clock, c *client) { s.end(theOwner, c.id) },
 		"expired and swept":    func(s *Store, now *clock, _ *client) { now.add(time.Hour); s.sweep() },
 		"not allowed any more": func(s *Store, _ *clock, _ *client) { s.Keep(func(Owner) *profile.SessionPolicy { return nil }) },
 		"of a protocol that is not allowed any more": func(s *Store, _ *clock, _ *client) {
@@ -187,7 +187,7 @@ func TestTheKeyOfASessionThatHasEndedIsOverwritten(t *testing.T) {
 			p := policy(t, "")
 			c := connect(t, s, now, p, "")
 			r := c.request(noon, "text")
-			if _, err := s.Open(theOwner, p, &r); err != nil {
+			if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Contains(s.memory[0].Bytes(), c.key) {
@@ -200,7 +200,7 @@ func TestTheKeyOfASessionThatHasEndedIsOverwritten(t *testing.T) {
 			if got := s.Stats(); got != (Stats{MostOfSocket: MaxSessions}) {
 				t.Errorf("there are %+v", got)
 			}
-			if _, err := s.Seal(theOwner, p, c.id, "/a", nil); !errors.Is(err, ErrEnded) {
+			if _, err := s.Seal(t.Context(), theOwner, p, c.id, "/a", nil); !errors.Is(err, ErrEnded) {
 				t.Errorf("a reply: %v", err)
 			}
 		})
@@ -225,7 +225,7 @@ func TestAClosedStoreHasNoSessions(t *testing.T) {
 	c := connect(t, s, now, p, "")
 	r := c.request(noon, "text")
 	s.Close()
-	if _, err := s.Open(theOwner, p, &r); !errors.Is(err, ErrRefused) {
+	if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
 		t.Errorf("a request: %v", err)
 	}
 	if _, _, err := tryConnect(t, s, now, p, "", theOwner); !errors.Is(err, ErrFull) {
@@ -262,13 +262,13 @@ func TestNoncesThatFillTheMemoryAreRefusedUntilSomeAreForgotten(t *testing.T) {
 	c := connect(t, s, now, p, "")
 	for i := range 3 {
 		r := c.request(now.read(), "text")
-		if _, err := s.Open(theOwner, p, &r); errors.Is(err, ErrBusy) != (i == 2) {
+		if _, err := s.Open(t.Context(), theOwner, p, &r); errors.Is(err, ErrBusy) != (i == 2) {
 			t.Errorf("request %d: %v", i+1, err)
 		}
 	}
 	now.add(31 * time.Second)
 	r := c.request(now.read(), "text")
-	if _, err := s.Open(theOwner, p, &r); err != nil {
+	if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
 		t.Errorf("after some were forgotten: %v", err)
 	}
 	if got := s.Stats().Nonces; got != 1 {
@@ -294,7 +294,7 @@ func TestAWrongRequestForASessionIsRefusedWithTheNameOfItsField(t *testing.T) {
 		ClientPublicKey: "BGsX0fLhLEJH+Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT+NC4v4af5uO5+tKfA+eFivOM1drMV7Oy7ZAaDe/UfU=", // the base point
 	}
 	p := policy(t, "")
-	if _, err := s.Begin(theOwner, p, fine); err != nil {
+	if _, err := s.Begin(t.Context(), theOwner, p, fine); err != nil {
 		t.Fatal(err)
 	}
 	point, _ := base64.StdEncoding.DecodeString(fine.ClientPublicKey)
@@ -325,7 +325,7 @@ func TestAWrongRequestForASessionIsRefusedWithTheNameOfItsField(t *testing.T) {
 			in := fine
 			test.change(&in)
 			var wrong *InputError
-			if _, err := s.Begin(theOwner, p, in); !errors.As(err, &wrong) || wrong.Field != test.field {
+			if _, err := s.Begin(t.Context(), theOwner, p, in); !errors.As(err, &wrong) || wrong.Field != test.field {
 				t.Errorf("%v", err)
 			}
 		})

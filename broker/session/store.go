@@ -61,7 +61,7 @@ type Owner struct {
 	Profile string
 }
 
-// Store has the sessions of a broker. It is safe for concurrent use.
+// Store has the sessions of a broker: in its memory, or where the broker shares them. It is safe for concurrent use.
 type Store struct {
 	now func() time.Time
 	// every is the time between two sweeps.
@@ -69,6 +69,8 @@ type Store struct {
 	unlocked func(error)
 	// decoy is the key with which requests of unknown sessions are opened, in vain.
 	decoy [keySize]byte
+	// shared is nil if the broker does not share sessions.
+	shared Shared
 
 	mu     sync.Mutex
 	closed bool
@@ -173,7 +175,8 @@ func (s *Store) find(owner Owner, policy *profile.SessionPolicy, id string, key 
 
 // allowed reports whether a policy allows a session at a time.
 func (s *session) allowed(policy *profile.SessionPolicy, now time.Time) bool {
-	return policy != nil && policy.Allows(s.protocol) && now.Before(s.expires) && now.Sub(s.began) < policy.MaxLifetime()
+	return policy != nil && policy.Allows(s.protocol) && policy.Shared() == (s.shared != nil) &&
+		now.Before(s.expires) && now.Sub(s.began) < policy.MaxLifetime()
 }
 
 // endLocked ends a session and overwrites its key.
@@ -194,9 +197,9 @@ func (s *Store) endLocked(old *session) {
 	}
 }
 
-// End ends a session of an owner. It returns the version of the protocol, and reports false if there is
+// end ends a session of an owner. It returns the version of the protocol, and reports false if there is
 // no such session.
-func (s *Store) End(owner Owner, id string) (algorithm.Session, bool) {
+func (s *Store) end(owner Owner, id string) (algorithm.Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.sessions[id]
@@ -207,7 +210,8 @@ func (s *Store) End(owner Owner, id string) (algorithm.Session, bool) {
 	return found.protocol, true
 }
 
-// Keep ends the sessions that the profiles do not allow any more. policyOf returns nil if the owner of a
+// Keep ends the sessions that the profiles do not allow any more. Shared sessions end when they are used
+// next. policyOf returns nil if the owner of a
 // session may have none.
 func (s *Store) Keep(policyOf func(Owner) *profile.SessionPolicy) {
 	now := s.now()
@@ -216,6 +220,9 @@ func (s *Store) Keep(policyOf func(Owner) *profile.SessionPolicy) {
 			s.endLocked(each)
 		}
 	})
+	if s.shared != nil {
+		s.shared.Forget()
+	}
 }
 
 // visit calls f, which may end the session, for each session that there is when visit begins and that
@@ -278,8 +285,12 @@ func (s *Store) release() {
 	}
 }
 
-// Close ends all sessions and gives the memory back. The store has no sessions any more.
+// Close ends all sessions and gives the memory back. The store has no sessions any more. Shared sessions
+// go on.
 func (s *Store) Close() {
+	if s.shared != nil {
+		s.shared.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

@@ -3,9 +3,11 @@
 package handlers
 
 import (
+	"context"
 	"errors"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
@@ -19,7 +21,7 @@ func (h *Handlers) InitSession(c *Call, name string, in session.Init) (session.B
 	if err != nil {
 		return session.Begun{}, err
 	}
-	begun, err := h.Sessions.Begin(owner, policy, in)
+	begun, err := h.Sessions.Begin(c.untilDeadline(), owner, policy, in)
 	if err != nil {
 		return session.Begun{}, h.sessionError(c, name, err)
 	}
@@ -36,7 +38,7 @@ func (h *Handlers) OpenRequest(c *Call, name string, request *session.Request) (
 	if err != nil {
 		return session.Opened{}, err
 	}
-	opened, err := h.Sessions.Open(owner, policy, request)
+	opened, err := h.Sessions.Open(c.untilDeadline(), owner, policy, request)
 	if err != nil {
 		return session.Opened{}, h.sessionError(c, name, err)
 	}
@@ -54,7 +56,7 @@ func (h *Handlers) SealReply(c *Call, name, id, path string, plaintext []byte) (
 	if err != nil {
 		return session.Reply{}, err
 	}
-	reply, err := h.Sessions.Seal(owner, policy, id, path, plaintext)
+	reply, err := h.Sessions.Seal(c.untilDeadline(), owner, policy, id, path, plaintext)
 	if err != nil {
 		return session.Reply{}, h.sessionError(c, name, err)
 	}
@@ -64,13 +66,15 @@ func (h *Handlers) SealReply(c *Call, name, id, path string, plaintext []byte) (
 
 // CloseSession serves CloseSession.
 func (h *Handlers) CloseSession(c *Call, name, id string) error {
-	_, owner, err := h.session(c, name)
+	policy, owner, err := h.session(c, name)
 	if err != nil {
 		return err
 	}
-	if protocol, found := h.Sessions.End(owner, id); found {
-		c.use.Algorithm = protocol.String()
+	protocol, err := h.Sessions.End(c.untilDeadline(), owner, policy, id)
+	if err != nil {
+		return h.sessionError(c, name, err)
 	}
+	c.use.Algorithm = protocol.String()
 	return nil
 }
 
@@ -79,6 +83,9 @@ func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, sessio
 	policy, err := offered(h, c, name, (*profile.Compiled).Session)
 	if err != nil {
 		return nil, session.Owner{}, err
+	}
+	if policy.Shared() && !c.MayWait {
+		return nil, session.Owner{}, ErrWaits
 	}
 	caller, conn := flow.PeerOf(c.Context)
 	return policy, session.Owner{Caller: caller, Socket: conn.Name, Profile: name}, nil
@@ -109,6 +116,14 @@ func (h *Handlers) sessionError(c *Call, name string, err error) error {
 		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the socket has as many sessions as it may; try again when some have ended")
 	case errors.Is(err, session.ErrBusy):
 		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the session or its socket has opened as many requests within the clock window as it may; try again later")
+	case errors.Is(err, session.ErrNoShared):
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "the profile keeps sessions in Redis, and this broker has no settings for Redis")
+	case errors.Is(err, session.ErrNoMemory):
+		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "Redis has no memory left for sessions; try again when some have ended")
+	case errors.Is(err, session.ErrUnavailable):
+		return requests.Refused(codes.Unavailable, c.Operation, name, "the sessions in Redis are not available; the log of the broker says why")
+	case c.Context.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
 	default:
 		return h.internal(c, name, "a session failed", err)
 	}
