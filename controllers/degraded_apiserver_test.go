@@ -55,7 +55,7 @@ func TestBrokersThatLeaveProfilesOutMakeAProfileDegraded(t *testing.T) {
 		"brokers as they were made earlier": {true, v1alpha1.ReasonBrokersTooOld},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			start(t, func(o *controllers.Options) { o.Outdated = func(*corev1.Pod) bool { return test.outdated } })
+			operator := start(t, func(o *controllers.Options) { o.Outdated = func(*corev1.Pod) bool { return test.outdated } })
 			labels := map[string]string{"degraded": test.reason}
 			ns := namespace(t, labels)
 			own, shared := hashing(ns, "orders", "sha3-512"), clusterHashing("degraded", "sha3-512", labels)
@@ -68,6 +68,13 @@ func TestBrokersThatLeaveProfilesOutMakeAProfileDegraded(t *testing.T) {
 			want := []v1alpha1.NamespaceStatus{{Name: ns, State: v1alpha1.ReasonRefusedByBroker, Digest: own.Status.Digest, Pods: 1, UpdatedPods: 1}}
 			if found := shared.Status.PerNamespace; len(found) != 1 || found[0] != want[0] {
 				t.Errorf("found %+v, expected %+v", found, want)
+			}
+			const metric = "crypto_broker_operator_profile_conditions Degraded "
+			if n := numbers(t, operator.metrics, ns)[metric+"CryptoProfile "+test.reason+" True"]; n != 1 {
+				t.Errorf("the metric counts %v degraded CryptoProfiles of the namespace, expected 1", n)
+			}
+			if n := numbers(t, operator.metrics, "")[metric+"ClusterCryptoProfile "+test.reason+" True"]; n != 1 {
+				t.Errorf("the metric counts %v degraded ClusterCryptoProfiles, expected 1", n)
 			}
 		})
 	}

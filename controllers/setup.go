@@ -145,6 +145,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Annotate:          options.Annotate,
 		Queue:             statuses,
 		Distributor:       distributor,
+		Metrics:           options.Metrics,
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ func (r *clusterReconciler) Reconcile(ctx context.Context, request reconcile.Req
 	status.PerNamespace = all.perNamespace
 	isUrgent := r.conditions.fill(&status.ProfileStatus, &p, &p.Spec.ProfileSpec, all.verdict(&p), all.brokers)
 	isUrgent = setWithheld(&status.Conditions, p.Generation, all.withheld) || isUrgent
+	r.memory.found(request.NamespacedName, status.Conditions)
 	differs := differenceOf(&status.ProfileStatus, &p.Status.ProfileStatus, sameButDigests(status, &p.Status), isUrgent)
 	delay, _ := r.memory.delay(request.NamespacedName, differs, settled(all.brokers), r.totals.count(), time.Now())
 	if differs == same {

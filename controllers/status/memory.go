@@ -77,6 +77,8 @@ type remembered struct {
 	// completeGeneration is the generation of a ClusterCryptoProfile that is known in
 	// all of its namespaces, 0 for none.
 	completeGeneration int64
+	// findings are what the metric has of the profile.
+	findings findings
 }
 
 // newMemory returns a memory of nothing. annotate is whether pods are annotated to make

@@ -132,6 +132,7 @@ func (r *profileReconciler) compare(p *v1alpha1.CryptoProfile, all common) (*pen
 	}
 	isUrgent := r.conditions.fill(status, p, &p.Spec, verdict, served)
 	isUrgent = setWithheld(&status.Conditions, p.Generation, withheldOf(decided, downgrade.KindNamespaced, p.Name)) || isUrgent
+	r.memory.found(name, status.Conditions)
 	differs := differenceOf(status, &p.Status, sameButDigest(status, &p.Status), isUrgent)
 	delay, numbersSince := r.memory.delay(name, differs, settled(served), 1, time.Now())
 	if differs == same || delay > 0 {

@@ -3,6 +3,7 @@
 package status
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -35,6 +36,8 @@ type Options struct {
 	Queue queue.Queue
 	// Distributor counts the brokers of a namespace.
 	Distributor *distribute.Distributor
+	// Metrics is where metrics are registered.
+	Metrics prometheus.Registerer
 }
 
 // Request adds a namespace to the queue. Requests within a short time become one.
@@ -47,6 +50,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	var (
 		clusterQueue = queue.New("cluster-profile-status")
 		totals       = newTotals()
+		memories     = conditionMetrics{newMemory(options.Annotate), newMemory(options.Annotate)}
 		conditions   = conditions{options.OperatorNamespace, options.StatusPort, options.Annotate, newAssessments()}
 		reporter     = &reporter{
 			recorder:   mgr.GetEventRecorder(v1alpha1.FieldManager),
@@ -55,10 +59,13 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			conditions: conditions,
 		}
 	)
+	if err := options.Metrics.Register(memories); err != nil {
+		return err
+	}
 	profiles := queue.Options(options.Queue, profileWorkers)
 	profiles.Reconciler = &profileReconciler{
 		client: mgr.GetClient(), namespaces: options.Namespaces, totals: totals, distributor: options.Distributor,
-		conditions: conditions, reporter: reporter, memory: newMemory(options.Annotate), cluster: clusterQueue,
+		conditions: conditions, reporter: reporter, memory: memories.profiles, cluster: clusterQueue,
 	}
 	if _, err := controller.New("profile-status", mgr, profiles); err != nil {
 		return err
@@ -70,6 +77,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(queue.Options(clusterQueue, clusterWorkers)).
 		Complete(&clusterReconciler{
 			client: mgr.GetClient(), totals: totals, distributor: options.Distributor, conditions: conditions,
-			reporter: reporter, memory: newMemory(options.Annotate), operatorNamespace: options.OperatorNamespace,
+			reporter: reporter, memory: memories.cluster, operatorNamespace: options.OperatorNamespace,
 		})
 }
