@@ -32,6 +32,7 @@ type Metrics struct {
 	// deprecated counts requests for profiles that are deprecated.
 	deprecated *prometheus.CounterVec
 	keys       *prometheus.GaugeVec
+	strength   *prometheus.GaugeVec
 	fips       *prometheus.GaugeVec
 
 	keyVersions *keyVersions
@@ -71,6 +72,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_keys",
 			Help: "Keys of the key directory, by state: used, or unusable because of a problem.",
 		}, []string{"state"}),
+		strength: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_profile_strength_bits",
+			Help: "Security strength in bits of the weakest that a profile of the served set allows, by profile.",
+		}, []string{"profile"}),
 		fips: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "crypto_broker_fips_info",
 			Help: "Always 1. The labels are the version and the FIPS 140-3 mode of the Go Cryptographic Module, and whether the broker refuses operations that FIPS 140-3 does not approve.",
@@ -80,8 +85,13 @@ func NewMetrics(version string) *Metrics {
 		Name: "crypto_broker_request_duration_seconds",
 		Help: "Time from the start of a request to its reply, by operation.",
 		Buckets: []float64{
-			10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5,
+			10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10,
 		},
+		// A Prometheus that asks for native histograms gets these instead. Buckets grow by at most
+		// 10 %. The limit bounds the memory, whatever clients do.
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
 	}, []string{"operation"})
 	for op := range profile.OperationCount {
 		m.durations[op] = durations.WithLabelValues(profile.Operation(op).String())
@@ -111,7 +121,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.fips, inFlight, build, m.keyVersions,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, served{m}, inFlight, build, m.keyVersions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -120,13 +130,18 @@ func NewMetrics(version string) *Metrics {
 func (m *Metrics) Begin() { m.inFlight.Add(1) }
 
 // End counts a request that ended. counters are the counters of its profile, nil if the
-// request named no profile that is served.
-func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code, took time.Duration) {
+// request named no profile that is served. traceID is the id of its trace, empty if the request
+// is not sampled; the histogram has it as an exemplar.
+func (m *Metrics) End(op profile.Operation, counters *Counters, code codes.Code, took time.Duration, traceID string) {
 	if counters == nil {
 		counters = &m.requests.unknown
 	}
 	counters.Add(op, code)
-	m.durations[op].Observe(took.Seconds())
+	if traceID == "" {
+		m.durations[op].Observe(took.Seconds())
+	} else {
+		m.durations[op].(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": traceID}) //nolint:forcetypeassert // a histogram is one
+	}
 	m.inFlight.Add(-1)
 }
 
@@ -173,4 +188,9 @@ func (m *Metrics) Looked(event directory.Event) {
 	m.profiles.WithLabelValues("rejected").Set(float64(event.Set.Rejected()))
 	m.info.Reset()
 	m.info.WithLabelValues(event.Set.Digest()).Set(1)
+	m.strength.Reset()
+	for _, name := range event.Set.Names() {
+		compiled, _ := event.Set.Lookup(name)
+		m.strength.WithLabelValues(name).Set(float64(compiled.Strength().Bits))
+	}
 }

@@ -99,7 +99,9 @@ func (s *Status) Server() *Port {
 		ErrorLog: errorLog,
 		// More scrapes at one time would only take memory.
 		MaxRequestsInFlight: 4,
-		Timeout:             5 * time.Second,
+		// This format has the exemplars.
+		EnableOpenMetrics: true,
+		Timeout:           5 * time.Second,
 	}))
 	return newPort(s.Crowded, &http.Server{
 		Handler:           withoutBody(mux),

@@ -96,7 +96,7 @@ func TestRequestsAreCountedByProfilesThatAreServed(t *testing.T) {
 	}
 	count := func(counters *telemetry.Counters, code codes.Code) {
 		metrics.Begin()
-		metrics.End(profile.OpHashData, counters, code, time.Millisecond)
+		metrics.End(profile.OpHashData, counters, code, time.Millisecond, "")
 	}
 	expect()
 	first := metrics.Profiles(set(t, "A", "B"))
@@ -232,7 +232,7 @@ func TestCallsOfARolloutAreThoseSinceTheBrokerCameToItsSide(t *testing.T) {
 		counters := metrics.Profiles(set)
 		for _, code := range all {
 			metrics.Begin()
-			metrics.End(profile.OpHashData, counters["A"], code, time.Millisecond)
+			metrics.End(profile.OpHashData, counters["A"], code, time.Millisecond, "")
 		}
 	}
 	expect := func(want ...telemetry.RolloutCalls) {
@@ -264,7 +264,7 @@ func TestTheStatusPortTellsTheSideOfTheBroker(t *testing.T) {
 	metrics := telemetry.NewMetrics("test")
 	counters := metrics.Profiles(rollingOut(t, profile.RolloutPlaces, "first"))
 	metrics.Begin()
-	metrics.End(profile.OpHashData, counters["A"], codes.PermissionDenied, time.Millisecond)
+	metrics.End(profile.OpHashData, counters["A"], codes.PermissionDenied, time.Millisecond, "")
 	body := get(t, status(metrics), http.MethodGet, "/profiles").Body.String()
 	if want := `"rollouts":[{"profile":"A","digest":"first","new":true,"calls":1,"failed":1}]`; !strings.Contains(body, want) {
 		t.Errorf("found %s, want %s", body, want)
@@ -276,7 +276,7 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 	counters := metrics.Profiles(set(t, "A"))["A"]
 	if n := testing.AllocsPerRun(100, func() {
 		metrics.Begin()
-		metrics.End(profile.OpHashData, counters, codes.OK, time.Millisecond)
+		metrics.End(profile.OpHashData, counters, codes.OK, time.Millisecond, "")
 	}); n > 0 {
 		t.Errorf("%v allocations, want none", n)
 	}

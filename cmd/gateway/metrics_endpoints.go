@@ -22,15 +22,17 @@ type endpointMetrics struct {
 }
 
 func newEndpointMetrics() endpointMetrics {
-	describe := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("crypto_broker_gateway_key_endpoint_"+name, help, append([]string{"uid", "endpoint"}, labels...), nil)
-	}
 	return endpointMetrics{
-		reachable:   describe("reachable", "Whether an endpoint of a key provider answered last, 1 or 0. There is none before the first contact."),
-		paused:      describe("paused", "Whether an endpoint of a key provider gets no requests because it failed three times in a row, 1 or 0."),
-		connections: describe("connections", "Connections to an endpoint of a key provider, by state: busy with a request, or idle.", "state"),
-		requests:    describe("requests_total", "Requests to an endpoint of a key provider, by result: served, unavailable, throttled or denied.", "result"),
-		durations:   describe("request_duration_seconds", "Time of requests to an endpoint of a key provider that were served."),
+		reachable: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_reachable",
+			"Whether an endpoint of a key provider answered last, 1 or 0. There is none before the first contact.", []string{"uid", "endpoint"}, nil),
+		paused: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_paused",
+			"Whether an endpoint of a key provider gets no requests because it failed three times in a row, 1 or 0.", []string{"uid", "endpoint"}, nil),
+		connections: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_connections",
+			"Connections to an endpoint of a key provider, by state: busy with a request, or idle.", []string{"uid", "endpoint", "state"}, nil),
+		requests: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_requests_total",
+			"Requests to an endpoint of a key provider, by result: served, unavailable, throttled or denied.", []string{"uid", "endpoint", "result"}, nil),
+		durations: prometheus.NewDesc("crypto_broker_gateway_key_endpoint_request_duration_seconds",
+			"Time of requests to an endpoint of a key provider that were served.", []string{"uid", "endpoint"}, nil),
 		unmeasured: prometheus.NewDesc("crypto_broker_gateway_key_endpoints_without_metrics",
 			"Endpoints of key providers that have no metrics of their own, because there are too many.", nil, nil),
 	}

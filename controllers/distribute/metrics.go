@@ -20,7 +20,7 @@ var (
 	}, []string{"try"})
 	podsDescription = prometheus.NewDesc(
 		"crypto_broker_operator_pods",
-		"Running pods with a broker, by namespace and whether the broker serves the current profiles.",
+		"Running pods with a broker, by namespace and state: updated if the broker serves the current profiles, behind, or unverified if it can't be asked.",
 		[]string{"namespace", "state"}, nil)
 )
 

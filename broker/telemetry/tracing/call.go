@@ -46,8 +46,8 @@ type Call struct {
 
 // Record makes a span of a call if the call is sampled. ctx has the headers of the call. The
 // parent of the span is in the metadata of the request, else in the headers. Record ignores
-// a parent that is not valid.
-func (t *Tracer) Record(ctx context.Context, c *Call) {
+// a parent that is not valid. It returns the id of the trace, empty if the call is not sampled.
+func (t *Tracer) Record(ctx context.Context, c *Call) (traceID string) {
 	said := readTraceContext(c.Metadata)
 	var parent trace.SpanContext
 	if t.readParents {
@@ -60,7 +60,7 @@ func (t *Tracer) Record(ctx context.Context, c *Call) {
 		in = newTraceID()
 	}
 	if !t.decision.samples(parent, in) {
-		return
+		return ""
 	}
 	if ctx = context.Background(); parent.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
@@ -77,6 +77,7 @@ func (t *Tracer) Record(ctx context.Context, c *Call) {
 		span.SetStatus(otelcodes.Error, "") // no message, because it may quote a request
 	}
 	span.End(trace.WithTimestamp(c.Ended))
+	return in.String()
 }
 
 func (c *Call) attributes(correlationID string) []attribute.KeyValue {

@@ -147,12 +147,13 @@ func (c *Call) Free() {
 // Ended counts a call that has ended, and makes a span of it if it is sampled.
 func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 	c.Free()
-	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started))
+	traceID := ""
+	if h.Tracer != nil {
+		traceID = h.trace(c, code, started, ended)
+	}
+	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started), traceID)
 	if code == codes.OK {
 		c.Counters.Used(&c.use, ended)
-	}
-	if h.Tracer != nil {
-		h.trace(c, code, started, ended)
 	}
 }
 

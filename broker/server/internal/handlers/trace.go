@@ -12,9 +12,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
 
-// trace makes a span of a call that has ended, if the call is sampled. Tracer must not be
-// nil.
-func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) {
+// trace makes a span of a call that has ended, if the call is sampled. It returns the id of the
+// trace, empty if there is no span. Tracer must not be nil.
+func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) (traceID string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			_ = h.Panicked("the span of "+c.Operation.String(), cause) // the error is for the client, which has its reply already
@@ -31,5 +31,5 @@ func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) 
 			ended.Algorithm = a.Algorithm
 		}
 	}
-	h.Tracer.Record(c.Context, &ended)
+	return h.Tracer.Record(c.Context, &ended)
 }
