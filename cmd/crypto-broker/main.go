@@ -81,7 +81,7 @@ Exit codes:
   4  no broker answered in time, or it does not serve
   5  the signature is not valid`,
 	}
-	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newAudit(), newKMIPSpeed(), newVersion())
+	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newAudit(), newKMIPSpeed(), newSession(), newVersion())
 	for _, newOperation := range operations {
 		root.AddCommand(newOperation())
 	}

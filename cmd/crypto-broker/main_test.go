@@ -78,6 +78,7 @@ func TestWhatCommandsPrint(t *testing.T) {
 		"help-validate.txt":    {[]string{"profiles", "validate", "--help"}, 0, ""},
 		"help-show.txt":        {[]string{"profiles", "show", "--help"}, 0, ""},
 		"help-kmip-speed.txt":  {[]string{"kmip-speed", "--help"}, 0, ""},
+		"help-session.txt":     {[]string{"session", "bench", "--help"}, 0, ""},
 		"help-audit.txt":       {[]string{"audit", "verify", "--help"}, 0, ""},
 		"help-of-a-group.txt":  {[]string{"profiles"}, 0, ""},
 		"help-hash.txt":        {[]string{"hash-data", "--help"}, 0, ""},
@@ -164,13 +165,13 @@ func TestStandardInputIsAFileToo(t *testing.T) {
 }
 
 // serve runs a broker with profiles and returns its socket.
-func serve(t *testing.T, profiles string) string {
+func serve(t *testing.T, profiles string, options ...server.Option) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "broker") // the path of the test's own would be too long
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := server.New(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"))
+	broker := server.New(slog.New(slog.DiscardHandler), telemetry.NewMetrics("test"), options...)
 	set, problems := profile.Compile(profile.FileName, []byte(profiles))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
