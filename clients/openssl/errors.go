@@ -3,6 +3,7 @@
 package openssl
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ type Error struct {
 	Reasons []string
 	// Certificate is why the certificate of the peer was refused, or nil.
 	Certificate *CertificateError
+
+	alert tls.AlertError // of the peer, or 0
 }
 
 // Error returns the operation with its reasons.
@@ -43,12 +46,17 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the field Certificate.
-func (e *Error) Unwrap() error {
-	if e.Certificate == nil {
-		return nil
+// Unwrap returns the field Certificate and the alert of the peer, if there are any, so that programs can
+// look for the types that crypto/tls returns: [tls.CertificateVerificationError] and [tls.AlertError].
+func (e *Error) Unwrap() []error {
+	var causes []error
+	if e.Certificate != nil {
+		causes = append(causes, e.Certificate, &tls.CertificateVerificationError{Err: e.Certificate})
 	}
-	return e.Certificate
+	if e.alert != 0 {
+		causes = append(causes, e.alert)
+	}
+	return causes
 }
 
 // CertificateError is why OpenSSL refused a certificate of the peer.

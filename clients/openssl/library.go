@@ -3,6 +3,7 @@
 package openssl
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"runtime"
@@ -49,7 +50,7 @@ type functions struct {
 
 	bioNew, bioMemory, bioRead, bioWrite, bioPending uintptr
 
-	providerAvailable, defaultIsFIPS, fipsMode uintptr
+	providerAvailable, defaultIsFIPS, fipsMode, providerLoad, providerUnload, providerParameters uintptr
 }
 
 func (f *functions) table() (required, optional map[string]*uintptr) {
@@ -91,7 +92,8 @@ func (f *functions) table() (required, optional map[string]*uintptr) {
 	}
 	optional = map[string]*uintptr{
 		"OSSL_PROVIDER_available": &f.providerAvailable, "EVP_default_properties_is_fips_enabled": &f.defaultIsFIPS,
-		"FIPS_mode": &f.fipsMode,
+		"FIPS_mode": &f.fipsMode, "OSSL_PROVIDER_load": &f.providerLoad, "OSSL_PROVIDER_unload": &f.providerUnload,
+		"OSSL_PROVIDER_get_params": &f.providerParameters,
 	}
 	return required, optional
 }
@@ -182,12 +184,33 @@ func (l *library) failure(operation string) *Error {
 		if code == 0 {
 			return failed
 		}
+		if failed.alert == 0 {
+			failed.alert = alertOf(code)
+		}
 		reason := goString(call(l.errorReason, code))
 		if reason == "" {
 			reason = fmt.Sprintf("error %08X", uint32(code))
 		}
 		failed.Reasons = append(failed.Reasons, reason)
 	}
+}
+
+// alertOf returns the alert of the peer that an error of OpenSSL is about, or 0. Its numbers are those of
+// TLS after the reasons of libssl (SSL_AD_REASON_OFFSET). The number of the library is above the reason,
+// at bit 23 in OpenSSL 3, and at bit 24 before. The alert 0 is no failure.
+func alertOf(code uintptr) tls.AlertError {
+	const libSSL, firstAlert, lastAlert = 20, 1000, 1255
+	reason := code & 0x7FFFFF
+	if code>>23 != libSSL {
+		if code>>24 != libSSL {
+			return 0
+		}
+		reason = code & 0xFFF
+	}
+	if reason <= firstAlert || reason > lastAlert {
+		return 0
+	}
+	return tls.AlertError(reason - firstAlert)
 }
 
 func (l *library) versionText() string { return goString(call(l.version, 0)) }

@@ -2,6 +2,11 @@
 
 package openssl
 
+import (
+	"runtime"
+	"unsafe"
+)
+
 // Module is what OpenSSL says about itself.
 type Module struct {
 	// Library is the path or the name that was loaded, such as "libssl.so.3".
@@ -11,6 +16,10 @@ type Module struct {
 	// FIPSProvider reports whether the FIPS provider is active. Always false with OpenSSL 1.1.1, which has
 	// no providers.
 	FIPSProvider bool
+	// FIPSProviderName and FIPSProviderVersion are what the FIPS provider says about itself, such as
+	// "OpenSSL FIPS Provider" and "3.1.2", which are not the name and the version of the library. Both are
+	// empty if it is not active.
+	FIPSProviderName, FIPSProviderVersion string
 	// FIPS reports whether OpenSSL uses FIPS algorithms only: with OpenSSL 3, FIPSProvider and the
 	// default property "fips=yes"; with OpenSSL 1.1.1 of some distributions, their FIPS mode.
 	FIPS bool
@@ -33,9 +42,51 @@ func (l *library) module() Module {
 		name := cString("fips")
 		module.FIPSProvider = int32(call(l.providerAvailable, 0, uintptr(start(name)))) == 1
 		module.FIPS = module.FIPSProvider && int32(call(l.defaultIsFIPS, 0)) == 1
+		if module.FIPSProvider {
+			module.FIPSProviderName, module.FIPSProviderVersion = l.describe(name)
+		}
 	} else if l.fipsMode != 0 {
 		module.FIPS = int32(call(l.fipsMode)) == 1
 	}
 	call(l.clearErrors)
 	return module
+}
+
+// parameter is an OSSL_PARAM.
+type parameter struct {
+	key  unsafe.Pointer
+	kind uint32
+	data unsafe.Pointer
+	_    [2]uintptr // sizes, which texts do not need
+}
+
+// parameterText is the kind of a parameter that OpenSSL sets to the address of a text.
+const parameterText = 6
+
+// describe returns the name and the version of a provider that is active.
+func (l *library) describe(provider []byte) (name, version string) {
+	if l.providerLoad == 0 || l.providerParameters == 0 || l.providerUnload == 0 {
+		return "", ""
+	}
+	// To load a provider that is active counts one more user, and unloading it one less.
+	found := call(l.providerLoad, 0, uintptr(start(provider)))
+	if found == 0 {
+		return "", ""
+	}
+	defer call(l.providerUnload, found)
+	keys := [][]byte{cString("name"), cString("version")}
+	texts := new([2]uintptr)
+	parameters := new([3]parameter) // the last one is the end
+	// OpenSSL gets addresses inside of what it gets the address of.
+	var pinner runtime.Pinner
+	defer pinner.Unpin()
+	pinner.Pin(texts)
+	for i, key := range keys {
+		pinner.Pin(start(key))
+		parameters[i] = parameter{key: start(key), kind: parameterText, data: unsafe.Pointer(&texts[i])}
+	}
+	if int32(call(l.providerParameters, found, uintptr(unsafe.Pointer(parameters)))) != 1 {
+		return "", ""
+	}
+	return goString(texts[0]), goString(texts[1])
 }
