@@ -3,8 +3,7 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/kmipspeed"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -141,29 +141,35 @@ func (s *kmipSpeed) config(cmd *cobra.Command) (kmipspeed.Config, error) {
 	return c, err
 }
 
-func (s *kmipSpeed) tls() (*tls.Config, error) {
-	certificate, err := tls.LoadX509KeyPair(s.certificate, s.key)
-	if err != nil {
-		return nil, fmt.Errorf("read the client's certificate: %w", err)
+func (s *kmipSpeed) tls() (c tlsprovider.Config, err error) {
+	c.ServerName = s.serverName
+	if c.Certificate, err = os.ReadFile(s.certificate); err != nil {
+		return c, fmt.Errorf("read the client's certificate: %w", err)
 	}
-	config := &tls.Config{Certificates: []tls.Certificate{certificate}, ServerName: s.serverName, MinVersion: tls.VersionTLS12}
-	if s.authorities == "" {
-		return config, nil
+	if c.Key, err = os.ReadFile(s.key); err != nil {
+		return c, fmt.Errorf("read the client's key: %w", err)
 	}
-	pem, err := os.ReadFile(s.authorities)
-	if err != nil {
-		return nil, fmt.Errorf("read the authorities: %w", err)
+	if s.authorities != "" {
+		if c.Authorities, err = os.ReadFile(s.authorities); err != nil {
+			return c, fmt.Errorf("read the authorities: %w", err)
+		}
 	}
-	config.RootCAs = x509.NewCertPool()
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: found no certificate, expected PEM", s.authorities)
+	switch _, err = tlsprovider.New(c); {
+	case errors.Is(err, tlsprovider.ErrAuthorities):
+		return c, fmt.Errorf("%s: %w", s.authorities, err)
+	case err != nil:
+		return c, fmt.Errorf("%s and %s cannot be used: %w", s.certificate, s.key, err)
 	}
-	return config, nil
+	return c, nil
 }
 
-func (s *kmipSpeed) printVersions(cmd *cobra.Command, config *tls.Config) error {
+func (s *kmipSpeed) printVersions(cmd *cobra.Command, config tlsprovider.Config) error {
+	client, err := tlsprovider.New(config)
+	if err != nil {
+		return err
+	}
 	for _, server := range s.servers {
-		versions, err := kmipspeed.Versions(cmd.Context(), server, config)
+		versions, err := kmipspeed.Versions(cmd.Context(), server, client)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Product is a program that serves KMIP.
@@ -118,7 +120,30 @@ func (s *Servers) Restart(t testing.TB, n int) {
 	s.start(t, n, port)
 }
 
-// TLS returns the configuration of a client.
+// Client returns a client for TLS connections to the servers.
+func (s *Servers) Client(t testing.TB) *tlsprovider.Client {
+	t.Helper()
+	client, err := tlsprovider.New(s.Secure(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// Secure returns the configuration of a client.
+func (s *Servers) Secure(t testing.TB) tlsprovider.Config {
+	t.Helper()
+	config := tlsprovider.Config{Sessions: len(s.Addresses)}
+	for file, content := range map[string]*[]byte{s.Certificate: &config.Certificate, s.Key: &config.Key, s.Authority: &config.Authorities} {
+		var err error
+		if *content, err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
+// TLS returns the same for crypto/tls.
 func (s *Servers) TLS(t testing.TB) *tls.Config {
 	t.Helper()
 	certificate, err := tls.LoadX509KeyPair(s.Certificate, s.Key)

@@ -5,7 +5,6 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // token sends the token of the pod with each request, over TLS only.
@@ -50,21 +50,30 @@ var _ credentials.TransportCredentials = (*transport)(nil)
 
 // ClientHandshake implements credentials.TransportCredentials.
 func (t *transport) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	text, err := readFile(t.file, maxAuthoritiesSize)
+	client, err := t.client()
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot read the authorities of the key gateway: %w", err)
+		return nil, nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.file)
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: t.serverName}
 	below := &connection{conn, t.connections}
-	encrypted, info, err := credentials.NewTLS(config).ClientHandshake(ctx, authority, below)
+	encrypted, info, err := client.Credentials().ClientHandshake(ctx, authority, below)
 	if err == nil {
 		t.connections.open.Store(below)
 	}
 	return encrypted, info, err
+}
+
+// client returns a client for a connection.
+func (t *transport) client() (*tlsprovider.Client, error) {
+	text, err := readFile(t.file, maxAuthoritiesSize)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the authorities of the key gateway: %w", err)
+	}
+	client, err := tlsprovider.New(tlsprovider.Config{MinVersion: tls.VersionTLS13, Authorities: text, ServerName: t.serverName})
+	// Without authorities, a client trusts those of the system.
+	if len(text) == 0 || errors.Is(err, tlsprovider.ErrAuthorities) {
+		return nil, fmt.Errorf("%s has no certificate, expected PEM with the authorities of the key gateway", t.file)
+	}
+	return client, err
 }
 
 // ServerHandshake implements credentials.TransportCredentials.

@@ -4,7 +4,6 @@ package kmip
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"github.com/ovh/kmip-go"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Port is the TCP port of KMIP that IANA has registered.
@@ -24,16 +24,16 @@ type Config struct {
 	// Servers are addresses as host or host:port. All serve the same keys. New keys are made
 	// by the first one that answers.
 	Servers []string
-	// TLS has the client's certificate and the authorities that servers are checked with. The
-	// name of the server is its host, unless ServerName is set.
-	TLS *tls.Config
+	// TLS has the client's certificate and the authorities that servers are checked with. It should keep a
+	// session for each server.
+	TLS *tlsprovider.Client
 	// Pool are the settings of the connections to each server. Endpoints and Dial are not used.
 	Pool pool.Config[*Session]
 }
 
 // Manager is a key manager. It is safe for concurrent use.
 type Manager struct {
-	config *tls.Config
+	client *tlsprovider.Client
 	conns  *pool.Pool[*Session]
 
 	mu sync.Mutex
@@ -51,14 +51,10 @@ var errNoCertificate = errors.New("kmip: found no certificate of the client, exp
 
 // New returns a key manager. It does not wait until a server answers.
 func New(config Config) (*Manager, error) {
-	if config.TLS == nil || len(config.TLS.Certificates) == 0 && config.TLS.GetClientCertificate == nil {
+	if config.TLS == nil || !config.TLS.HasCertificate() {
 		return nil, errNoCertificate
 	}
-	m := &Manager{config: config.TLS.Clone(), servers: map[string]server{}}
-	m.config.MinVersion = max(m.config.MinVersion, tls.VersionTLS12)
-	if m.config.ClientSessionCache == nil {
-		m.config.ClientSessionCache = tls.NewLRUClientSessionCache(len(config.Servers))
-	}
+	m := &Manager{client: config.TLS, servers: map[string]server{}}
 	settings := config.Pool
 	settings.Endpoints = make([]string, len(config.Servers))
 	for i, server := range config.Servers {
@@ -116,7 +112,7 @@ func (m *Manager) dial(ctx context.Context, address string) (*Session, error) {
 	if known {
 		remembered = &about.version
 	}
-	s, err := Dial(ctx, address, m.config, remembered)
+	s, err := Dial(ctx, address, m.client, remembered)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 func managerOf(t *testing.T, servers *kmipserver.Servers, settings pool.Config[*kmip.Session]) *kmip.Manager {
 	t.Helper()
-	m, err := kmip.New(kmip.Config{Servers: servers.Addresses, TLS: servers.TLS(t), Pool: settings})
+	m, err := kmip.New(kmip.Config{Servers: servers.Addresses, TLS: servers.Client(t), Pool: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestEveryVersionOfTheProtocolServes(t *testing.T) {
 		servers := product.Start(t, 1)
 		for _, version := range []protocol.ProtocolVersion{protocol.V1_0, protocol.V1_1, protocol.V1_2, protocol.V1_3, protocol.V1_4} {
 			t.Run(version.String(), func(t *testing.T) {
-				s, err := kmip.Dial(t.Context(), servers.Addresses[0], servers.TLS(t), &version)
+				s, err := kmip.Dial(t.Context(), servers.Addresses[0], servers.Client(t), &version)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,14 +225,14 @@ func TestTheOnlyServerMayRestart(t *testing.T) {
 func TestACertificateOfAnotherAuthorityIsDenied(t *testing.T) {
 	keymanagers.EachKMIP(t, func(t *testing.T, product keymanagers.KMIP) {
 		servers, others := product.Start(t, 1), product.Start(t, 1)
-		wrong := servers.TLS(t)
-		wrong.RootCAs = others.TLS(t).RootCAs
-		if _, err := kmip.Dial(t.Context(), servers.Addresses[0], wrong, nil); !errors.Is(err, keys.ErrDenied) {
+		wrong := servers.Secure(t)
+		wrong.Authorities = others.Secure(t).Authorities
+		if _, err := kmip.Dial(t.Context(), servers.Addresses[0], clientOf(t, wrong), nil); !errors.Is(err, keys.ErrDenied) {
 			t.Errorf("a server of another authority: got %v, want ErrDenied", err)
 		}
-		stranger := servers.TLS(t)
-		stranger.Certificates = others.TLS(t).Certificates
-		if s, err := kmip.Dial(t.Context(), servers.Addresses[0], stranger, nil); err == nil {
+		stranger := servers.Secure(t)
+		stranger.Certificate, stranger.Key = others.Secure(t).Certificate, others.Secure(t).Key
+		if s, err := kmip.Dial(t.Context(), servers.Addresses[0], clientOf(t, stranger), nil); err == nil {
 			s.Close()
 			t.Error("a client of another authority is accepted")
 		}

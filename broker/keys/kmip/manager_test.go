@@ -4,14 +4,17 @@ package kmip_test
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"net"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 func TestTheAddressOfAServerHasThePortOfKMIPUnlessItNamesAnother(t *testing.T) {
@@ -38,9 +41,9 @@ func TestAKeyManagerNeedsACertificateAndAServer(t *testing.T) {
 		config kmip.Config
 		want   string
 	}{
-		"no certificate": {kmip.Config{Servers: []string{"a"}, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}, "kmip: found no certificate of the client, expected one: key managers demand it"},
-		"no server":      {kmip.Config{TLS: client()}, "kmip: pool: found no endpoint, expected at least one"},
-		"no host":        {kmip.Config{Servers: []string{":1"}, TLS: client()}, `kmip: found the server ":1", expected a host, or a host and a port`},
+		"no certificate": {kmip.Config{Servers: []string{"a"}, TLS: clientOf(t, tlsprovider.Config{})}, "kmip: found no certificate of the client, expected one: key managers demand it"},
+		"no server":      {kmip.Config{TLS: client(t)}, "kmip: pool: found no endpoint, expected at least one"},
+		"no host":        {kmip.Config{Servers: []string{":1"}, TLS: client(t)}, `kmip: found the server ":1", expected a host, or a host and a port`},
 	} {
 		if _, err := kmip.New(test.config); err == nil || err.Error() != test.want {
 			t.Errorf("%s: got %v, want %s", sentence, err, test.want)
@@ -48,8 +51,28 @@ func TestAKeyManagerNeedsACertificateAndAServer(t *testing.T) {
 	}
 }
 
-func client() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{{}}, MinVersion: tls.VersionTLS12}
+// client returns a client with a certificate.
+func client(t *testing.T) *tlsprovider.Client {
+	t.Helper()
+	server := httptest.NewTLSServer(nil) // for its certificate alone
+	defer server.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientOf(t, tlsprovider.Config{
+		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		Key:         pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	})
+}
+
+func clientOf(t *testing.T, config tlsprovider.Config) *tlsprovider.Client {
+	t.Helper()
+	client, err := tlsprovider.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
@@ -62,7 +85,7 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 	if err := listening.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kmip.Dial(t.Context(), address, client(), nil); !errors.Is(err, keys.ErrUnavailable) {
+	if _, err := kmip.Dial(t.Context(), address, client(t), nil); !errors.Is(err, keys.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
 }
@@ -76,7 +99,7 @@ func TestAServerThatSaysNothingIsGivenUpWithTheContext(t *testing.T) {
 	defer func() { _ = listening.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := kmip.Dial(ctx, listening.Addr().String(), client(), nil); !errors.Is(err, keys.ErrUnavailable) {
+	if _, err := kmip.Dial(ctx, listening.Addr().String(), client(t), nil); !errors.Is(err, keys.ErrUnavailable) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
 }

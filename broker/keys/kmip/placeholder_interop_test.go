@@ -26,7 +26,7 @@ func (c *counting) Write(p []byte) (int, error) {
 
 func TestAServerThatKeepsToTheStandardGetsOneMessageForEachKey(t *testing.T) {
 	servers := cosmian.Start(t, 1)
-	s, err := Dial(t.Context(), servers.Addresses[0], servers.TLS(t), nil)
+	s, err := Dial(t.Context(), servers.Addresses[0], servers.Client(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

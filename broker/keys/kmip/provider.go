@@ -36,12 +36,12 @@ var (
 
 // Open is the constructor for [providers.Types].
 func Open(config *providers.Config, credentials providers.Credentials) (providers.Provider, error) {
-	settings, err := credentials.TLS(config.ServerName)
+	client, err := credentials.TLS(config.ServerName, len(config.Endpoints))
 	if err != nil {
 		return nil, err
 	}
 	c := config.Connections
-	manager, err := New(Config{Servers: config.Endpoints, TLS: settings, Pool: pool.Config[*Session]{
+	manager, err := New(Config{Servers: config.Endpoints, TLS: client, Pool: pool.Config[*Session]{
 		Min: c.Min, Max: c.Max, Lifetime: c.Lifetime, IdleTime: c.IdleTime, RoundRobin: c.RoundRobin,
 		DialTimeout: c.ConnectTimeout, RequestTimeout: c.RequestTimeout,
 	}})

@@ -5,7 +5,6 @@ package kmip
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"github.com/ovh/kmip-go/ttlv"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Session is a connection to a server. One request uses it at a time.
@@ -42,10 +42,9 @@ var versions = []kmip.ProtocolVersion{kmip.V1_4, kmip.V1_3, kmip.V1_2, kmip.V1_1
 // Dial connects to a server. It asks for the protocol version unless version is given. An
 // error wraps [keys.ErrUnavailable], or [keys.ErrDenied] if either side does not accept the
 // other's certificate.
-func Dial(ctx context.Context, address string, config *tls.Config, version *kmip.ProtocolVersion) (*Session, error) {
+func Dial(ctx context.Context, address string, client *tlsprovider.Client, version *kmip.ProtocolVersion) (*Session, error) {
 	s := &Session{address: address, traits: new(traits)}
-	dialer := tls.Dialer{Config: config}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := client.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, s.unreachable(ctx, err)
 	}
@@ -90,12 +89,10 @@ func (s *Session) negotiate(ctx context.Context) (kmip.ProtocolVersion, error) {
 
 // unreachable returns the error of a server that could not be connected to.
 func (s *Session) unreachable(ctx context.Context, err error) error {
-	var certificate *tls.CertificateVerificationError
-	var alert tls.AlertError
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: connect to %s: %w", keys.ErrUnavailable, s.address, ctx.Err())
-	case errors.As(err, &certificate), errors.As(err, &alert):
+	case tlsprovider.Refused(err):
 		return fmt.Errorf("%w: connect to %s: %w", keys.ErrDenied, s.address, err)
 	}
 	return fmt.Errorf("%w: connect to %s: %w", keys.ErrUnavailable, s.address, err)

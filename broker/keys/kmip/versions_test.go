@@ -3,9 +3,10 @@
 package kmip
 
 import (
-	"crypto/tls"
 	"net"
 	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 
 	"github.com/ovh/kmip-go"
 )
@@ -19,7 +20,11 @@ func TestTheVersionOfAServerIsForgottenOnceItDoesNotAnswer(t *testing.T) {
 	if err := listening.Close(); err != nil {
 		t.Fatal(err)
 	}
-	m := &Manager{config: &tls.Config{MinVersion: tls.VersionTLS12}, servers: map[string]server{address: {version: kmip.V1_4}, "other:5696": {version: kmip.V1_2}}}
+	client, err := tlsprovider.New(tlsprovider.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Manager{client: client, servers: map[string]server{address: {version: kmip.V1_4}, "other:5696": {version: kmip.V1_2}}}
 	if _, err := m.dial(t.Context(), address); err == nil {
 		t.Fatal("a server that is not there was reached")
 	}

@@ -5,7 +5,6 @@ package openbao
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,11 +15,12 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // manager is what both engines have.
 type manager struct {
-	tls              *tls.Config
+	tls              *tlsprovider.Client
 	login            *login
 	namespace, mount string
 	certificates     providers.KeyCertificates
@@ -37,10 +37,9 @@ func Open(config *providers.Config, credentials providers.Credentials) (provider
 	}
 	m := &manager{namespace: settings.Namespace}
 	var err error
-	if m.tls, err = credentials.TLS(config.ServerName); err != nil {
+	if m.tls, err = credentials.TLS(config.ServerName, len(config.Endpoints)); err != nil {
 		return nil, err
 	}
-	m.tls.ClientSessionCache = tls.NewLRUClientSessionCache(len(config.Endpoints))
 	if m.login, err = newLogin(credentials[providers.Token], settings.Role); err != nil {
 		return nil, providers.BadCredentials(err)
 	}

@@ -5,7 +5,6 @@ package openbao
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // maxReply is the size of the largest reply in bytes that is read. Servers take requests of
@@ -48,16 +48,9 @@ func (m *manager) dial(ctx context.Context, endpoint string) (*session, error) {
 		return nil, fmt.Errorf("%w: connect to %s: %w", keys.ErrUnavailable, endpoint, err)
 	}
 	if where.Scheme == "https" {
-		config := m.tls.Clone()
-		if config.ServerName == "" {
-			config.ServerName = where.Hostname()
-		}
-		secured := tls.Client(raw, config)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			_ = raw.Close() // it is not used any more
+		if raw, err = m.tls.Handshake(ctx, raw, where.Hostname()); err != nil {
 			return nil, fmt.Errorf("%w: connect to %s: %w", kindOfHandshake(ctx, err), endpoint, err)
 		}
-		raw = secured
 	}
 	s := &session{manager: m, endpoint: endpoint, raw: raw}
 	var once sync.Once
@@ -87,9 +80,7 @@ func (c *connection) ReadFrom(body io.Reader) (int64, error) {
 
 // kindOfHandshake returns ErrDenied if either side does not accept the other's certificate.
 func kindOfHandshake(ctx context.Context, err error) error {
-	var certificate *tls.CertificateVerificationError
-	var alert tls.AlertError
-	if ctx.Err() == nil && (errors.As(err, &certificate) || errors.As(err, &alert)) {
+	if ctx.Err() == nil && tlsprovider.Refused(err) {
 		return keys.ErrDenied
 	}
 	return keys.ErrUnavailable

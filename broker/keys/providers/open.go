@@ -4,7 +4,6 @@ package providers
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Names of credentials, as in Kubernetes Secrets of type kubernetes.io/tls and in the
@@ -58,26 +58,20 @@ func (e *CredentialsError) Error() string { return e.err.Error() }
 // Unwrap returns the error without the mark.
 func (e *CredentialsError) Unwrap() error { return e.err }
 
-// TLS returns the settings of TLS connections to endpoints: the authorities, the certificate
-// of the client if there is one, and the name of the server.
-func (c Credentials) TLS(serverName string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
-	if text := c[Authorities]; len(text) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, BadCredentials(fmt.Errorf("%s has no certificate, expected PEM with the authorities of the servers", Authorities))
-		}
-	}
-	if len(c[ClientCertificate]) == 0 && len(c[ClientKey]) == 0 {
-		return config, nil
-	}
-	pair, err := tls.X509KeyPair(c[ClientCertificate], c[ClientKey])
-	if err != nil {
+// TLS returns a client for TLS connections to endpoints, with the authorities, the certificate of the
+// client if there is one, and the name of the server. It keeps so many sessions to resume them.
+func (c Credentials) TLS(serverName string, sessions int) (*tlsprovider.Client, error) {
+	client, err := tlsprovider.New(tlsprovider.Config{
+		Authorities: c[Authorities], Certificate: c[ClientCertificate], Key: c[ClientKey], ServerName: serverName, Sessions: sessions,
+	})
+	switch {
+	case errors.Is(err, tlsprovider.ErrAuthorities):
+		return nil, BadCredentials(fmt.Errorf("%s has no certificate, expected PEM with the authorities of the servers", Authorities))
+	case err != nil:
 		// The error has no part of the key. It says which of the two cannot be read.
 		return nil, BadCredentials(fmt.Errorf("%s and %s cannot be used: %w", ClientCertificate, ClientKey, err))
 	}
-	config.Certificates = []tls.Certificate{pair}
-	return config, nil
+	return client, nil
 }
 
 // KeyCertificates are certificates of keys whose key manager has no place for them.

@@ -4,20 +4,20 @@ package tracing
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // exporter returns an exporter, which has not sent anything yet. It sets all options, so
@@ -31,9 +31,11 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 		return nil, err
 	}
 	to := c.collector
-	secure, err := to.tls()
-	if err != nil {
-		return nil, err
+	var secure *tlsprovider.Client
+	if !t.plain {
+		if secure, err = to.tls(); err != nil {
+			return nil, err
+		}
 	}
 	if to.timeout == 0 {
 		to.timeout = defaultTimeout
@@ -51,10 +53,10 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 	return to.overHTTP(ctx, t, secure)
 }
 
-func (c *collector) overGRPC(ctx context.Context, t target, secure *tls.Config) (sdk.SpanExporter, error) {
+func (c *collector) overGRPC(ctx context.Context, t target, secure *tlsprovider.Client) (sdk.SpanExporter, error) {
 	transport := insecure.NewCredentials()
-	if !t.plain {
-		transport = credentials.NewTLS(secure)
+	if secure != nil {
+		transport = secure.Credentials()
 	}
 	options := []otlptracegrpc.Option{
 		otlptracegrpc.WithEndpoint(t.endpoint), otlptracegrpc.WithTLSCredentials(transport),
@@ -66,7 +68,7 @@ func (c *collector) overGRPC(ctx context.Context, t target, secure *tls.Config) 
 	return otlptracegrpc.New(ctx, options...)
 }
 
-func (c *collector) overHTTP(ctx context.Context, t target, secure *tls.Config) (sdk.SpanExporter, error) {
+func (c *collector) overHTTP(ctx context.Context, t target, secure *tlsprovider.Client) (sdk.SpanExporter, error) {
 	compression, encoding := otlptracehttp.NoCompression, otlptracehttp.EncodingProtobuf
 	if c.compression == "gzip" {
 		compression = otlptracehttp.GzipCompression
@@ -78,8 +80,12 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tls.Config) 
 		otlptracehttp.WithEndpointURL(t.endpoint), otlptracehttp.WithCompression(compression), otlptracehttp.WithEncoding(encoding),
 		otlptracehttp.WithHeaders(c.headers), otlptracehttp.WithTimeout(c.timeout),
 	}
-	if !t.plain {
-		options = append(options, otlptracehttp.WithTLSClientConfig(secure))
+	if secure != nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		if err := secure.Secure(transport, t.endpoint); err != nil {
+			return nil, err
+		}
+		options = append(options, otlptracehttp.WithHTTPClient(&http.Client{Transport: transport, Timeout: c.timeout}))
 	}
 	return otlptracehttp.New(ctx, options...)
 }
@@ -88,33 +94,35 @@ func (c *collector) overHTTP(ctx context.Context, t target, secure *tls.Config) 
 // cut, and fails when its content is parsed or used.
 const maxPEM = 1 << 20
 
-// tls returns the configuration of TLS, with the certificates and the key from the files.
-func (c *collector) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.certificate != "" {
-		authorities, _, err := regular.Read(c.certificate, maxPEM)
-		if err != nil {
-			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
+// tls returns a client with the certificates and the key from the files.
+func (c *collector) tls() (*tlsprovider.Client, error) {
+	var config tlsprovider.Config
+	for _, f := range []struct {
+		variable, file string
+		content        *[]byte
+	}{
+		{"OTEL_EXPORTER_OTLP_CERTIFICATE", c.certificate, &config.Authorities},
+		{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", c.clientCertificate, &config.Certificate},
+		{"OTEL_EXPORTER_OTLP_CLIENT_KEY", c.clientKey, &config.Key},
+	} {
+		if f.file == "" {
+			continue
 		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %s has no certificate in PEM", c.certificate)
+		var err error
+		if *f.content, _, err = regular.Read(f.file, maxPEM); err != nil {
+			return nil, fmt.Errorf("read %s: %w", f.variable, err)
 		}
 	}
-	if c.clientCertificate != "" {
-		certificate, _, err := regular.Read(c.clientCertificate, maxPEM)
-		if err != nil {
-			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: %w", err)
-		}
-		key, _, err := regular.Read(c.clientKey, maxPEM)
-		if err != nil {
-			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
-		}
-		pair, err := tls.X509KeyPair(certificate, key)
-		if err != nil {
-			return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
+	defer clear(config.Key)
+	if c.certificate != "" && len(config.Authorities) == 0 {
+		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %s is empty, expected PEM", c.certificate)
 	}
-	return config, nil
+	client, err := tlsprovider.New(config)
+	switch {
+	case errors.Is(err, tlsprovider.ErrAuthorities):
+		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %s has no certificate in PEM", c.certificate)
+	case err != nil:
+		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
+	}
+	return client, nil
 }

@@ -4,7 +4,6 @@ package kmipspeed
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/kmip"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Limits of a measurement.
@@ -26,7 +26,9 @@ const (
 // Config says what to measure.
 type Config struct {
 	Servers []string
-	TLS     *tls.Config
+	// TLS has the client's certificate and the authorities that servers are checked with. Connections
+	// that are used again may resume a session, others never do.
+	TLS tlsprovider.Config
 	// Clients are the numbers of clients that work at the same time, one measurement each.
 	Clients []int
 	// Repeat is how many operations each client makes in a measurement.
@@ -38,6 +40,20 @@ type Config struct {
 	Operations []Operation
 	// Progress is called before each measurement. It may be nil.
 	Progress func(what string)
+
+	// kept makes connections that are used again, and single those for one operation.
+	kept, single *tlsprovider.Client
+}
+
+// connect makes the clients.
+func (c *Config) connect() (err error) {
+	if c.single, err = tlsprovider.New(c.TLS); err != nil {
+		return fmt.Errorf("certificates and key: %w", err)
+	}
+	resuming := c.TLS
+	resuming.Sessions = len(c.Servers)
+	c.kept, err = tlsprovider.New(resuming)
+	return err
 }
 
 // Operation is an operation that is measured.
@@ -120,8 +136,11 @@ func Measure(ctx context.Context, config Config) (rows []Row, err error) {
 	if config.Progress == nil {
 		config.Progress = func(string) {}
 	}
+	if err := config.connect(); err != nil {
+		return nil, err
+	}
 	manager, err := kmip.New(kmip.Config{
-		Servers: config.Servers, TLS: config.TLS,
+		Servers: config.Servers, TLS: config.kept,
 		Pool: pool.Config[*kmip.Session]{Max: MaxClients, RequestTimeout: kmip.CreateTimeout},
 	})
 	if err != nil {
@@ -246,11 +265,11 @@ func connect(ctx context.Context, config Config, row *Row) (do does, done func()
 			server := config.Servers[turn%len(config.Servers)]
 			turn++
 			next.Unlock()
-			return once(ctx, server, config.TLS, operation)
+			return once(ctx, server, config.single, operation)
 		}, func() {}, nil
 	}
 	manager, err := kmip.New(kmip.Config{
-		Servers: config.Servers, TLS: config.TLS,
+		Servers: config.Servers, TLS: config.kept,
 		Pool: pool.Config[*kmip.Session]{Max: row.Clients, Min: row.Clients, RequestTimeout: kmip.CreateTimeout},
 	})
 	if err != nil {
@@ -294,14 +313,14 @@ func warm(ctx context.Context, manager *kmip.Manager, connections int) error {
 }
 
 // once makes an operation on a connection of its own.
-func once(ctx context.Context, server string, config *tls.Config, operation func(context.Context, *kmip.Session) error) error {
+func once(ctx context.Context, server string, client *tlsprovider.Client, operation func(context.Context, *kmip.Session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, kmip.CreateTimeout)
 	defer cancel()
 	address, err := kmip.Address(server)
 	if err != nil {
 		return err
 	}
-	s, err := kmip.Dial(ctx, address, config, nil)
+	s, err := kmip.Dial(ctx, address, client, nil)
 	if err != nil {
 		return err
 	}
@@ -310,8 +329,8 @@ func once(ctx context.Context, server string, config *tls.Config, operation func
 }
 
 // Versions returns the protocol versions that a server supports, the newest first.
-func Versions(ctx context.Context, server string, config *tls.Config) (versions []string, err error) {
-	err = once(ctx, server, config, func(ctx context.Context, s *kmip.Session) error {
+func Versions(ctx context.Context, server string, client *tlsprovider.Client) (versions []string, err error) {
+	err = once(ctx, server, client, func(ctx context.Context, s *kmip.Session) error {
 		versions, err = s.Versions(ctx)
 		return err
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pool"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/recent"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Defaults, which are those of package pool.
@@ -60,7 +61,7 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	if err != nil {
 		return nil, err
 	}
-	tls, err := given.TLS(c.ServerName)
+	client, err := given.TLS(c.ServerName, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +75,11 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	}
 	dialer := net.Dialer{Timeout: orDefault(c.Connections.ConnectTimeout, connectTimeout)}
 	p.transport = &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: dialer.Timeout, Proxy: http.ProxyFromEnvironment,
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: dialer.Timeout,
 		MaxConnsPerHost: limit, MaxIdleConnsPerHost: limit, IdleConnTimeout: orDefault(c.Connections.IdleTime, idleTime),
+	}
+	if err := client.Secure(p.transport, endpoint); err != nil {
+		return nil, err
 	}
 	settings := aws.Config{Region: c.AWSKMS.Region, HTTPClient: &http.Client{Transport: p.transport}, RetryMaxAttempts: 1}
 	switch id, secret := given[providers.AccessKeyID], given[providers.SecretAccessKey]; {
@@ -84,7 +88,16 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	case len(id) > 0 || len(secret) > 0:
 		return nil, providers.BadCredentials(fmt.Errorf("found one of the credentials %s and %s, expected both or none", providers.AccessKeyID, providers.SecretAccessKey))
 	default:
-		ambient, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(c.AWSKMS.Region))
+		options := []func(*config.LoadOptions) error{config.WithRegion(c.AWSKMS.Region)}
+		if tlsprovider.Current().Provider != tlsprovider.Go {
+			// The library asks other services for credentials, with a client of its own unless it gets one.
+			others, err := clientOfOthers()
+			if err != nil {
+				return nil, err
+			}
+			options = append(options, config.WithHTTPClient(others))
+		}
+		ambient, err := config.LoadDefaultConfig(context.Background(), options...)
 		if err != nil {
 			return nil, errors.New("the credentials of the environment cannot be read") // the error may quote them
 		}
@@ -108,6 +121,19 @@ func Open(c *providers.Config, given providers.Credentials) (providers.Provider,
 	p.stop = stop
 	p.checked.Go(func() { _, _ = p.Check(checking) }) // the status has the outcome
 	return p, nil
+}
+
+// clientOfOthers returns a client for services with a certificate of an authority of the system.
+func clientOfOthers() (*http.Client, error) {
+	client, err := tlsprovider.New(tlsprovider.Config{})
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{DialContext: (&net.Dialer{Timeout: connectTimeout}).DialContext, TLSHandshakeTimeout: connectTimeout, IdleConnTimeout: idleTime}
+	if err := client.Secure(transport, ""); err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport}, nil
 }
 
 func orDefault(value, standard time.Duration) time.Duration {
