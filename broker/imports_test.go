@@ -4,6 +4,7 @@
 package broker_test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -36,6 +37,27 @@ func TestTheDataPlaneKnowsNothingOfKubernetes(t *testing.T) {
 		if !seen[root] {
 			t.Errorf("%s was not examined", root)
 		}
+	}
+}
+
+// TestOrdinaryProgramsAreStatic keeps the packages that load libraries of C out of all programs but those
+// of "make build-openssl" and "make build-pkcs11".
+func TestOrdinaryProgramsAreStatic(t *testing.T) {
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"/cmd/...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0")
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := false
+	for _, name := range strings.Fields(string(output)) {
+		seen = seen || name == module+"/broker/tlsprovider"
+		if name == "runtime/cgo" || strings.HasPrefix(name, "github.com/ebitengine/purego") || strings.HasPrefix(name, module+"/clients/openssl") {
+			t.Errorf("the programs depend on %s", name)
+		}
+	}
+	if !seen {
+		t.Error("broker/tlsprovider was not examined")
 	}
 }
 

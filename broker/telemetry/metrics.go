@@ -14,6 +14,7 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // Metrics are all metrics of one broker, in their own registry.
@@ -34,6 +35,7 @@ type Metrics struct {
 	keys       *prometheus.GaugeVec
 	strength   *prometheus.GaugeVec
 	fips       *prometheus.GaugeVec
+	tls        *prometheus.GaugeVec
 
 	keyVersions *keyVersions
 }
@@ -80,6 +82,10 @@ func NewMetrics(version string) *Metrics {
 			Name: "crypto_broker_fips_info",
 			Help: "Always 1. The labels are the version and the FIPS 140-3 mode of the Go Cryptographic Module, and whether the broker refuses operations that FIPS 140-3 does not approve.",
 		}, []string{"module", "mode", "enforced"}),
+		tls: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "crypto_broker_tls_info",
+			Help: "Always 1. The labels are whose TLS the connections have that the broker opens, the version of that module, its FIPS provider if it is OpenSSL, and whether it is in FIPS 140-3 mode, all by its own account.",
+		}, []string{"provider", "version", "fips_module", "fips"}),
 	}
 	durations := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crypto_broker_request_duration_seconds",
@@ -121,7 +127,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, served{m}, inFlight, build, m.keyVersions,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, m.tls, served{m}, inFlight, build, m.keyVersions,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -165,6 +171,11 @@ func (m *Metrics) Deprecated(profile, container string) {
 // operations that FIPS 140-3 does not approve.
 func (m *Metrics) FIPS(module, mode string, enforced bool) {
 	m.fips.WithLabelValues(module, mode, strconv.FormatBool(enforced)).Set(1)
+}
+
+// TLS sets the module that makes the TLS connections of the broker.
+func (m *Metrics) TLS(module tlsprovider.Module) {
+	m.tls.WithLabelValues(module.Provider, module.Version, module.FIPSModule, strconv.FormatBool(module.FIPS)).Set(1)
 }
 
 // Keys sets how many keys of the key directory are used, and how many are unusable.

@@ -14,6 +14,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -44,6 +45,7 @@ type config struct {
 	shutdownTimeout time.Duration
 	memoryLimit     int64
 	requireFIPS     bool
+	tlsProvider     string
 	instance        string
 	development     bool
 	environment     string
@@ -51,6 +53,8 @@ type config struct {
 	traces          *tracing.Config
 	audit           auditConfig
 }
+
+const tlsProviderFlag = "tls-provider"
 
 func (c *config) settings() []setting {
 	c.socketGroup = -1
@@ -106,6 +110,10 @@ func (c *config) settings() []setting {
 		{
 			name: contract.RequireFIPSFlag, env: "CRYPTO_BROKER_REQUIRE_FIPS", kind: "bool", set: boolean(&c.requireFIPS),
 			usage: "start only with the validated module in FIPS 140-3 mode, and refuse operations that FIPS 140-3 does not approve",
+		},
+		{
+			name: tlsProviderFlag, env: "CRYPTO_BROKER_TLS_PROVIDER", kind: "provider", initial: tlsprovider.Go, set: oneOf(&c.tlsProvider, tlsprovider.Go, tlsprovider.OpenSSL),
+			usage: "whose TLS the connections have that the broker opens, to key managers, key gateways and collectors of traces: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have",
 		},
 		{
 			name: contract.InstanceFlag, env: contract.InstanceVariable, kind: "name", set: someText(&c.instance),

@@ -54,6 +54,8 @@ func TestABrokerThatRequiresFIPSServesWhatIsApproved(t *testing.T) {
 	broker := start(t, at.args("--require-fips")...)
 	if _, metrics := get(t, broker.listening(), "/metrics"); !strings.Contains(metrics, `crypto_broker_fips_info{enforced="true",mode="on",module="v1.0.0"} 1`) {
 		t.Error("/metrics does not say that the validated module is on and enforced")
+	} else if !strings.Contains(metrics, `crypto_broker_tls_info{fips="true",fips_module="",provider="go",version="Go Cryptographic Module v1.0.0"} 1`) {
+		t.Error("/metrics does not say that the validated module is used for TLS")
 	}
 	conn := connect(t, at.socket(""))
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -105,6 +107,17 @@ func TestABrokerThatRequiresFIPSRefusesToStartWithoutIt(t *testing.T) {
 	}
 }
 
+func TestAnOrdinaryBrokerRefusesToUseOpenSSL(t *testing.T) {
+	at := newPlace(t, "sha-256")
+	const want = "the TLS provider is openssl, but this program was built without it, expected one that was built by make build-openssl\n"
+	if code, stdout, stderr := run(t, environment(), at.args("--tls-provider=openssl")...); code != 1 || stdout != "" || stderr != "broker: --tls-provider: "+want {
+		t.Errorf("got %d %q %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := run(t, environment("CRYPTO_BROKER_TLS_PROVIDER=openssl"), "version"); code != 1 || stdout != "" || stderr != "broker: "+want {
+		t.Errorf("version: got %d %q %q", code, stdout, stderr)
+	}
+}
+
 func TestVersionTellsWhatABrokerComputesWith(t *testing.T) {
 	useValidated(t)
 	for want, env := range map[string][]string{
@@ -112,7 +125,7 @@ func TestVersionTellsWhatABrokerComputesWith(t *testing.T) {
 		"v1.0.0, FIPS 140-3 mode on, enforced":      {"CRYPTO_BROKER_REQUIRE_FIPS=true"},
 		"v1.0.0, FIPS 140-3 mode off, not enforced": {"GODEBUG=fips140=off"},
 	} {
-		whole := fmt.Sprintf("broker v1.2.3 %s %s/%s\nGo Cryptographic Module %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, want)
+		whole := fmt.Sprintf("broker v1.2.3 %s %s/%s\nGo Cryptographic Module %s\nTLS of connections to others: Go Cryptographic Module %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, want, strings.TrimSuffix(strings.TrimSuffix(want, ", not enforced"), ", enforced"))
 		if code, stdout, stderr := run(t, environment(env...), "version"); code != 0 || stdout != whole {
 			t.Errorf("%v: got %d %q %q, want %q", env, code, stdout, stderr, whole)
 		}

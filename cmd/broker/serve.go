@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/broker/internal/resources"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -39,6 +40,12 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	}
 	warnOfVariables(os.Environ(), (&config{}).settings(), logger)
 	c.choosesProcessors = resources.UseProcessors(os.DirFS("/"), lookup, logger) // before anything counts them
+	if err := checkFIPS(engine.FIPS(), c.requireFIPS); err != nil {
+		return err
+	}
+	if err := tlsprovider.Use(c.tlsProvider, c.requireFIPS); err != nil { // before the first client of TLS
+		return fmt.Errorf("--%s: %w", tlsProviderFlag, err)
+	}
 	tracer, err := c.useTracing(ctx, stdout, os.Environ(), logger)
 	if err != nil {
 		return err
@@ -48,16 +55,14 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 
 // serve runs a broker until ctx ends, which is no error.
 func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger, tracer *tracing.Tracer) (err error) {
-	computing := engine.FIPS()
-	if err := checkFIPS(computing, c.requireFIPS); err != nil {
-		return err
-	}
 	connections, err := resources.ConnectionLimit(len(c.callers))
 	if err != nil {
 		return err
 	}
 	metrics := telemetry.NewMetrics(program.Version(version))
+	computing := engine.FIPS()
 	metrics.FIPS(computing.Module, computing.Mode, c.requireFIPS)
+	metrics.TLS(tlsprovider.Current())
 	watching, stopWatching := context.WithCancel(context.Background())
 	defer stopWatching()
 	options := []server.Option{server.WithMaxStreams(c.maxStreams), server.WithMaxConnections(connections), server.WithTracer(tracer)}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestVersionIsThatOfTheBuild(t *testing.T) {
-	want := fmt.Sprintf("broker v1.2.3 %s %s/%s\nGo Cryptographic Module latest, FIPS 140-3 mode off, not enforced\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	want := fmt.Sprintf("broker v1.2.3 %s %s/%s\nGo Cryptographic Module latest, FIPS 140-3 mode off, not enforced\nTLS of connections to others: Go Cryptographic Module latest, FIPS 140-3 mode off\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if code, stdout, _ := run(t, environment(), "version"); code != 0 || stdout != want {
 		t.Errorf("got %d %q, want %q", code, stdout, want)
 	}

@@ -67,6 +67,7 @@ func TestAWrongValueIsNamedInOneSentence(t *testing.T) {
 		"a log level, variable":              {[]string{"CRYPTO_BROKER_LOG_LEVEL=loud"}, []string{"--profiles-dir", "/p"}, `invalid value "loud" of the environment variable CRYPTO_BROKER_LOG_LEVEL: expected one of debug, info, warn, error`},
 		"a log format":                       {[]string{"CRYPTO_BROKER_LOG_FORMAT=xml"}, []string{"--profiles-dir", "/p"}, `invalid value "xml" of the environment variable CRYPTO_BROKER_LOG_FORMAT: expected one of json, text`},
 		"neither yes nor no":                 {nil, []string{"--profiles-dir", "/p", "--require-fips=strictly"}, `invalid argument "strictly" for "--require-fips" flag: expected true or false`},
+		"an unknown TLS provider":            {nil, []string{"--profiles-dir", "/p", "--tls-provider", "gnutls"}, `invalid argument "gnutls" for "--tls-provider" flag: expected one of go, openssl`},
 		"neither yes nor no, version":        {[]string{"CRYPTO_BROKER_REQUIRE_FIPS=strictly"}, []string{"version"}, `invalid value "strictly" of the environment variable CRYPTO_BROKER_REQUIRE_FIPS: expected true or false`},
 		"an argument of version":             {nil, []string{"version", "x"}, `version takes no arguments, found "x"`},
 		"a relative socket of health":        {nil, []string{"health", "--socket", "s"}, `invalid argument "s" for "--socket" flag: expected an absolute path`},
@@ -86,7 +87,7 @@ func TestHelpNamesEveryFlagAndItsVariable(t *testing.T) {
 		t.Errorf("got %d %q", code, stderr)
 	}
 	for _, name := range []string{
-		"profiles-dir", "profiles-poll-interval", "trusted-keys", "profiles-audience", "lowest-revision", "state-dir", "socket-dir", "callers", "caller-profiles", "shared-identity", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
+		"profiles-dir", "profiles-poll-interval", "trusted-keys", "profiles-audience", "lowest-revision", "state-dir", "socket-dir", "callers", "caller-profiles", "shared-identity", "socket-group", "status-address", "shutdown-timeout", "memory-limit", "require-fips", "tls-provider", "development-service", "app-env", "grpc-max-concurrent-streams", "log-level", "log-format", "log-output",
 	} {
 		variable := "CRYPTO_BROKER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 		if !regexp.MustCompile("--"+name+"[ [\n]").MatchString(stdout) || !strings.Contains(stdout, "["+variable+"]") {

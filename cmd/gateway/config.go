@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -34,6 +35,7 @@ type config struct {
 	checkPodAddress   bool
 	operatorNamespace string
 	shutdownDelay     time.Duration
+	tlsProvider       string
 	logLevel          string
 
 	// level is parsed from logLevel by check.
@@ -51,6 +53,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.BoolVar(&c.checkPodAddress, "check-pod-address", true, "whether the token of a pod counts only from an address of the pod; false is for networks that replace the addresses of pods")
 	f.StringVar(&c.operatorNamespace, "operator-namespace", "", "`namespace` of the operator, which has the Secrets of ClusterKeyProviders [POD_NAMESPACE]")
 	f.DurationVar(&c.shutdownDelay, "shutdown-delay", 5*time.Second, "how long the gateway serves on after the signal to end, until nodes know that it is no longer an endpoint of its Service")
+	f.StringVar(&c.tlsProvider, "tls-provider", tlsprovider.Go, "`provider` of TLS for the connections to key managers: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have")
 	f.StringVar(&c.logLevel, "log-level", "info", "log `level`: debug, info, warn or error")
 	return f
 }
@@ -84,6 +87,7 @@ func (c *config) check() error {
 	expect(c.audience != "", "audience", "", "the audience of the tokens of pods, such as "+cluster.Audience)
 	expect(len(validation.IsDNS1123Label(c.operatorNamespace)) == 0, "operator-namespace", c.operatorNamespace, "the name of the operator's namespace (or set POD_NAMESPACE)")
 	expect(c.shutdownDelay >= 0, "shutdown-delay", c.shutdownDelay.String(), "0s or more")
+	expect(c.tlsProvider == tlsprovider.Go || c.tlsProvider == tlsprovider.OpenSSL, "tls-provider", c.tlsProvider, tlsprovider.Go+" or "+tlsprovider.OpenSSL)
 	if levels := []string{"debug", "info", "warn", "error"}; !slices.Contains(levels, c.logLevel) {
 		expect(false, "log-level", c.logLevel, "debug, info, warn or error")
 	} else if err := c.level.UnmarshalText([]byte(c.logLevel)); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/openbao"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/pkcs11"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/awskms"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -64,6 +65,10 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err := dumps.Forbid(); err != nil { // before a credential is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
 	}
+	if err := tlsprovider.Use(c.tlsProvider, false); err != nil { // before the first client of TLS
+		return fmt.Errorf("--tls-provider: %w", err)
+	}
+	logger.Info("TLS for key managers", "provider", tlsprovider.Current())
 	kubernetes, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("no access to a cluster: %w", err)

@@ -5,12 +5,14 @@ package main
 import (
 	"path"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc/codes"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -52,7 +54,13 @@ func newMetrics(g *process) *metrics {
 		Help: "Always 1. The labels are the version of the gateway and of Go.",
 	}, []string{"version", "goversion"})
 	build.WithLabelValues(program.Version(version), runtime.Version()).Set(1)
-	m.registry.MustRegister(m, m.requests, m.durations, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	secured := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "crypto_broker_gateway_tls_info",
+		Help: "Always 1. The labels are whose TLS the connections to key managers have, the version of that module, its FIPS provider if it is OpenSSL, and whether it is in FIPS 140-3 mode, all by its own account.",
+	}, []string{"provider", "version", "fips_module", "fips"})
+	module := tlsprovider.Current()
+	secured.WithLabelValues(module.Provider, module.Version, module.FIPSModule, strconv.FormatBool(module.FIPS)).Set(1)
+	m.registry.MustRegister(m, m.requests, m.durations, build, secured, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
