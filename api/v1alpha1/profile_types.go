@@ -129,8 +129,9 @@ type Operations struct {
 	// +optional
 	DataKeys *DataKeys `json:"dataKeys,omitempty"`
 
-	// session offers the operations InitSession, OpenRequest, SealReply and
-	// CloseSession: encrypted sessions of clients of an application.
+	// session offers the operations InitSession, OpenRequest, SealReply,
+	// CloseSession and RekeySession: encrypted sessions of clients of an
+	// application.
 	// Example: {protocols: [session-v1], keyAgreementAlg: ECDH_P256,
 	// encryptAlg: A256GCM}.
 	// +optional

@@ -85,7 +85,7 @@ keyIds: [{id: issuer-1, spkiSHA256: "0000000000000000000000000000000000000000000
   encryptData: {encryptAlg: aes-gcm, keySize: 256, nonceStrategy: random, tagLength: 128, shortTagLength: 96, keyIds: [{id: a}]}
   signData: {signingMode: legacy, signAlg: rsa-pss, hashAlg: sha-256, signatureFormat: DER, keyConstraints: {issuer: {rsa: {minKeySize: 3072, maxKeySize: 4096}}}, keyIds: [{id: "*"}]}
   dataKeys: {wrapAlgs: [aes-gcm, hpke-mlkem768-x25519], keySize: 256, context: required, keyIds: [{id: vault/orders}]}
-  session: {protocols: [session-v1, session-v2], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, minLifetime: 90s, maxLifetime: 1h, clockWindow: 1m30s, maxMessages: 1073741824, store: memory}
+  session: {protocols: [session-v1, session-v2, session-hpke-p256, session-hpke-x-wing], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, signAlg: ecdsa, hashAlg: sha-256, keyIds: [{id: sessions}], minLifetime: 90s, maxLifetime: 1h, clockWindow: 1m30s, maxMessages: 1073741824, store: memory}
 settings: {cryptoLibrary: native}
 kms: {client: pkcs11, config: {slot: 1, label: {deep: [true]}}, cache: {ttl: 10s}}
 callers: {containers: [app], uids: [1000], gids: [0]}

@@ -6,25 +6,49 @@ package v1alpha1
 type Session struct {
 	// protocols are the versions of the protocol that clients may speak:
 	// session-v1 authenticates method and path of requests, session-v2 does not.
-	// Example: [session-v1].
+	// session-hpke-p256 and session-hpke-x-wing agree on keys with HPKE (RFC 9180),
+	// and the key of keyIDs signs the broker's share.
+	// Example: [session-hpke-p256].
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:items:Enum=session-v1;session-v2
+	// +kubebuilder:validation:items:Enum=session-v1;session-v2;session-hpke-p256;session-hpke-x-wing
 	Protocols []string `json:"protocols"`
 
-	// keyAgreementAlg is the key agreement: ECDH_P256, ECDH on P-256 with
-	// HKDF-SHA256 (NIST SP 800-56A, RFC 5869).
-	// +required
+	// keyAgreementAlg is the key agreement of session-v1 and session-v2:
+	// ECDH_P256, ECDH on P-256 with HKDF-SHA256 (NIST SP 800-56A, RFC 5869).
+	// +optional
 	// +kubebuilder:validation:Enum=ECDH_P256
-	KeyAgreementAlg string `json:"keyAgreementAlg"`
+	KeyAgreementAlg string `json:"keyAgreementAlg,omitempty"`
 
 	// encryptAlg is the cipher: A256GCM, AES-256 in Galois/Counter Mode with
 	// random IVs (NIST SP 800-38D).
 	// +required
 	// +kubebuilder:validation:Enum=A256GCM
 	EncryptAlg string `json:"encryptAlg"`
+
+	// signAlg is the algorithm with which the broker signs its share of the key
+	// agreement in session-hpke-p256 and session-hpke-x-wing.
+	// Example: ecdsa.
+	// +optional
+	// +kubebuilder:validation:Enum=rsa;ecdsa;rsa-pss;ed25519;ml-dsa-44;ml-dsa-65;ml-dsa-87
+	SignAlg string `json:"signAlg,omitempty"`
+
+	// hashAlg is the digest of the signature with rsa, rsa-pss and ecdsa.
+	// Example: sha-256.
+	// +optional
+	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
+	HashAlg string `json:"hashAlg,omitempty"`
+
+	// keyIds is the key of the broker that signs its share of the key agreement.
+	// Example: [{id: shop-sessions}].
+	// +optional
+	// +listType=map
+	// +listMapKey=id
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1
+	KeyIDs []KeyID `json:"keyIds,omitempty"`
 
 	// minLifetime is the lifetime of sessions whose clients ask for a
 	// shorter one: 1m to 1h. The default is 5m.

@@ -40,8 +40,8 @@ func dataKeyVerdicts(reason string) map[string]string {
 }
 
 // sessionVerdicts are the verdicts on the operations with sessions.
-func sessionVerdicts() map[string]string {
-	return map[string]string{"InitSession": "", "OpenRequest": "", "SealReply": "", "CloseSession": ""}
+func sessionVerdicts(reason string) map[string]string {
+	return map[string]string{"InitSession": reason, "OpenRequest": reason, "SealReply": reason, "CloseSession": reason, "RekeySession": reason}
 }
 
 func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
@@ -60,7 +60,10 @@ func TestTheFIPSVerdictOfAnOperation(t *testing.T) {
 		"short RSA keys are not":               {"SignData: {SignAlg: rsa, HashAlg: sha-256, KeyConstraints: {Issuer: {" + size("RSA", 3072) + "}, Subject: {" + size("RSA", 1024) + "}}}", map[string]string{"SignData": "", "VerifyData": shortRSA}},
 		"ML-DSA is not in the module":          {"SignData: {SigningMode: post-quantum, SignAlg: ml-dsa-65}", map[string]string{"SignData": "SignAlg has ml-dsa-65, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-65, which the validated module does not have"}},
 		"nor are hybrids with it":              {"SignData: {SigningMode: hybrid, SignAlg: ed25519+ML-DSA-44}", map[string]string{"SignData": "SignAlg has ml-dsa-44, which the validated module does not have", "VerifyData": "SignAlg has ml-dsa-44, which the validated module does not have"}},
-		"sessions are":                         {"Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}", sessionVerdicts()},
+		"sessions are":                         {"Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}", sessionVerdicts("")},
+		"native sessions are":                  {"Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: k}]}", sessionVerdicts("")},
+		"those with X-Wing are not":            {"Session: {Protocols: [session-hpke-p256, session-hpke-x-wing], EncryptAlg: A256GCM, SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: k}]}", sessionVerdicts("Protocols has session-hpke-x-wing, which FIPS 140-3 does not approve")},
+		"nor those that ML-DSA signs":          {"Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ml-dsa-65, KeyIds: [{Id: k}]}", sessionVerdicts("SignAlg has ml-dsa-65, which the validated module does not have")},
 		"data keys with AES-GCM are":           {"DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("")},
 		"data keys with AES key wrap are not":  {"DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has aes-kw, which the validated module does not have")},
 		"nor those with OAEP and SHA-1":        {"DataKeys: {WrapAlgs: [rsa-oaep-sha-1], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyVerdicts("WrapAlgs has rsa-oaep-sha-1, which FIPS 140-3 does not approve")},

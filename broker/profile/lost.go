@@ -66,7 +66,7 @@ func (c *Compiled) extremes(a Assessment) (all []Use) {
 		return c.signature.extremes(OpSignData, c.signature.Signs())
 	case OpVerifyData.String():
 		return c.signature.extremes(OpVerifyData, c.signature.Checks())
-	case OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String():
+	case OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String(), OpRekeySession.String():
 		op, _ := FindOperation(a.Operation)
 		return c.session.extremes(op)
 	default:

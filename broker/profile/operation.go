@@ -31,6 +31,7 @@ const (
 	OpOpenRequest
 	OpSealReply
 	OpCloseSession
+	OpRekeySession
 
 	// OperationCount is how many there are.
 	OperationCount = int(iota)
@@ -40,7 +41,7 @@ var operationNames = [OperationCount]string{
 	"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData",
 	"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey",
 	"EncryptStream", "DecryptStream",
-	"InitSession", "OpenRequest", "SealReply", "CloseSession",
+	"InitSession", "OpenRequest", "SealReply", "CloseSession", "RekeySession",
 }
 
 // String returns the operation's name as it is on the wire, in metrics and in records, such

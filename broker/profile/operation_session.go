@@ -15,7 +15,7 @@ import (
 // sessionRow are the operations on encrypted sessions.
 var sessionRow = SectionRow{
 	Name:       "Session",
-	Operations: []string{OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String()},
+	Operations: []string{OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String(), OpRekeySession.String()},
 	Refusals:   []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAVAILABLE"},
 	of:         func(a *API) section { return sectionOf(a.Session) },
 }
@@ -24,9 +24,15 @@ var sessionRow = SectionRow{
 type Session struct {
 	// Protocols are the versions of the protocol that clients may speak.
 	Protocols []string `yaml:"Protocols"`
-	// KeyAgreementAlg and EncryptAlg are the algorithms, by their names in the protocol.
-	KeyAgreementAlg string `yaml:"KeyAgreementAlg"`
+	// KeyAgreementAlg and EncryptAlg are the algorithms, by their names in the protocol. The
+	// native versions fix their key agreement, so KeyAgreementAlg is for versions 1 and 2.
+	KeyAgreementAlg string `yaml:"KeyAgreementAlg,omitempty"`
 	EncryptAlg      string `yaml:"EncryptAlg"`
+	// SignAlg, HashAlg and KeyIDs say how the native versions sign the server's share: with one
+	// algorithm and one key of the broker.
+	SignAlg string  `yaml:"SignAlg,omitempty"`
+	HashAlg string  `yaml:"HashAlg,omitempty"`
+	KeyIDs  []KeyID `yaml:"KeyIds,omitempty"`
 	// MinLifetime and MaxLifetime are Go durations. A client that asks for another lifetime
 	// gets the nearest of them.
 	MinLifetime string `yaml:"MinLifetime,omitempty"`
@@ -61,7 +67,8 @@ const (
 
 func (s *Session) validate(v validator, at yamlfile.Place) {
 	s.validateProtocols(v, at)
-	v.enum(at.Field("KeyAgreementAlg"), at, s.KeyAgreementAlg, []string{algorithm.SessionKeyAgreement})
+	s.validateAgreement(v, at)
+	s.validateSigning(v, at)
 	v.enum(at.Field("EncryptAlg"), at, s.EncryptAlg, []string{algorithm.SessionCipher})
 	shortest, ok := v.sessionTime(at.Field("MinLifetime"), at, s.MinLifetime, MinSessionLifetime, MaxSessionLifetime)
 	longest, also := v.sessionTime(at.Field("MaxLifetime"), at, s.MaxLifetime, MinSessionLifetime, MaxSessionLifetime)
@@ -113,7 +120,7 @@ func (s *Session) format() algorithm.Format {
 	for _, name := range s.Protocols {
 		newest = max(newest, algorithm.SessionFormat(name))
 	}
-	return newest
+	return max(newest, algorithm.SignatureFormat(s.SignAlg), algorithm.DigestFormat(s.HashAlg))
 }
 
 // Lifetimes returns the shortest and the longest lifetime of a valid section.
@@ -144,9 +151,12 @@ func (s *Session) versions() (all []algorithm.Session) {
 	return all
 }
 
-func (s *Session) compile(c *Compiled, _ compileOptions) {
+func (s *Session) compile(c *Compiled, o compileOptions) {
 	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages()), shared: s.Store == redisStore}
 	policy.shortest, policy.longest = s.Lifetimes()
+	if s.signs() {
+		policy.signing, policy.keyID = s.signature().policy(o), strings.Clone(s.KeyIDs[0].ID)
+	}
 	c.session = policy
 }
 
@@ -164,6 +174,11 @@ func (s *Session) judge() []judgement {
 			objection = "Protocols has " + protocol.String() + ", " + why
 		}
 	}
+	if s.signs() {
+		limits := s.signature().policy(compileOptions{}).Signs()
+		parts = append(parts, signatureStrength(s.SignAlg, s.HashAlg, limits))
+		objection = cmp.Or(objection, signatureObjection(s.SignAlg, s.HashAlg, limits))
+	}
 	judgements := make([]judgement, len(sessionOperations))
 	for i := range judgements {
 		judgements[i] = judgement{strings.Join(names, " or "), parts, objection}
@@ -172,11 +187,9 @@ func (s *Session) judge() []judgement {
 }
 
 // sessionOperations are the operations of the section.
-var sessionOperations = [...]Operation{OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession}
+var sessionOperations = [...]Operation{OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession, OpRekeySession}
 
-func (*Session) listedKeys() []KeyID { return nil }
-
-func (*Session) warn(warner, yamlfile.Place, *Profile, *KMS) {}
+func (s *Session) listedKeys() []KeyID { return s.KeyIDs }
 
 // SessionPolicy is what a profile says about encrypted sessions.
 type SessionPolicy struct {
@@ -185,6 +198,9 @@ type SessionPolicy struct {
 	window            time.Duration
 	messages          uint64
 	shared            bool
+	// signing and keyID say how the native versions sign. They are empty if there is none.
+	signing *SignaturePolicy
+	keyID   string
 }
 
 // Allows reports whether clients may speak a version of the protocol.
@@ -222,15 +238,26 @@ func (s *SessionPolicy) effect(u Use) (Effect, string) {
 	if u.Algorithm == "" { // a session that had ended was closed
 		return "", ""
 	}
-	if protocol, known := algorithm.FindSession(u.Algorithm); !known || !s.Allows(protocol) {
+	protocol, known := algorithm.FindSession(u.Algorithm)
+	if !known || !s.Allows(protocol) {
 		return Refused, u.Algorithm + ", expected " + s.Protocols()
+	}
+	if u.Operation == OpInitSession && protocol.IsNative() {
+		return s.signatureEffect(u)
 	}
 	return "", ""
 }
 
 func (s *SessionPolicy) extremes(op Operation) (all []Use) {
 	for _, protocol := range s.protocols {
-		all = append(all, Use{Operation: op, Algorithm: protocol.String()})
+		u := Use{Operation: op, Algorithm: protocol.String()}
+		switch {
+		case !protocol.IsNative() && op == OpRekeySession:
+		case protocol.IsNative() && op == OpInitSession:
+			all = append(all, s.signatureExtremes(u)...)
+		default:
+			all = append(all, u)
+		}
 	}
 	return all
 }

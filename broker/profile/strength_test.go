@@ -45,6 +45,14 @@ func dataKeyStrengths(strength, ofStreams string) string {
 	return strings.Join(all, ", ")
 }
 
+func sessionStrengths(strength string) string {
+	var all []string
+	for _, operation := range []string{"InitSession", "OpenRequest", "SealReply", "CloseSession", "RekeySession"} {
+		all = append(all, operation+" "+strength)
+	}
+	return strings.Join(all, ", ")
+}
+
 func TestTheStrengthOfAProfileIsThatOfTheWeakestItAllows(t *testing.T) {
 	for name, c := range map[string]struct{ api, want string }{
 		"SHA-256 resists collisions with half its length": {"HashData: {HashAlg: sha-256}", "HashData 128 SHA-256"},
@@ -77,7 +85,9 @@ func TestTheStrengthOfAProfileIsThatOfTheWeakestItAllows(t *testing.T) {
 		"certificates by the subject's key": {certificateAPI("SignAlg: ecdsa, HashAlg: sha-512", size("ECDSA", 521), size("ECDSA", 384)+", "+size("RSA", 2048)), "SignCertificate 112 RSA keys of 2048 bits"},
 		"certificates of Ed25519":           {certificateAPI("SignAlg: ed25519", size("Ed25519", 256), size("ECDSA", 384)), "SignCertificate 128 Ed25519"},
 		"data keys":                         {"DataKeys: {WrapAlgs: [hpke-p-521], KeySize: 192, KeyIds: [{Id: k}]}", dataKeyStrengths("192 data keys of 192 bits", "256 AES-256")},
-		"sessions":                          {"Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}", "InitSession 128 ECDH P-256, OpenRequest 128 ECDH P-256, SealReply 128 ECDH P-256, CloseSession 128 ECDH P-256"},
+		"sessions":                          {"Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}", sessionStrengths("128 ECDH P-256")},
+		"sessions that RSA signs":           {"Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: rsa, HashAlg: sha-256, KeyIds: [{Id: k}]}", sessionStrengths("128 ECDH P-256")},
+		"sessions with X-Wing":              {"Session: {Protocols: [session-hpke-x-wing], EncryptAlg: A256GCM, SignAlg: ml-dsa-65, KeyIds: [{Id: k}]}", sessionStrengths("128 MLKEM768-X25519")},
 		"the weakest wrapping algorithm":    {"DataKeys: {WrapAlgs: [aes-gcm, rsa-oaep-sha-256], KeySize: 256, KeyIds: [{Id: k}]}", dataKeyStrengths("112 RSA keys of 2048 bits", "112 RSA keys of 2048 bits")},
 		"of all operations the weakest":     {"HashData: {HashAlg: sha-512}, EncryptData: {EncryptAlg: aes-gcm, KeySize: 192}", "HashData 256 SHA-512, EncryptData 192 AES-192, DecryptData 192 AES-192"},
 	} {

@@ -108,7 +108,7 @@ func (c *Compiled) effect(u Use) (effect Effect, why string) {
 		return c.signature.effect(u)
 	case OpGenerateDataKey, OpWrapKey, OpUnwrapKey, OpRewrapKey, OpGetPublicKey, OpEncryptStream, OpDecryptStream:
 		return c.dataKeys.effect(u)
-	case OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession:
+	case OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession, OpRekeySession:
 		return c.session.effect(u)
 	default:
 		return c.certificate.effect(u)

@@ -235,7 +235,7 @@ func TestTheExamplesInTheDocumentationOfKeysWork(t *testing.T) {
 }
 
 func TestTheExampleInTheDocumentationOfSessionsWorks(t *testing.T) {
-	d := document(t, map[string]int{"yaml": 1, "json": 1}, "operations", "session.md")
+	d := document(t, map[string]int{"yaml": 2, "json": 1}, "operations", "session.md")
 	conn := connect(t, startWith(t, d.blocks["yaml"][0], nil).socket(""))
 	var begun sessionv1.InitSessionResponse
 	request := strings.ReplaceAll(d.blocks["json"][0], "NOW", strconv.FormatInt(time.Now().UnixMilli(), 10))

@@ -41,6 +41,7 @@ var fuzzedMethods = []string{
 	methodsOfDataKeys + "GenerateDataKey", methodsOfDataKeys + "WrapKey", methodsOfDataKeys + "UnwrapKey", methodsOfDataKeys + "UnwrapBatch",
 	methodsOfDataKeys + "RewrapKey", methodsOfDataKeys + "GetPublicKey",
 	methodsOfSessions + "InitSession", methodsOfSessions + "OpenRequest", methodsOfSessions + "SealReply", methodsOfSessions + "CloseSession",
+	methodsOfSessions + "RekeySession",
 }
 
 const (
@@ -68,7 +69,7 @@ const fuzzedProfiles = `
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, KeyIds: [{Id: "*"}]}
     SignData: {SignAlg: ed25519, KeyIds: [{Id: "*"}]}
     DataKeys: {WrapAlgs: [aes-gcm, aes-kw], KeySize: 256, KeyIds: [{Id: "*"}]}
-    Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}
+    Session: {Protocols: [session-v1, session-v2, session-hpke-p256, session-hpke-x-wing], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: pair}]}
 `
 
 // fixedIssuing has a request and an issuer that are the same bytes in each
@@ -116,6 +117,9 @@ func fuzzedSeeds() []message {
 		}),
 		sessionMessage(&sessionv1.SealReplyRequest{Profile: "K", SessionId: noSession, ClientPath: "/a", Plaintext: []byte("text")}),
 		sessionMessage(&sessionv1.CloseSessionRequest{Profile: "K", SessionId: noSession}),
+		sessionMessage(&sessionv1.RekeySessionRequest{
+			Profile: "K", Method: "POST", Path: "/a", Kid: "session:" + noSession, EncAlg: "A256GCM", Timestamp: "1795435200000", Sequence: "2.1", Body: make([]byte, 28),
+		}),
 	}
 }
 

@@ -68,6 +68,14 @@ func beginning(clientID string) usedCall {
 	}}
 }
 
+// beginningNative is the request for a native session.
+func beginningNative() usedCall {
+	point := base64.StdEncoding.EncodeToString(must(ecKey.ECDH()).PublicKey().Bytes())
+	return usedCall{method: methodsOfSessions + "InitSession", request: sessionMessage(&sessionv1.InitSessionRequest{
+		Profile: "P", KeyAgreement: "HPKE_P256", ClientPublicKey: point,
+	})}
+}
+
 // Every two profiles of the table take each other's place.
 func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 	rsaKey, p384 := must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))
@@ -112,6 +120,7 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"a public key":                    dataKeyCall("GetPublicKey", message{}.text(wrapKeyID, "ec")),
 		"a session":                       beginning(""),
 		"a session of version 2":          beginning("shop"),
+		"a native session":                beginningNative(),
 		"a stream":                        {method: methodEncryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
 		"a stream with a context":         {method: methodEncryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes").text(startContext, "c")},
 		"a stream that is decrypted":      {method: methodDecryptStream, request: message{}.text(requestProfile, "P").text(wrapKeyID, "aes")},
@@ -152,6 +161,9 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 		"data keys without a context":       `API: {DataKeys: {WrapAlgs: [aes-gcm, hpke-p-256], KeySize: 256, Context: none, KeyIds: [{Id: aes}, {Id: ec}]}}`,
 		"sessions":                          `API: {Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}}`,
 		"sessions of version 1":             `API: {Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, MaxLifetime: 10m}}`,
+		"native sessions":                   `API: {Session: {Protocols: [session-v1, session-hpke-p256], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, SignAlg: ecdsa, HashAlg: sha-256, KeyIds: [{Id: ec}]}}`,
+		"native sessions by Ed25519":        `API: {Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: ec}]}}`,
+		"native sessions with another hash": `API: {Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ecdsa, HashAlg: sha-384, KeyIds: [{Id: ec}]}}`,
 		"a hybrid":                          `API: {SignData: {SigningMode: hybrid, SignAlg: ed25519+ml-dsa-44}}`,
 		"certificates":                      certificate("ecdsa", "sha-256", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),
 		"certificates with another digest":  certificate("ecdsa", "sha-384", fmt.Sprintf(ec, 256), fmt.Sprintf(ec, 256)),

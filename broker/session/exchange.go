@@ -40,6 +40,9 @@ type Begun struct {
 	ID, ServerPublicKey, EncAlg string
 	Lifetime                    time.Duration
 	Protocol                    algorithm.Session
+	// Signature is in base64, and SignatureAlgorithm such as "ecdsa-with-sha-256". Both are empty in
+	// versions 1 and 2.
+	Signature, SignatureAlgorithm string
 }
 
 // Begin agrees on a key with a client. It returns an [*InputError] for a wrong request, [ErrFull],
@@ -116,6 +119,8 @@ type Opened struct {
 	Protocol  algorithm.Session
 	// Path is the path in its normal form, and ClientPath the one that the client authenticates.
 	Path, ClientPath string
+	// Sequence is the one of a request of a native session, else empty.
+	Sequence string
 }
 
 // Open decrypts a request. It returns [ErrRefused] or [ErrBusy], or an error of [Shared]. The
@@ -134,6 +139,14 @@ func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPo
 	if err != nil {
 		return Opened{}, err
 	}
+	if m.native {
+		if err := expand(&key, requestLabel); err != nil {
+			return Opened{}, err
+		}
+		if found != nil && found.protocol.IsNative() {
+			m.protocol = found.protocol
+		}
+	}
 	aead, err := newGCM(key[:])
 	if err != nil {
 		return Opened{}, err
@@ -149,6 +162,7 @@ func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPo
 	}
 	return Opened{
 		Plaintext: plaintext, ID: m.id, ClientID: m.clientID, Protocol: m.protocol, Path: m.path, ClientPath: m.clientPath,
+		Sequence: r.Sequence,
 	}, nil
 }
 
@@ -157,6 +171,7 @@ type Reply struct {
 	Kid, EncAlg                    string
 	IV, Tag, AAD, Nonce, Timestamp string // version 1
 	IdempotencyKey, ClientID       string // version 2
+	Sequence                       string // native versions
 	Body                           []byte
 	Protocol                       algorithm.Session
 }
@@ -172,6 +187,9 @@ func (s *Store) Seal(ctx context.Context, owner Owner, policy *profile.SessionPo
 	found, err := s.lookup(ctx, owner, policy, id, &key)
 	if err == nil && found == nil {
 		err = ErrEnded
+	}
+	if err == nil && found.protocol.IsNative() {
+		err = inputError("sequence", "is missing, expected sequence of OpenRequest")
 	}
 	if err == nil {
 		err = found.mayReply(ctx, policy)

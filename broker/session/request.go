@@ -28,7 +28,9 @@ type Request struct {
 	IV, Tag, AAD, Nonce, Timestamp string
 	// IdempotencyKey and ClientID are headers of version 2.
 	IdempotencyKey, ClientID string
-	Body                     []byte
+	// Sequence is a header of the native versions, which have Timestamp as well.
+	Sequence string
+	Body     []byte
 }
 
 // message is a request that has the form of the protocol. Nothing of it is authentic yet.
@@ -44,16 +46,23 @@ type message struct {
 	additional string
 	// path is the normal form, and clientPath what the client authenticates.
 	path, clientPath string
+	// native is whether the session has a native version. protocol is zero then, because the message
+	// does not say which. epoch and number are those of its sequence.
+	native        bool
+	epoch, number int64
 }
 
 // read reads a request. It reports false if it does not have the form of the protocol. A request with
-// X-Idempotency-Key has version 2.
+// X-Idempotency-Key has version 2, and one with X-Sequence a native version.
 func (r *Request) read() (m message, ok bool) {
 	if m.id, ok = idOfKid(r.Kid); !ok || r.EncAlg != algorithm.SessionCipher || !isMethod(r.Method) {
 		return m, false
 	}
 	if m.path, ok = normalPath(r.Path); !ok {
 		return m, false
+	}
+	if r.Sequence != "" {
+		return m, r.readNative(&m)
 	}
 	if r.IdempotencyKey != "" {
 		return m, r.readV2(&m)

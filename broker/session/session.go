@@ -35,6 +35,10 @@ type session struct {
 	ended          bool
 	opened, sealed uint64
 	nonces         nonces
+	// epoch counts the keys of a native session from 1, and numbers remembers its requests since the
+	// session has the key. Both are zero in other sessions.
+	epoch   int64
+	numbers *numbers
 }
 
 // share is what the callers of one socket have of the store.

@@ -136,6 +136,9 @@ func (s *Store) End(ctx context.Context, owner Owner, policy *profile.SessionPol
 // acceptOnce is accept for the store that the session is in.
 func (s *Store) acceptOnce(ctx context.Context, found *session, policy *profile.SessionPolicy, m *message) error {
 	now := s.now()
+	if m.native {
+		return found.acceptNative(m, policy, now)
+	}
 	if found.shared == nil {
 		return found.accept(m, policy, now, s.nonceLimit())
 	}

@@ -5,6 +5,9 @@ package cryptobroker_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -81,6 +84,9 @@ const profiles = `
 - Name: Shop
   API:
     Session: {Protocols: [session-v1, session-v2], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM}
+- Name: Native
+  API:
+    Session: {Protocols: [session-hpke-p256, session-hpke-x-wing], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: sessions}]}
 - Name: Own
   API:
     EncryptData: {EncryptAlg: aes-gcm, KeySize: 128}
@@ -104,6 +110,9 @@ const profiles = `
       ExtendedKeyUsage: [serverAuth]
 `
 
+// sessionsKey signs for the native sessions.
+var sessionsKey = ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", ed25519.SeedSize)))
+
 // process is a broker that can be killed and started again.
 type process struct {
 	args   []string
@@ -122,9 +131,14 @@ func newProcess(dir string) (*process, error) {
 			return nil, err
 		}
 	}
+	signing, err := x509.MarshalPKCS8PrivateKey(sessionsKey)
+	if err != nil {
+		return nil, err
+	}
 	files := map[string]string{
 		filepath.Join(policies, "Profiles.yaml"): profiles,
 		filepath.Join(keys, "orders.bin"):        strings.Repeat("k", 32),
+		filepath.Join(keys, "sessions.key"):      string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: signing})),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -13,6 +13,7 @@ var (
 	openRequest  = newSessionOperation("OpenRequest")
 	sealReply    = newSessionOperation("SealReply")
 	closeSession = newSessionOperation("CloseSession")
+	rekeySession = newSessionOperation("RekeySession")
 )
 
 // newSessionOperation returns an operation of cryptobroker.session.v1, which Exchange does not carry.
@@ -25,19 +26,22 @@ const (
 	initAgreement, initPublicKey, initTTL, initNonce, initTimestamp number = 2, 3, 4, 5, 6
 	initClientID, initMetadata                                      number = 7, 8
 	begunID, begunPublicKey, begunEncAlg, begunExpires              number = 2, 3, 4, 5
-	begunDescriptor                                                 number = 6
+	begunDescriptor, begunSignature, begunSignatureAlgorithm        number = 6, 7, 8
 
 	openMethod, openPath, openKid, openEncAlg, openIV, openTag, openAAD                 number = 2, 3, 4, 5, 6, 7, 8
 	openNonce, openTimestamp, openIdempotencyKey, openClientID                          number = 9, 10, 11, 12
-	openBody, openMetadata                                                              number = 13, 14
+	openBody, openMetadata, openSequence                                                number = 13, 14, 15
 	requestOpenedPlaintext, requestOpenedID, requestOpenedPath, requestOpenedClientPath number = 2, 3, 4, 5
-	requestOpenedClientID, requestOpenedDescriptor                                      number = 6, 7
+	requestOpenedClientID, requestOpenedDescriptor, requestOpenedSequence               number = 6, 7, 8
 
-	sealID, sealPath, sealPlaintext, sealMetadata                                    number = 2, 3, 4, 5
+	sealID, sealPath, sealPlaintext, sealMetadata, sealSequence                      number = 2, 3, 4, 5, 6
 	replySealedKid, replySealedEncAlg, replySealedIV, replySealedTag, replySealedAAD number = 2, 3, 4, 5, 6
 	replySealedNonce, replySealedTimestamp, replySealedIdempotencyKey                number = 7, 8, 9
-	replySealedClientID, replySealedBody, replySealedDescriptor                      number = 10, 11, 12
+	replySealedClientID, replySealedBody, replySealedDescriptor, replySealedSequence number = 10, 11, 12, 13
 	closeID, closeMetadata                                                           number = 2, 3
+
+	rekeyMethod, rekeyPath, rekeyKid, rekeyEncAlg, rekeyTimestamp, rekeySequence, rekeyBody, rekeyMetadata number = 2, 3, 4, 5, 6, 7, 8, 9
+	rekeyedID, rekeyedPath, rekeyedClientPath, rekeyedSequence, rekeyedDescriptor                          number = 2, 3, 4, 5, 6
 )
 
 // InitSessionRequest is the request of a client of the application for an encrypted session, with the
@@ -49,7 +53,7 @@ type InitSessionRequest struct {
 	KeyAgreement, ClientPublicKey string
 	TTLSeconds                    uint32
 	// Nonce, Timestamp and ClientID are the headers X-Nonce, X-Timestamp and X-ClientId. ClientID is
-	// empty in version 1 of the protocol.
+	// empty in version 1 of the protocol, and all three are empty in the native versions.
 	Nonce, Timestamp, ClientID string
 }
 
@@ -57,6 +61,9 @@ type InitSessionRequest struct {
 type InitSessionResult struct {
 	SessionID, ServerPublicKey, EncAlg string
 	ExpiresIn                          time.Duration
+	// Signature is the signature of a native version in base64, and SignatureAlgorithm such as
+	// "ecdsa-with-sha-256".
+	Signature, SignatureAlgorithm string
 	// Algorithm is the version of the protocol, such as "session-v1".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
@@ -91,6 +98,10 @@ func (c *Client) InitSession(ctx context.Context, r InitSessionRequest) (result 
 			result.EncAlg = string(f.bytes)
 		case begunExpires:
 			result.ExpiresIn = time.Duration(uint32(f.uint)) * time.Second //nolint:gosec // the field has 32 bits
+		case begunSignature:
+			result.Signature = string(f.bytes)
+		case begunSignatureAlgorithm:
+			result.SignatureAlgorithm = string(f.bytes)
 		case begunDescriptor:
 			result.Algorithm, err = c.algorithm(f.bytes)
 		}
@@ -118,6 +129,8 @@ type OpenRequestRequest struct {
 	IV, Tag, AAD, Nonce, Timestamp string
 	// IdempotencyKey and ClientID are headers of version 2.
 	IdempotencyKey, ClientID string
+	// Sequence is the header X-Sequence of the native versions, which have Timestamp as well.
+	Sequence string
 	// Body has at most 1 MiB.
 	Body []byte
 }
@@ -130,6 +143,8 @@ type OpenRequestResult struct {
 	Path, ClientPath string
 	// ClientID is the client id of a session of version 2.
 	ClientID string
+	// Sequence is the one of a request of a native version, for [Client.SealReply].
+	Sequence string
 	// Algorithm is the version of the protocol, such as "session-v1".
 	Algorithm string
 	// Deprecation is the warning of a deprecated profile, else nil.
@@ -146,6 +161,7 @@ func (c *Client) OpenRequest(ctx context.Context, r OpenRequestRequest) (result 
 	}{
 		{openMethod, r.Method}, {openPath, r.Path}, {openKid, r.Kid}, {openEncAlg, r.EncAlg}, {openIV, r.IV}, {openTag, r.Tag}, {openAAD, r.AAD},
 		{openNonce, r.Nonce}, {openTimestamp, r.Timestamp}, {openIdempotencyKey, r.IdempotencyKey}, {openClientID, r.ClientID},
+		{openSequence, r.Sequence},
 	}
 	size := len(r.Body)
 	for _, t := range texts {
@@ -177,6 +193,8 @@ func (c *Client) OpenRequest(ctx context.Context, r OpenRequestRequest) (result 
 			result.ClientPath = string(f.bytes)
 		case requestOpenedClientID:
 			result.ClientID = string(f.bytes)
+		case requestOpenedSequence:
+			result.Sequence = string(f.bytes)
 		case requestOpenedDescriptor:
 			result.Algorithm, err = c.algorithm(f.bytes)
 		}
@@ -196,8 +214,8 @@ func (c *Client) OpenRequest(ctx context.Context, r OpenRequestRequest) (result 
 type SealReplyRequest struct {
 	// Profile is the name of the profile. Empty stands for the profile of [WithProfile].
 	Profile string
-	// SessionID and ClientPath are those of [OpenRequestResult].
-	SessionID, ClientPath string
+	// SessionID, ClientPath and Sequence are those of [OpenRequestResult].
+	SessionID, ClientPath, Sequence string
 	// Plaintext has at most 1 MiB.
 	Plaintext []byte
 }
@@ -206,7 +224,7 @@ type SealReplyRequest struct {
 // empty do not belong to the version of the protocol.
 type SealReplyResult struct {
 	Kid, EncAlg, IV, Tag, AAD, Nonce, Timestamp string
-	IdempotencyKey, ClientID                    string
+	IdempotencyKey, ClientID, Sequence          string
 	Body                                        []byte
 	// Algorithm is the version of the protocol, such as "session-v1".
 	Algorithm string
@@ -217,7 +235,7 @@ type SealReplyResult struct {
 // SealReply encrypts a reply to a request of a session. If the call is repeated, the broker encrypts
 // with another IV and another nonce.
 func (c *Client) SealReply(ctx context.Context, r SealReplyRequest) (result SealReplyResult, err error) {
-	p, err := c.begin(ctx, sealReply, r.Profile, len(r.SessionID)+len(r.ClientPath)+len(r.Plaintext))
+	p, err := c.begin(ctx, sealReply, r.Profile, len(r.SessionID)+len(r.ClientPath)+len(r.Sequence)+len(r.Plaintext))
 	if err != nil {
 		return result, err
 	}
@@ -225,6 +243,7 @@ func (c *Client) SealReply(ctx context.Context, r SealReplyRequest) (result Seal
 	b := appendString(*p.request, sealID, r.SessionID)
 	b = appendString(b, sealPath, r.ClientPath)
 	b = appendBytes(b, sealPlaintext, r.Plaintext)
+	b = appendString(b, sealSequence, r.Sequence)
 	*p.request = p.trace.appendMetadata(b, sealMetadata)
 	if err := c.do(ctx, p); err != nil {
 		return result, err
@@ -232,6 +251,7 @@ func (c *Client) SealReply(ctx context.Context, r SealReplyRequest) (result Seal
 	headers := map[number]*string{
 		replySealedKid: &result.Kid, replySealedEncAlg: &result.EncAlg, replySealedIV: &result.IV, replySealedTag: &result.Tag, replySealedAAD: &result.AAD, replySealedNonce: &result.Nonce,
 		replySealedTimestamp: &result.Timestamp, replySealedIdempotencyKey: &result.IdempotencyKey, replySealedClientID: &result.ClientID,
+		replySealedSequence: &result.Sequence,
 	}
 	result.Deprecation, err = c.read(p, func(f *fields) (err error) {
 		switch header := headers[f.number]; {

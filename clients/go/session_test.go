@@ -42,12 +42,16 @@ func (r *recording) CloseSession(_ context.Context, q *sessionv1.CloseSessionReq
 	return take[*sessionv1.CloseSessionResponse](r, q)
 }
 
+func (r *recording) RekeySession(_ context.Context, q *sessionv1.RekeySessionRequest) (*sessionv1.RekeySessionResponse, error) {
+	return take[*sessionv1.RekeySessionResponse](r, q)
+}
+
 // sessionCases are the cases of TestTheWireIsWhatTheDescriptionsSay with sessions.
 func sessionCases() map[string]wireCase {
 	warning := wantWarning
 	return map[string]wireCase{
 		"InitSession": {
-			&sessionv1.InitSessionResponse{SessionId: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresInSec: 300, Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&sessionv1.InitSessionResponse{SessionId: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresInSec: 300, Signature: "s", SignatureAlgorithm: "a", Descriptor_: descriptor, Metadata: warnedMetadata()},
 			&sessionv1.InitSessionRequest{
 				Profile: "P", KeyAgreement: "E", ClientPublicKey: "key", TtlSec: 7, Nonce: "n", Timestamp: "1", ClientId: "c", Metadata: tracedMetadata,
 			},
@@ -57,39 +61,53 @@ func sessionCases() map[string]wireCase {
 				})
 			},
 			cryptobroker.InitSessionResult{
-				SessionID: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresIn: 5 * time.Minute, Algorithm: "the algorithm", Deprecation: &warning,
+				SessionID: "S-1", ServerPublicKey: "point", EncAlg: "A", ExpiresIn: 5 * time.Minute, Signature: "s", SignatureAlgorithm: "a", Algorithm: "the algorithm", Deprecation: &warning,
 			},
 		},
 		"OpenRequest": {
 			&sessionv1.OpenRequestResponse{
-				Plaintext: []byte("text"), SessionId: "S-1", Path: "/p", ClientPath: "/c", ClientId: "c", Descriptor_: descriptor, Metadata: warnedMetadata(),
+				Plaintext: []byte("text"), SessionId: "S-1", Path: "/p", ClientPath: "/c", ClientId: "c", Sequence: "1.1", Descriptor_: descriptor, Metadata: warnedMetadata(),
 			},
 			&sessionv1.OpenRequestRequest{
 				Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", Iv: "iv", Tag: "tag", Aad: "aad", Nonce: "n", Timestamp: "1",
-				IdempotencyKey: "i", ClientId: "c", Body: []byte("body"), Metadata: tracedMetadata,
+				IdempotencyKey: "i", ClientId: "c", Sequence: "1.2", Body: []byte("body"), Metadata: tracedMetadata,
 			},
 			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
 				return c.OpenRequest(ctx, cryptobroker.OpenRequestRequest{
 					Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", IV: "iv", Tag: "tag", AAD: "aad", Nonce: "n", Timestamp: "1",
-					IdempotencyKey: "i", ClientID: "c", Body: []byte("body"),
+					IdempotencyKey: "i", ClientID: "c", Sequence: "1.2", Body: []byte("body"),
 				})
 			},
 			cryptobroker.OpenRequestResult{
-				Plaintext: []byte("text"), SessionID: "S-1", Path: "/p", ClientPath: "/c", ClientID: "c", Algorithm: "the algorithm", Deprecation: &warning,
+				Plaintext: []byte("text"), SessionID: "S-1", Path: "/p", ClientPath: "/c", ClientID: "c", Sequence: "1.1", Algorithm: "the algorithm", Deprecation: &warning,
 			},
 		},
 		"SealReply": {
 			&sessionv1.SealReplyResponse{
-				Kid: "k", EncAlg: "A", Iv: "iv", Tag: "tag", Aad: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientId: "c", Body: []byte("body"),
+				Kid: "k", EncAlg: "A", Iv: "iv", Tag: "tag", Aad: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientId: "c", Sequence: "1.3", Body: []byte("body"),
 				Descriptor_: descriptor, Metadata: warnedMetadata(),
 			},
-			&sessionv1.SealReplyRequest{Profile: "P", SessionId: "S-1", ClientPath: "/c", Plaintext: []byte("text"), Metadata: tracedMetadata},
+			&sessionv1.SealReplyRequest{Profile: "P", SessionId: "S-1", ClientPath: "/c", Sequence: "1.4", Plaintext: []byte("text"), Metadata: tracedMetadata},
 			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
-				return c.SealReply(ctx, cryptobroker.SealReplyRequest{Profile: "P", SessionID: "S-1", ClientPath: "/c", Plaintext: []byte("text")})
+				return c.SealReply(ctx, cryptobroker.SealReplyRequest{Profile: "P", SessionID: "S-1", ClientPath: "/c", Sequence: "1.4", Plaintext: []byte("text")})
 			},
 			cryptobroker.SealReplyResult{
-				Kid: "k", EncAlg: "A", IV: "iv", Tag: "tag", AAD: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientID: "c", Body: []byte("body"),
+				Kid: "k", EncAlg: "A", IV: "iv", Tag: "tag", AAD: "aad", Nonce: "n", Timestamp: "1", IdempotencyKey: "i", ClientID: "c", Sequence: "1.3", Body: []byte("body"),
 				Algorithm: "the algorithm", Deprecation: &warning,
+			},
+		},
+		"RekeySession": {
+			&sessionv1.RekeySessionResponse{SessionId: "S-1", Path: "/p", ClientPath: "/c", Sequence: "2.1", Descriptor_: descriptor, Metadata: warnedMetadata()},
+			&sessionv1.RekeySessionRequest{
+				Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", Timestamp: "1", Sequence: "2.1", Body: []byte("body"), Metadata: tracedMetadata,
+			},
+			func(ctx context.Context, c *cryptobroker.Client) (any, error) {
+				return c.RekeySession(ctx, cryptobroker.OpenRequestRequest{
+					Profile: "P", Method: "POST", Path: "/p", Kid: "k", EncAlg: "A", Timestamp: "1", Sequence: "2.1", Body: []byte("body"),
+				})
+			},
+			cryptobroker.OpenRequestResult{
+				SessionID: "S-1", Path: "/p", ClientPath: "/c", Sequence: "2.1", Algorithm: "the algorithm", Deprecation: &warning,
 			},
 		},
 		"CloseSession": {

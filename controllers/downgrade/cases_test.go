@@ -61,6 +61,14 @@ Audit: {Level: sensitive, Required: true}
 Deprecation: {ReplacedBy: Orders2, DeprecatedSince: "2026-01-01", RemoveAfter: "2027-01-01", Reason: old}
 `
 
+// native changes a section to protocols with a signature.
+func native(s *profile.Session, protocols ...string) {
+	s.Protocols, s.SignAlg, s.HashAlg, s.KeyIDs = protocols, "ecdsa", "sha-384", []profile.KeyID{{ID: "n1"}}
+	if protocols[0] != "session-v1" {
+		s.KeyAgreementAlg = ""
+	}
+}
+
 func parse(t testing.TB, text string) profile.Profile {
 	t.Helper()
 	var p profile.Profile
@@ -113,7 +121,7 @@ var cases = map[string]comparing{
 			"API.EncryptData":     "EncryptData and DecryptData are offered, which the profile refused",
 			"API.SignData":        "SignData and VerifyData are offered, which the profile refused",
 			"API.DataKeys":        "GenerateDataKey, WrapKey, UnwrapKey, RewrapKey, GetPublicKey, EncryptStream and DecryptStream are offered, which the profile refused",
-			"API.Session":         "InitSession, OpenRequest, SealReply and CloseSession are offered, which the profile refused",
+			"API.Session":         "InitSession, OpenRequest, SealReply, CloseSession and RekeySession are offered, which the profile refused",
 		},
 	},
 	"digests that come": {
@@ -417,6 +425,63 @@ var cases = map[string]comparing{
 	"another protocol of sessions": {
 		change: func(p *profile.Profile) { p.API.Session.Protocols = []string{"SESSION-V1", "session-v2"} },
 		weaker: map[string]string{"API.Session.Protocols": "clients may speak session-v2, which the profile refused"},
+	},
+	"a protocol of sessions that authenticates the broker": {
+		change: func(p *profile.Profile) { native(p.API.Session, "session-v1", "session-hpke-p256") },
+	},
+	"a protocol of sessions that authenticates the broker, alone": {
+		change: func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+	},
+	"sessions with X-Wing": {
+		base:   func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+		change: func(p *profile.Profile) { p.API.Session.Protocols[0] = "session-hpke-x-wing" },
+		weaker: map[string]string{"API.Session": "InitSession, OpenRequest, SealReply, CloseSession and RekeySession are no longer approved by FIPS 140-3: Protocols has session-hpke-x-wing, which FIPS 140-3 does not approve"},
+	},
+	"sessions that do not authenticate the broker": {
+		base: func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+		change: func(p *profile.Profile) {
+			p.API.Session.Protocols, p.API.Session.KeyAgreementAlg = []string{"session-v1"}, "ECDH_P256"
+			p.API.Session.SignAlg, p.API.Session.HashAlg, p.API.Session.KeyIDs = "", "", nil
+		},
+		weaker: map[string]string{"API.Session.Protocols": "clients may speak session-v1, which the profile refused"},
+	},
+	"a weaker digest of sessions": {
+		base:   func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+		change: func(p *profile.Profile) { p.API.Session.HashAlg = "sha-256" },
+		weaker: map[string]string{"API.Session.HashAlg": `"sha-256" has a strength of 128 bits, "sha-384" had 192 bits`},
+	},
+	"sessions that RSA signs as well as ECDSA did": {
+		base:   func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+		change: func(p *profile.Profile) { p.API.Session.SignAlg = "rsa" },
+	},
+	"sessions that a quantum computer can forge": {
+		base: func(p *profile.Profile) {
+			native(p.API.Session, "session-hpke-p256")
+			p.API.Session.SignAlg, p.API.Session.HashAlg = "ml-dsa-65", ""
+		},
+		change: func(p *profile.Profile) { p.API.Session.SignAlg = "ed25519" },
+		weaker: map[string]string{"API.Session.SignAlg": `a quantum computer can forge what "ed25519" makes, and not what "ml-dsa-65" made`},
+	},
+	"sessions with smaller keys of ML-DSA": {
+		base: func(p *profile.Profile) {
+			native(p.API.Session, "session-hpke-p256")
+			p.API.Session.SignAlg, p.API.Session.HashAlg = "ml-dsa-65", ""
+		},
+		change: func(p *profile.Profile) { p.API.Session.SignAlg = "ml-dsa-44" },
+		weaker: map[string]string{"API.Session.SignAlg": `"ml-dsa-44" is weaker than "ml-dsa-65"`},
+	},
+	"another key that signs sessions": {
+		base:   func(p *profile.Profile) { native(p.API.Session, "session-hpke-p256") },
+		change: func(p *profile.Profile) { p.API.Session.KeyIDs[0].ID = "n2" },
+		weaker: map[string]string{"API.Session.KeyIds": `"n2" may be used, only "n1" could`},
+	},
+	"a key that signs sessions, not pinned": {
+		base: func(p *profile.Profile) {
+			native(p.API.Session, "session-hpke-p256")
+			p.API.Session.KeyIDs[0].SPKISHA256 = strings.Repeat("1", 64)
+		},
+		change: func(p *profile.Profile) { p.API.Session.KeyIDs[0].SPKISHA256 = "" },
+		weaker: map[string]string{"API.Session.KeyIds.SPKISHA256": `"n1" may be another public key than it was pinned to`},
 	},
 	"tighter sessions": {change: func(p *profile.Profile) {
 		s := p.API.Session

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 )
 
 var _ = compares("Session", (*comparison).session)
@@ -18,11 +21,13 @@ func (c *comparison) session(old, changed side) {
 	listed := func(protocol string) bool {
 		return slices.ContainsFunc(before.Protocols, func(was string) bool { return strings.EqualFold(was, protocol) })
 	}
-	if added := slices.DeleteFunc(slices.Clone(after.Protocols), listed); len(added) > 0 {
+	// A version in which the broker is authenticated is no weaker than any other one.
+	added := slices.DeleteFunc(slices.Clone(after.Protocols), func(protocol string) bool { return listed(protocol) || isNative(protocol) })
+	if len(added) > 0 {
 		c.add(at+"Protocols", strings.Join(before.Protocols, ", "), strings.Join(after.Protocols, ", "), "clients may speak %s, which the profile refused", strings.Join(added, ", "))
 	}
 	for _, name := range []struct{ field, was, is string }{
-		{"KeyAgreementAlg", before.KeyAgreementAlg, after.KeyAgreementAlg},
+		{"KeyAgreementAlg", cmp.Or(before.KeyAgreementAlg, after.KeyAgreementAlg), cmp.Or(after.KeyAgreementAlg, before.KeyAgreementAlg)},
 		{"EncryptAlg", before.EncryptAlg, after.EncryptAlg},
 		{"Store", cmp.Or(before.Store, "memory"), cmp.Or(after.Store, "memory")},
 	} {
@@ -30,6 +35,7 @@ func (c *comparison) session(old, changed side) {
 			c.add(at+name.field, name.was, name.is, "found %q in the place of %q, which it can't be compared with", name.is, name.was)
 		}
 	}
+	c.sessionSignature(before, after)
 	shortest, longest := before.Lifetimes()
 	shortestNow, longestNow := after.Lifetimes()
 	c.longer(at+"MinLifetime", "sessions live for at least %s, it was %s", shortest, shortestNow)
@@ -38,6 +44,33 @@ func (c *comparison) session(old, changed side) {
 	if was, is := before.Messages(), after.Messages(); is > was {
 		c.add(at+"MaxMessages", strconv.Itoa(was), strconv.Itoa(is), "a key encrypts up to %d messages in each direction, it was %d", is, was)
 	}
+}
+
+// sessionSignature compares how the native versions sign. The first native version comes with a
+// signature, and the last one goes with it.
+func (c *comparison) sessionSignature(before, after *profile.Session) {
+	if before.SignAlg == "" || after.SignAlg == "" {
+		return
+	}
+	const at = "API.Session."
+	oldClassical, oldQuantum := components(before.SignAlg, before.HashAlg)
+	newClassical, newQuantum := components(after.SignAlg, after.HashAlg)
+	switch {
+	case oldQuantum != 0 && newQuantum == 0:
+		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "a quantum computer can forge what %q makes, and not what %q made", after.SignAlg, before.SignAlg)
+	case oldQuantum != 0 && newQuantum != 0 && weaker(newQuantum, oldQuantum):
+		c.add(at+"SignAlg", before.SignAlg, after.SignAlg, "%q is weaker than %q", newQuantum.String(), oldQuantum.String())
+	case oldQuantum == 0 && newQuantum == 0:
+		all := profile.SessionKeyLimits()
+		c.signing(at, "KeyIds", oldClassical, newClassical, limits{before: all, after: all})
+	}
+	c.keyIDs(at+"KeyIds", before.KeyIDs, after.KeyIDs)
+}
+
+// isNative reports whether the broker signs its share in a protocol.
+func isNative(protocol string) bool {
+	version, known := algorithm.FindSession(protocol)
+	return known && version.IsNative()
 }
 
 func (c *comparison) longer(field, sentence string, before, after time.Duration) {

@@ -62,6 +62,7 @@ var neutral = map[string]string{
 	"API.EncryptData.KeyIds.SPKISHA256": "a secret key has no public key to be pinned to",
 	"API.SignData.KeyIds.Id":            "judged as a list",
 	"API.DataKeys.KeyIds.Id":            "judged as a list",
+	"API.Session.KeyIds.Id":             "judged as a list",
 	"API.Session.KeyAgreementAlg":       "has one value so far; compared for when it has two",
 	"API.Session.EncryptAlg":            "has one value so far; compared for when it has two",
 	"API.Session.Store":                 "has one value so far; compared for when it has two",

@@ -57,6 +57,8 @@ func TestTheSchemaOffersExactlyTheAlgorithmsOfTheTable(t *testing.T) {
 		"dataKeys.keySize":           algorithm.AESGCM.KeySizes(),
 		"session.keyAgreementAlg":    []string{algorithm.SessionKeyAgreement},
 		"session.encryptAlg":         []string{algorithm.SessionCipher},
+		"session.signAlg":            slices.Concat(algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum)),
+		"session.hashAlg":            algorithm.Digests(algorithm.ForSignatures),
 	} {
 		for file, schema := range fields(t, path) {
 			if found := values(t, schema.Enum); !slices.Equal(found, values(t, raw(t, want))) {

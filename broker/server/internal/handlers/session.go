@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/requests"
@@ -20,6 +21,9 @@ func (h *Handlers) InitSession(c *Call, name string, in session.Init) (session.B
 	policy, owner, err := h.session(c, name)
 	if err != nil {
 		return session.Begun{}, err
+	}
+	if _, native := algorithm.NativeSession(in.KeyAgreement); native {
+		return h.initNative(c, name, policy, owner, in)
 	}
 	begun, err := h.Sessions.Begin(c.untilDeadline(), owner, policy, in)
 	if err != nil {
@@ -47,8 +51,8 @@ func (h *Handlers) OpenRequest(c *Call, name string, request *session.Request) (
 	return opened, nil
 }
 
-// SealReply serves SealReply.
-func (h *Handlers) SealReply(c *Call, name, id, path string, plaintext []byte) (session.Reply, error) {
+// SealReply serves SealReply. sequence is empty in versions 1 and 2 of the protocol.
+func (h *Handlers) SealReply(c *Call, name, id, path, sequence string, plaintext []byte) (session.Reply, error) {
 	if err := requests.CheckSize(c.Operation, "plaintext", len(plaintext), flow.MaxInputSize); err != nil {
 		return session.Reply{}, err
 	}
@@ -56,7 +60,12 @@ func (h *Handlers) SealReply(c *Call, name, id, path string, plaintext []byte) (
 	if err != nil {
 		return session.Reply{}, err
 	}
-	reply, err := h.Sessions.Seal(c.untilDeadline(), owner, policy, id, path, plaintext)
+	var reply session.Reply
+	if sequence == "" {
+		reply, err = h.Sessions.Seal(c.untilDeadline(), owner, policy, id, path, plaintext)
+	} else {
+		reply, err = h.Sessions.SealNative(owner, policy, id, path, sequence, plaintext)
+	}
 	if err != nil {
 		return session.Reply{}, h.sessionError(c, name, err)
 	}
@@ -111,7 +120,7 @@ func (h *Handlers) sessionError(c *Call, name string, err error) error {
 	case errors.Is(err, session.ErrRefused):
 		return requests.Refused(codes.InvalidArgument, c.Operation, name, "the request is not authentic, not of a session of this caller, out of the clock window, or was opened before")
 	case errors.Is(err, session.ErrEnded):
-		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "this caller has no such session, or it has ended, or has sealed as many replies as it may")
+		return requests.Refused(codes.FailedPrecondition, c.Operation, name, "this caller has no such session, or it has ended, has sealed as many replies as it may, or has another key than the request had")
 	case errors.Is(err, session.ErrFull):
 		return requests.Refused(codes.ResourceExhausted, c.Operation, name, "the socket has as many sessions as it may; try again when some have ended")
 	case errors.Is(err, session.ErrBusy):

@@ -158,7 +158,7 @@ func calledAs(err error, op profile.Operation, name string) error {
 // no time to load, because they are in memory.
 func QuickSize(op profile.Operation) int {
 	switch op {
-	case profile.OpHashData, profile.OpEncryptData, profile.OpDecryptData, profile.OpOpenRequest, profile.OpSealReply, profile.OpCloseSession:
+	case profile.OpHashData, profile.OpEncryptData, profile.OpDecryptData, profile.OpOpenRequest, profile.OpSealReply, profile.OpCloseSession, profile.OpRekeySession:
 		return 16 << 10
 	}
 	return 0

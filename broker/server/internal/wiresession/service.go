@@ -32,6 +32,7 @@ func NewService(s *rpc.Service) *grpc.ServiceDesc {
 			rpc.Unary(s, profile.OpOpenRequest.String(), profile.OpOpenRequest, a.openRequest),
 			rpc.Unary(s, profile.OpSealReply.String(), profile.OpSealReply, a.sealReply),
 			rpc.Unary(s, profile.OpCloseSession.String(), profile.OpCloseSession, a.closeSession),
+			rpc.Unary(s, profile.OpRekeySession.String(), profile.OpRekeySession, a.rekeySession),
 		},
 	}
 }
@@ -52,6 +53,7 @@ func (a adapter) initSession(c *handlers.Call, request *sessionv1.InitSessionReq
 	return &sessionv1.InitSessionResponse{
 		SessionId: begun.ID, ServerPublicKey: begun.ServerPublicKey, EncAlg: begun.EncAlg,
 		ExpiresInSec: uint32(begun.Lifetime / time.Second), Descriptor_: descriptor(c, request.GetProfile(), begun.Protocol),
+		Signature: begun.Signature, SignatureAlgorithm: begun.SignatureAlgorithm,
 	}, nil
 }
 
@@ -60,24 +62,25 @@ func (a adapter) openRequest(c *handlers.Call, request *sessionv1.OpenRequestReq
 		Method: request.GetMethod(), Path: request.GetPath(), Kid: request.GetKid(), EncAlg: request.GetEncAlg(),
 		IV: request.GetIv(), Tag: request.GetTag(), AAD: request.GetAad(), Nonce: request.GetNonce(), Timestamp: request.GetTimestamp(),
 		IdempotencyKey: request.GetIdempotencyKey(), ClientID: request.GetClientId(), Body: request.GetBody(),
+		Sequence: request.GetSequence(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &sessionv1.OpenRequestResponse{
 		Plaintext: opened.Plaintext, SessionId: opened.ID, Path: opened.Path, ClientPath: opened.ClientPath,
-		ClientId: opened.ClientID, Descriptor_: descriptor(c, request.GetProfile(), opened.Protocol),
+		ClientId: opened.ClientID, Sequence: opened.Sequence, Descriptor_: descriptor(c, request.GetProfile(), opened.Protocol),
 	}, nil
 }
 
 func (a adapter) sealReply(c *handlers.Call, request *sessionv1.SealReplyRequest) (*sessionv1.SealReplyResponse, error) {
-	reply, err := a.SealReply(c, request.GetProfile(), request.GetSessionId(), request.GetClientPath(), request.GetPlaintext())
+	reply, err := a.SealReply(c, request.GetProfile(), request.GetSessionId(), request.GetClientPath(), request.GetSequence(), request.GetPlaintext())
 	if err != nil {
 		return nil, err
 	}
 	return &sessionv1.SealReplyResponse{
 		Kid: reply.Kid, EncAlg: reply.EncAlg, Iv: reply.IV, Tag: reply.Tag, Aad: reply.AAD, Nonce: reply.Nonce, Timestamp: reply.Timestamp,
-		IdempotencyKey: reply.IdempotencyKey, ClientId: reply.ClientID, Body: reply.Body,
+		IdempotencyKey: reply.IdempotencyKey, ClientId: reply.ClientID, Sequence: reply.Sequence, Body: reply.Body,
 		Descriptor_: descriptor(c, request.GetProfile(), reply.Protocol),
 	}, nil
 }
@@ -87,4 +90,18 @@ func (a adapter) closeSession(c *handlers.Call, request *sessionv1.CloseSessionR
 		return nil, err
 	}
 	return &sessionv1.CloseSessionResponse{}, nil
+}
+
+func (a adapter) rekeySession(c *handlers.Call, request *sessionv1.RekeySessionRequest) (*sessionv1.RekeySessionResponse, error) {
+	opened, err := a.RekeySession(c, request.GetProfile(), &session.Request{
+		Method: request.GetMethod(), Path: request.GetPath(), Kid: request.GetKid(), EncAlg: request.GetEncAlg(),
+		Timestamp: request.GetTimestamp(), Sequence: request.GetSequence(), Body: request.GetBody(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &sessionv1.RekeySessionResponse{
+		SessionId: opened.ID, Path: opened.Path, ClientPath: opened.ClientPath, Sequence: opened.Sequence,
+		Descriptor_: descriptor(c, request.GetProfile(), opened.Protocol),
+	}, nil
 }

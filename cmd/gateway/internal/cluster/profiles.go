@@ -193,6 +193,10 @@ func keysOf(p *profile.Compiled, operation profile.Operation) (*profile.KeyPolic
 		if policy := p.DataKeys(); policy != nil {
 			return policy.Keys(), true
 		}
+	case profile.OpInitSession:
+		if policy := p.Session(); policy != nil && policy.Keys() != nil {
+			return policy.Keys(), true
+		}
 	}
 	return nil, false
 }

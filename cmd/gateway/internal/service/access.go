@@ -82,6 +82,7 @@ var tasks = map[profile.Operation][]task{
 	profile.OpGetPublicKey:    {},
 	profile.OpEncryptStream:   {wrap},
 	profile.OpDecryptStream:   {unwrap},
+	profile.OpInitSession:     {sign},
 }
 
 // request is one request whose use of a key is allowed.

@@ -33,13 +33,16 @@ type InitSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the profile, at most 64 bytes.
 	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// keyAgreement of the body: ECDH_P256.
+	// keyAgreement of the body: ECDH_P256 in versions 1 and 2, HPKE_P256 or
+	// HPKE_XWING in the native versions.
 	KeyAgreement string `protobuf:"bytes,2,opt,name=key_agreement,json=keyAgreement,proto3" json:"key_agreement,omitempty"`
-	// clientPublicKey of the body: an uncompressed point of 65 bytes in base64.
+	// clientPublicKey of the body in base64: an uncompressed point of 65 bytes, or
+	// a public key of X-Wing of 1,216 bytes.
 	ClientPublicKey string `protobuf:"bytes,3,opt,name=client_public_key,json=clientPublicKey,proto3" json:"client_public_key,omitempty"`
 	// ttlSec of the body: the lifetime in seconds that the client asks for.
 	TtlSec uint32 `protobuf:"varint,4,opt,name=ttl_sec,json=ttlSec,proto3" json:"ttl_sec,omitempty"`
-	// Header X-Nonce: 1 to 64 letters, digits, "-" and "_", such as a UUID.
+	// Header X-Nonce: 1 to 64 letters, digits, "-" and "_", such as a UUID. Nonce,
+	// timestamp and client_id are empty in the native versions.
 	Nonce string `protobuf:"bytes,5,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	// Header X-Timestamp: milliseconds since 1970.
 	Timestamp string `protobuf:"bytes,6,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
@@ -142,14 +145,19 @@ type InitSessionResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Metadata  *v1.Metadata           `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// An uncompressed point of 65 bytes in base64.
+	// In base64: an uncompressed point of 65 bytes, or the encapsulated secret of
+	// X-Wing of 1,120 bytes.
 	ServerPublicKey string `protobuf:"bytes,3,opt,name=server_public_key,json=serverPublicKey,proto3" json:"server_public_key,omitempty"`
 	// A256GCM.
-	EncAlg        string               `protobuf:"bytes,4,opt,name=enc_alg,json=encAlg,proto3" json:"enc_alg,omitempty"`
-	ExpiresInSec  uint32               `protobuf:"varint,5,opt,name=expires_in_sec,json=expiresInSec,proto3" json:"expires_in_sec,omitempty"`
-	Descriptor_   *v1.CryptoDescriptor `protobuf:"bytes,6,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	EncAlg       string               `protobuf:"bytes,4,opt,name=enc_alg,json=encAlg,proto3" json:"enc_alg,omitempty"`
+	ExpiresInSec uint32               `protobuf:"varint,5,opt,name=expires_in_sec,json=expiresInSec,proto3" json:"expires_in_sec,omitempty"`
+	Descriptor_  *v1.CryptoDescriptor `protobuf:"bytes,6,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	// Native versions: the signature in base64, RAW as in SignData, and its
+	// algorithm, such as "ecdsa-with-sha-256".
+	Signature          string `protobuf:"bytes,7,opt,name=signature,proto3" json:"signature,omitempty"`
+	SignatureAlgorithm string `protobuf:"bytes,8,opt,name=signature_algorithm,json=signatureAlgorithm,proto3" json:"signature_algorithm,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *InitSessionResponse) Reset() {
@@ -224,6 +232,20 @@ func (x *InitSessionResponse) GetDescriptor_() *v1.CryptoDescriptor {
 	return nil
 }
 
+func (x *InitSessionResponse) GetSignature() string {
+	if x != nil {
+		return x.Signature
+	}
+	return ""
+}
+
+func (x *InitSessionResponse) GetSignatureAlgorithm() string {
+	if x != nil {
+		return x.SignatureAlgorithm
+	}
+	return ""
+}
+
 // OpenRequestRequest is an encrypted request of a client.
 type OpenRequestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -246,9 +268,11 @@ type OpenRequestRequest struct {
 	IdempotencyKey string `protobuf:"bytes,11,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	ClientId       string `protobuf:"bytes,12,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// The body, at most 1 MiB: base64 of the ciphertext in version 1; IV, ciphertext
-	// and tag in version 2.
-	Body          []byte       `protobuf:"bytes,13,opt,name=body,proto3" json:"body,omitempty"`
-	Metadata      *v1.Metadata `protobuf:"bytes,14,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// and tag in the others.
+	Body     []byte       `protobuf:"bytes,13,opt,name=body,proto3" json:"body,omitempty"`
+	Metadata *v1.Metadata `protobuf:"bytes,14,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// Header X-Sequence of the native versions, which have X-Timestamp as well.
+	Sequence      string `protobuf:"bytes,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -381,6 +405,13 @@ func (x *OpenRequestRequest) GetMetadata() *v1.Metadata {
 	return nil
 }
 
+func (x *OpenRequestRequest) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
 // OpenRequestResponse is a request that is authentic, and was not opened before.
 type OpenRequestResponse struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -393,8 +424,10 @@ type OpenRequestResponse struct {
 	// the path of the request, because clients authenticate none.
 	ClientPath string `protobuf:"bytes,5,opt,name=client_path,json=clientPath,proto3" json:"client_path,omitempty"`
 	// Client id of a session of version 2.
-	ClientId      string               `protobuf:"bytes,6,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	Descriptor_   *v1.CryptoDescriptor `protobuf:"bytes,7,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	ClientId    string               `protobuf:"bytes,6,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	Descriptor_ *v1.CryptoDescriptor `protobuf:"bytes,7,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	// Sequence of a request of a native version, for SealReply.
+	Sequence      string `protobuf:"bytes,8,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -478,6 +511,13 @@ func (x *OpenRequestResponse) GetDescriptor_() *v1.CryptoDescriptor {
 	return nil
 }
 
+func (x *OpenRequestResponse) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
 // SealReplyRequest is a reply to a client.
 type SealReplyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -487,8 +527,10 @@ type SealReplyRequest struct {
 	// client_path of OpenRequestResponse.
 	ClientPath string `protobuf:"bytes,3,opt,name=client_path,json=clientPath,proto3" json:"client_path,omitempty"`
 	// At most 1 MiB.
-	Plaintext     []byte       `protobuf:"bytes,4,opt,name=plaintext,proto3" json:"plaintext,omitempty"`
-	Metadata      *v1.Metadata `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	Plaintext []byte       `protobuf:"bytes,4,opt,name=plaintext,proto3" json:"plaintext,omitempty"`
+	Metadata  *v1.Metadata `protobuf:"bytes,5,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	// sequence of OpenRequestResponse in the native versions.
+	Sequence      string `protobuf:"bytes,6,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -558,6 +600,13 @@ func (x *SealReplyRequest) GetMetadata() *v1.Metadata {
 	return nil
 }
 
+func (x *SealReplyRequest) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
 // SealReplyResponse has headers and body of the reply. Headers that are empty do
 // not belong to the version of the session.
 type SealReplyResponse struct {
@@ -574,8 +623,10 @@ type SealReplyResponse struct {
 	ClientId       string                 `protobuf:"bytes,10,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	Body           []byte                 `protobuf:"bytes,11,opt,name=body,proto3" json:"body,omitempty"`
 	Descriptor_    *v1.CryptoDescriptor   `protobuf:"bytes,12,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Header X-Sequence of the native versions.
+	Sequence      string `protobuf:"bytes,13,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SealReplyResponse) Reset() {
@@ -692,6 +743,13 @@ func (x *SealReplyResponse) GetDescriptor_() *v1.CryptoDescriptor {
 	return nil
 }
 
+func (x *SealReplyResponse) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
 // CloseSessionRequest asks to end a session.
 type CloseSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -799,6 +857,207 @@ func (x *CloseSessionResponse) GetMetadata() *v1.Metadata {
 	return nil
 }
 
+// RekeySessionRequest is an encrypted request of a client without plaintext, which
+// authenticates with the next key.
+type RekeySessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the profile, at most 64 bytes.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// Method and path of the request, as they were received. The path has no query.
+	Method string `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`
+	Path   string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// Headers X-Kid, X-Enc-Alg, X-Timestamp and X-Sequence.
+	Kid       string `protobuf:"bytes,4,opt,name=kid,proto3" json:"kid,omitempty"`
+	EncAlg    string `protobuf:"bytes,5,opt,name=enc_alg,json=encAlg,proto3" json:"enc_alg,omitempty"`
+	Timestamp string `protobuf:"bytes,6,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
+	Sequence  string `protobuf:"bytes,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The body: IV and tag.
+	Body          []byte       `protobuf:"bytes,8,opt,name=body,proto3" json:"body,omitempty"`
+	Metadata      *v1.Metadata `protobuf:"bytes,9,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RekeySessionRequest) Reset() {
+	*x = RekeySessionRequest{}
+	mi := &file_cryptobroker_session_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RekeySessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RekeySessionRequest) ProtoMessage() {}
+
+func (x *RekeySessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_session_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RekeySessionRequest.ProtoReflect.Descriptor instead.
+func (*RekeySessionRequest) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_session_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RekeySessionRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetKid() string {
+	if x != nil {
+		return x.Kid
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetEncAlg() string {
+	if x != nil {
+		return x.EncAlg
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetTimestamp() string {
+	if x != nil {
+		return x.Timestamp
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
+func (x *RekeySessionRequest) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *RekeySessionRequest) GetMetadata() *v1.Metadata {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+// RekeySessionResponse says that the session has its next key.
+type RekeySessionResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Metadata  *v1.Metadata           `protobuf:"bytes,1,opt,name=metadata,proto3" json:"metadata,omitempty"`
+	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The path in its normal form (RFC 3986, section 6.2.2).
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// For SealReply, whose reply tells the client.
+	ClientPath    string               `protobuf:"bytes,4,opt,name=client_path,json=clientPath,proto3" json:"client_path,omitempty"`
+	Sequence      string               `protobuf:"bytes,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Descriptor_   *v1.CryptoDescriptor `protobuf:"bytes,6,opt,name=descriptor,proto3" json:"descriptor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RekeySessionResponse) Reset() {
+	*x = RekeySessionResponse{}
+	mi := &file_cryptobroker_session_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RekeySessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RekeySessionResponse) ProtoMessage() {}
+
+func (x *RekeySessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_cryptobroker_session_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RekeySessionResponse.ProtoReflect.Descriptor instead.
+func (*RekeySessionResponse) Descriptor() ([]byte, []int) {
+	return file_cryptobroker_session_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RekeySessionResponse) GetMetadata() *v1.Metadata {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *RekeySessionResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *RekeySessionResponse) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *RekeySessionResponse) GetClientPath() string {
+	if x != nil {
+		return x.ClientPath
+	}
+	return ""
+}
+
+func (x *RekeySessionResponse) GetSequence() string {
+	if x != nil {
+		return x.Sequence
+	}
+	return ""
+}
+
+func (x *RekeySessionResponse) GetDescriptor_() *v1.CryptoDescriptor {
+	if x != nil {
+		return x.Descriptor_
+	}
+	return nil
+}
+
 var File_cryptobroker_session_v1_session_proto protoreflect.FileDescriptor
 
 const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
@@ -812,7 +1071,7 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\x05nonce\x18\x05 \x01(\tR\x05nonce\x12\x1c\n" +
 	"\ttimestamp\x18\x06 \x01(\tR\ttimestamp\x12\x1b\n" +
 	"\tclient_id\x18\a \x01(\tR\bclientId\x125\n" +
-	"\bmetadata\x18\b \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\x99\x02\n" +
+	"\bmetadata\x18\b \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\xe8\x02\n" +
 	"\x13InitSessionResponse\x125\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x1d\n" +
 	"\n" +
@@ -822,7 +1081,9 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\x0eexpires_in_sec\x18\x05 \x01(\rR\fexpiresInSec\x12A\n" +
 	"\n" +
 	"descriptor\x18\x06 \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
-	"descriptor\"\xfe\x02\n" +
+	"descriptor\x12\x1c\n" +
+	"\tsignature\x18\a \x01(\tR\tsignature\x12/\n" +
+	"\x13signature_algorithm\x18\b \x01(\tR\x12signatureAlgorithm\"\x9a\x03\n" +
 	"\x12OpenRequestRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x16\n" +
 	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
@@ -838,7 +1099,8 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\x0fidempotency_key\x18\v \x01(\tR\x0eidempotencyKey\x12\x1b\n" +
 	"\tclient_id\x18\f \x01(\tR\bclientId\x12\x12\n" +
 	"\x04body\x18\r \x01(\fR\x04body\x125\n" +
-	"\bmetadata\x18\x0e \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\x9e\x02\n" +
+	"\bmetadata\x18\x0e \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x1a\n" +
+	"\bsequence\x18\x0f \x01(\tR\bsequence\"\xba\x02\n" +
 	"\x13OpenRequestResponse\x125\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x1c\n" +
 	"\tplaintext\x18\x02 \x01(\fR\tplaintext\x12\x1d\n" +
@@ -850,7 +1112,8 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\tclient_id\x18\x06 \x01(\tR\bclientId\x12A\n" +
 	"\n" +
 	"descriptor\x18\a \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
-	"descriptor\"\xc1\x01\n" +
+	"descriptor\x12\x1a\n" +
+	"\bsequence\x18\b \x01(\tR\bsequence\"\xdd\x01\n" +
 	"\x10SealReplyRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x1d\n" +
 	"\n" +
@@ -858,7 +1121,8 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\vclient_path\x18\x03 \x01(\tR\n" +
 	"clientPath\x12\x1c\n" +
 	"\tplaintext\x18\x04 \x01(\fR\tplaintext\x125\n" +
-	"\bmetadata\x18\x05 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\xfa\x02\n" +
+	"\bmetadata\x18\x05 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x1a\n" +
+	"\bsequence\x18\x06 \x01(\tR\bsequence\"\x96\x03\n" +
 	"\x11SealReplyResponse\x125\n" +
 	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x10\n" +
 	"\x03kid\x18\x02 \x01(\tR\x03kid\x12\x17\n" +
@@ -874,19 +1138,42 @@ const file_cryptobroker_session_v1_session_proto_rawDesc = "" +
 	"\x04body\x18\v \x01(\fR\x04body\x12A\n" +
 	"\n" +
 	"descriptor\x18\f \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
-	"descriptor\"\x85\x01\n" +
+	"descriptor\x12\x1a\n" +
+	"\bsequence\x18\r \x01(\tR\bsequence\"\x85\x01\n" +
 	"\x13CloseSessionRequest\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x125\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"M\n" +
 	"\x14CloseSessionResponse\x125\n" +
-	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata2\xb5\x03\n" +
+	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\x8b\x02\n" +
+	"\x13RekeySessionRequest\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x10\n" +
+	"\x03kid\x18\x04 \x01(\tR\x03kid\x12\x17\n" +
+	"\aenc_alg\x18\x05 \x01(\tR\x06encAlg\x12\x1c\n" +
+	"\ttimestamp\x18\x06 \x01(\tR\ttimestamp\x12\x1a\n" +
+	"\bsequence\x18\a \x01(\tR\bsequence\x12\x12\n" +
+	"\x04body\x18\b \x01(\fR\x04body\x125\n" +
+	"\bmetadata\x18\t \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\"\x80\x02\n" +
+	"\x14RekeySessionResponse\x125\n" +
+	"\bmetadata\x18\x01 \x01(\v2\x19.cryptobroker.v1.MetadataR\bmetadata\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1f\n" +
+	"\vclient_path\x18\x04 \x01(\tR\n" +
+	"clientPath\x12\x1a\n" +
+	"\bsequence\x18\x05 \x01(\tR\bsequence\x12A\n" +
+	"\n" +
+	"descriptor\x18\x06 \x01(\v2!.cryptobroker.v1.CryptoDescriptorR\n" +
+	"descriptor2\xa2\x04\n" +
 	"\x0eSessionService\x12h\n" +
 	"\vInitSession\x12+.cryptobroker.session.v1.InitSessionRequest\x1a,.cryptobroker.session.v1.InitSessionResponse\x12h\n" +
 	"\vOpenRequest\x12+.cryptobroker.session.v1.OpenRequestRequest\x1a,.cryptobroker.session.v1.OpenRequestResponse\x12b\n" +
 	"\tSealReply\x12).cryptobroker.session.v1.SealReplyRequest\x1a*.cryptobroker.session.v1.SealReplyResponse\x12k\n" +
-	"\fCloseSession\x12,.cryptobroker.session.v1.CloseSessionRequest\x1a-.cryptobroker.session.v1.CloseSessionResponseB\x96\x02\n" +
+	"\fCloseSession\x12,.cryptobroker.session.v1.CloseSessionRequest\x1a-.cryptobroker.session.v1.CloseSessionResponse\x12k\n" +
+	"\fRekeySession\x12,.cryptobroker.session.v1.RekeySessionRequest\x1a-.cryptobroker.session.v1.RekeySessionResponseB\x96\x02\n" +
 	"\x1bcom.cryptobroker.session.v1B\fSessionProtoP\x01Zkgithub.com/crypto-broker/crypto-broker-operator/clients/go/internal/stubs/cryptobroker/session/v1;sessionv1\xa2\x02\x03CSX\xaa\x02\x17Cryptobroker.Session.V1\xca\x02\x17Cryptobroker\\Session\\V1\xe2\x02#Cryptobroker\\Session\\V1\\GPBMetadata\xea\x02\x19Cryptobroker::Session::V1b\x06proto3"
 
 var (
@@ -901,7 +1188,7 @@ func file_cryptobroker_session_v1_session_proto_rawDescGZIP() []byte {
 	return file_cryptobroker_session_v1_session_proto_rawDescData
 }
 
-var file_cryptobroker_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_cryptobroker_session_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_cryptobroker_session_v1_session_proto_goTypes = []any{
 	(*InitSessionRequest)(nil),   // 0: cryptobroker.session.v1.InitSessionRequest
 	(*InitSessionResponse)(nil),  // 1: cryptobroker.session.v1.InitSessionResponse
@@ -911,34 +1198,41 @@ var file_cryptobroker_session_v1_session_proto_goTypes = []any{
 	(*SealReplyResponse)(nil),    // 5: cryptobroker.session.v1.SealReplyResponse
 	(*CloseSessionRequest)(nil),  // 6: cryptobroker.session.v1.CloseSessionRequest
 	(*CloseSessionResponse)(nil), // 7: cryptobroker.session.v1.CloseSessionResponse
-	(*v1.Metadata)(nil),          // 8: cryptobroker.v1.Metadata
-	(*v1.CryptoDescriptor)(nil),  // 9: cryptobroker.v1.CryptoDescriptor
+	(*RekeySessionRequest)(nil),  // 8: cryptobroker.session.v1.RekeySessionRequest
+	(*RekeySessionResponse)(nil), // 9: cryptobroker.session.v1.RekeySessionResponse
+	(*v1.Metadata)(nil),          // 10: cryptobroker.v1.Metadata
+	(*v1.CryptoDescriptor)(nil),  // 11: cryptobroker.v1.CryptoDescriptor
 }
 var file_cryptobroker_session_v1_session_proto_depIdxs = []int32{
-	8,  // 0: cryptobroker.session.v1.InitSessionRequest.metadata:type_name -> cryptobroker.v1.Metadata
-	8,  // 1: cryptobroker.session.v1.InitSessionResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	9,  // 2: cryptobroker.session.v1.InitSessionResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
-	8,  // 3: cryptobroker.session.v1.OpenRequestRequest.metadata:type_name -> cryptobroker.v1.Metadata
-	8,  // 4: cryptobroker.session.v1.OpenRequestResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	9,  // 5: cryptobroker.session.v1.OpenRequestResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
-	8,  // 6: cryptobroker.session.v1.SealReplyRequest.metadata:type_name -> cryptobroker.v1.Metadata
-	8,  // 7: cryptobroker.session.v1.SealReplyResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	9,  // 8: cryptobroker.session.v1.SealReplyResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
-	8,  // 9: cryptobroker.session.v1.CloseSessionRequest.metadata:type_name -> cryptobroker.v1.Metadata
-	8,  // 10: cryptobroker.session.v1.CloseSessionResponse.metadata:type_name -> cryptobroker.v1.Metadata
-	0,  // 11: cryptobroker.session.v1.SessionService.InitSession:input_type -> cryptobroker.session.v1.InitSessionRequest
-	2,  // 12: cryptobroker.session.v1.SessionService.OpenRequest:input_type -> cryptobroker.session.v1.OpenRequestRequest
-	4,  // 13: cryptobroker.session.v1.SessionService.SealReply:input_type -> cryptobroker.session.v1.SealReplyRequest
-	6,  // 14: cryptobroker.session.v1.SessionService.CloseSession:input_type -> cryptobroker.session.v1.CloseSessionRequest
-	1,  // 15: cryptobroker.session.v1.SessionService.InitSession:output_type -> cryptobroker.session.v1.InitSessionResponse
-	3,  // 16: cryptobroker.session.v1.SessionService.OpenRequest:output_type -> cryptobroker.session.v1.OpenRequestResponse
-	5,  // 17: cryptobroker.session.v1.SessionService.SealReply:output_type -> cryptobroker.session.v1.SealReplyResponse
-	7,  // 18: cryptobroker.session.v1.SessionService.CloseSession:output_type -> cryptobroker.session.v1.CloseSessionResponse
-	15, // [15:19] is the sub-list for method output_type
-	11, // [11:15] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	10, // 0: cryptobroker.session.v1.InitSessionRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 1: cryptobroker.session.v1.InitSessionResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	11, // 2: cryptobroker.session.v1.InitSessionResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	10, // 3: cryptobroker.session.v1.OpenRequestRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 4: cryptobroker.session.v1.OpenRequestResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	11, // 5: cryptobroker.session.v1.OpenRequestResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	10, // 6: cryptobroker.session.v1.SealReplyRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 7: cryptobroker.session.v1.SealReplyResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	11, // 8: cryptobroker.session.v1.SealReplyResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	10, // 9: cryptobroker.session.v1.CloseSessionRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 10: cryptobroker.session.v1.CloseSessionResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 11: cryptobroker.session.v1.RekeySessionRequest.metadata:type_name -> cryptobroker.v1.Metadata
+	10, // 12: cryptobroker.session.v1.RekeySessionResponse.metadata:type_name -> cryptobroker.v1.Metadata
+	11, // 13: cryptobroker.session.v1.RekeySessionResponse.descriptor:type_name -> cryptobroker.v1.CryptoDescriptor
+	0,  // 14: cryptobroker.session.v1.SessionService.InitSession:input_type -> cryptobroker.session.v1.InitSessionRequest
+	2,  // 15: cryptobroker.session.v1.SessionService.OpenRequest:input_type -> cryptobroker.session.v1.OpenRequestRequest
+	4,  // 16: cryptobroker.session.v1.SessionService.SealReply:input_type -> cryptobroker.session.v1.SealReplyRequest
+	6,  // 17: cryptobroker.session.v1.SessionService.CloseSession:input_type -> cryptobroker.session.v1.CloseSessionRequest
+	8,  // 18: cryptobroker.session.v1.SessionService.RekeySession:input_type -> cryptobroker.session.v1.RekeySessionRequest
+	1,  // 19: cryptobroker.session.v1.SessionService.InitSession:output_type -> cryptobroker.session.v1.InitSessionResponse
+	3,  // 20: cryptobroker.session.v1.SessionService.OpenRequest:output_type -> cryptobroker.session.v1.OpenRequestResponse
+	5,  // 21: cryptobroker.session.v1.SessionService.SealReply:output_type -> cryptobroker.session.v1.SealReplyResponse
+	7,  // 22: cryptobroker.session.v1.SessionService.CloseSession:output_type -> cryptobroker.session.v1.CloseSessionResponse
+	9,  // 23: cryptobroker.session.v1.SessionService.RekeySession:output_type -> cryptobroker.session.v1.RekeySessionResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_cryptobroker_session_v1_session_proto_init() }
@@ -952,7 +1246,7 @@ func file_cryptobroker_session_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cryptobroker_session_v1_session_proto_rawDesc), len(file_cryptobroker_session_v1_session_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

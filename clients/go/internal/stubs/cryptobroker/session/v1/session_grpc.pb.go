@@ -29,6 +29,7 @@ const (
 	SessionService_OpenRequest_FullMethodName  = "/cryptobroker.session.v1.SessionService/OpenRequest"
 	SessionService_SealReply_FullMethodName    = "/cryptobroker.session.v1.SessionService/SealReply"
 	SessionService_CloseSession_FullMethodName = "/cryptobroker.session.v1.SessionService/CloseSession"
+	SessionService_RekeySession_FullMethodName = "/cryptobroker.session.v1.SessionService/RekeySession"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -45,6 +46,8 @@ type SessionServiceClient interface {
 	SealReply(ctx context.Context, in *SealReplyRequest, opts ...grpc.CallOption) (*SealReplyResponse, error)
 	// CloseSession ends a session, if there is one, and overwrites its key.
 	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
+	// RekeySession gives a session of a native version its next key.
+	RekeySession(ctx context.Context, in *RekeySessionRequest, opts ...grpc.CallOption) (*RekeySessionResponse, error)
 }
 
 type sessionServiceClient struct {
@@ -95,6 +98,16 @@ func (c *sessionServiceClient) CloseSession(ctx context.Context, in *CloseSessio
 	return out, nil
 }
 
+func (c *sessionServiceClient) RekeySession(ctx context.Context, in *RekeySessionRequest, opts ...grpc.CallOption) (*RekeySessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RekeySessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_RekeySession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // SessionServiceServer is the server API for SessionService service.
 // All implementations must embed UnimplementedSessionServiceServer
 // for forward compatibility.
@@ -109,6 +122,8 @@ type SessionServiceServer interface {
 	SealReply(context.Context, *SealReplyRequest) (*SealReplyResponse, error)
 	// CloseSession ends a session, if there is one, and overwrites its key.
 	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
+	// RekeySession gives a session of a native version its next key.
+	RekeySession(context.Context, *RekeySessionRequest) (*RekeySessionResponse, error)
 	mustEmbedUnimplementedSessionServiceServer()
 }
 
@@ -130,6 +145,9 @@ func (UnimplementedSessionServiceServer) SealReply(context.Context, *SealReplyRe
 }
 func (UnimplementedSessionServiceServer) CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CloseSession not implemented")
+}
+func (UnimplementedSessionServiceServer) RekeySession(context.Context, *RekeySessionRequest) (*RekeySessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RekeySession not implemented")
 }
 func (UnimplementedSessionServiceServer) mustEmbedUnimplementedSessionServiceServer() {}
 func (UnimplementedSessionServiceServer) testEmbeddedByValue()                        {}
@@ -224,6 +242,24 @@ func _SessionService_CloseSession_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _SessionService_RekeySession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RekeySessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).RekeySession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_RekeySession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).RekeySession(ctx, req.(*RekeySessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // SessionService_ServiceDesc is the grpc.ServiceDesc for SessionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -246,6 +282,10 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CloseSession",
 			Handler:    _SessionService_CloseSession_Handler,
+		},
+		{
+			MethodName: "RekeySession",
+			Handler:    _SessionService_RekeySession_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package profile
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+)
+
+// signs reports whether a version of the list signs.
+func (s *Session) signs() bool { return slices.ContainsFunc(s.versions(), algorithm.Session.IsNative) }
+
+// signature returns how the section signs, as a section of SignData. The signature has one format,
+// so that clients know it.
+func (s *Session) signature() *SignData {
+	return &SignData{
+		SignAlg: s.SignAlg, HashAlg: s.HashAlg, SignatureFormat: SignatureRAW.String(), KeyIDs: s.KeyIDs,
+		KeyConstraints: KeyConstraints{Issuer: SessionKeyLimits()},
+	}
+}
+
+// SessionKeyLimits returns the limits of keys that sign for sessions: all keys with a security
+// strength of 128 bits, which the key agreement has.
+func SessionKeyLimits() KeyLimits {
+	return KeyLimits{
+		algorithm.RSAKey:     {MinKeySize: 3072, MaxKeySize: algorithm.MaxRSASize},
+		algorithm.ECDSAKey:   {MinKeySize: 256, MaxKeySize: 521},
+		algorithm.Ed25519Key: {MinKeySize: 256, MaxKeySize: 256},
+	}
+}
+
+// validateAgreement checks KeyAgreementAlg, which the native versions do not have.
+func (s *Session) validateAgreement(v validator, at yamlfile.Place) {
+	where, versions := at.Field("KeyAgreementAlg"), s.versions()
+	if len(versions) == 0 || slices.ContainsFunc(versions, func(version algorithm.Session) bool { return !version.IsNative() }) {
+		v.enum(where, at, s.KeyAgreementAlg, []string{algorithm.SessionKeyAgreement})
+		return
+	}
+	if s.KeyAgreementAlg != "" {
+		v.Add(where, at, "found %s, expected none: the key agreement of %s is fixed", yamlfile.Excerpt(s.KeyAgreementAlg), versions[0])
+	}
+}
+
+// validateSigning checks how the native versions sign.
+func (s *Session) validateSigning(v validator, at yamlfile.Place) {
+	list := at.Field("KeyIds")
+	if !s.signs() {
+		for field, given := range map[string]bool{"SignAlg": s.SignAlg != "", "HashAlg": s.HashAlg != "", "KeyIds": len(s.KeyIDs) > 0} {
+			if given {
+				v.Add(at.Field(field), at, "has no effect, because no protocol in Protocols signs; leave it out, or add %q", algorithm.SessionHPKEP256)
+			}
+		}
+		return
+	}
+	if strings.EqualFold(s.Store, redisStore) {
+		v.Add(at.Field("Store"), at, "found %q, expected %q: sessions of native protocols are in the memory of one broker", redisStore, memoryStore)
+	}
+	signatures := slices.Concat(algorithm.Signatures(algorithm.Classical), algorithm.Signatures(algorithm.PostQuantum))
+	v.enum(at.Field("SignAlg"), at, s.SignAlg, signatures)
+	if s.SignAlg != "" {
+		v.signHash(at, s.SignAlg, s.HashAlg, algorithm.Digests(algorithm.ForSignatures))
+	}
+	switch {
+	case len(s.KeyIDs) == 0 && !v.Present(list):
+		v.required(list, at, "the key of the broker that signs its share of the key agreement")
+	case len(s.KeyIDs) > 1:
+		v.Add(list, at, "has %d keys, expected the one that signs", len(s.KeyIDs))
+	case AllowsAnyKey(s.KeyIDs):
+		v.Add(list.Index(0).Field("Id"), list, "found %q, which stands for every key of the broker, expected the one that signs", AnyKeyID)
+	default:
+		v.keyIDs(list, s.KeyIDs)
+	}
+}
+
+func (s *Session) warn(w warner, at yamlfile.Place, p *Profile, manager *KMS) {
+	if !s.signs() {
+		return
+	}
+	w.external(at, s.KeyIDs, manager)
+	if other := p.API.SignData; other != nil && (AllowsAnyKey(other.KeyIDs) && !strings.Contains(s.KeyIDs[0].ID, "/") ||
+		slices.ContainsFunc(other.KeyIDs, func(key KeyID) bool { return key.ID == s.KeyIDs[0].ID })) {
+		w.Add(at.Field("KeyIds"), at, "has a key that SignData signs with as well, so whoever may call SignData can sign a share of the key agreement; use a key of its own")
+	}
+}
+
+// Signing returns how the native versions sign, and the id of the key. It returns nil if the profile
+// allows none of them.
+func (s *SessionPolicy) Signing() (policy *SignaturePolicy, keyID string) { return s.signing, s.keyID }
+
+// Keys returns the key with which the native versions sign, nil if there is none.
+func (s *SessionPolicy) Keys() *KeyPolicy {
+	if s.signing == nil {
+		return nil
+	}
+	return s.signing.Keys()
+}
+
+// signatureEffect is the effect on a session that was signed.
+func (s *SessionPolicy) signatureEffect(u Use) (Effect, string) {
+	key := u.Keys[0]
+	if key.ID != s.keyID { // the clients of the session know the public key of another one
+		return Changed, "signed with the key " + s.keyID + " instead of " + key.ID
+	}
+	signs := s.signing.components[0].Algorithm.Key().Name
+	return refused(cmp.Or(s.signing.Keys().refusal(key), wrongKey(key, signs), s.signing.Signs().refusal(key)))
+}
+
+func (s *SessionPolicy) signatureExtremes(u Use) (all []Use) {
+	for _, smallest := range []bool{true, false} {
+		u.Keys[0] = s.signing.Signs().extreme(s.signing.components[0].Algorithm.Key().Name, smallest)
+		u.Keys[0].ID = s.keyID
+		all = append(all, u)
+	}
+	return all
+}
