@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/crypto-broker/internal/sessionbench"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
@@ -142,7 +144,7 @@ func (s *sessionBench) setTarget(cmd *cobra.Command) error {
 		return nil
 	}
 	s.config.Target = &sessionbench.Socket{
-		Profile: *s.profile, Timeout: s.broker.timeout, Failed: s.broker.failed,
+		Profile: *s.profile, Timeout: s.broker.timeout, Failed: s.failed,
 		Dial: func() (*grpc.ClientConn, error) {
 			s.broker.retries = true // what fails is counted
 			err := s.broker.open(cmd)
@@ -150,4 +152,12 @@ func (s *sessionBench) setTarget(cmd *cobra.Command) error {
 		},
 	}
 	return nil
+}
+
+// failed returns the failure for an error of a call that is not repeated.
+func (s *sessionBench) failed(err error) error {
+	if st := status.Convert(err); st.Code() == codes.ResourceExhausted {
+		return &failure{exitUnavailable, st.Code(), fmt.Sprintf("the broker at %s has no room: %s", s.broker.socket, st.Message())}
+	}
+	return s.broker.failed(err)
 }

@@ -173,6 +173,28 @@ func TestSessionBenchLeavesNoSessionInTheBroker(t *testing.T) {
 	}
 }
 
+func TestSessionBenchSaysThatABrokerIsFull(t *testing.T) {
+	const room = 64
+	socket := serve(t, sessionProfile, server.WithMemory(room*session.MemoryOfSession))
+	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for range room {
+		if _, err := sessionv1.NewSessionServiceClient(conn).InitSession(t.Context(), &sessionv1.InitSessionRequest{
+			Profile: "Shop", KeyAgreement: "ECDH_P256", Nonce: "n", Timestamp: strconv.FormatInt(time.Now().UnixMilli(), 10),
+			ClientPublicKey: "BGsX0fLhLEJH+Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT+NC4v4af5uO5+tKfA+eFivOM1drMV7Oy7ZAaDe/UfU=", // the base point
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := execute(t, "", "session", "bench", "--socket", socket, "--profile", "Shop")
+	if got.code != 4 || !strings.Contains(got.stderr, "the broker at "+socket+" has no room: InitSession with profile") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSessionBenchStopsAfterItsDuration(t *testing.T) {
 	_, url := newShop(t)
 	began := time.Now()
