@@ -239,6 +239,10 @@ ROUNDS ?= 3
 bench-keys: ## Measure keys in PyKMIP and OpenBao, and in Cosmian KMS if "make interop" has built it, and count the requests there; write docs/reports/keys.md (Linux on x86-64, Python; 6 minutes).
 	go test -tags keymanagers -count=1 -timeout 1h -run '^$$' -bench Keys -benchtime 1x ./test/bench-keys -report "$(CURDIR)/docs/reports/keys.md" -rounds $(ROUNDS)
 
+.PHONY: bench-sessions
+bench-sessions: ## Measure encrypted sessions beside a server in Node.js with Redis; write docs/reports/sessions.md (Linux, Node.js; Redis comes by apt-get, its client by npm; 5 minutes).
+	go run ./test/bench-sessions --report docs/reports/sessions.md $(BENCH)
+
 .PHONY: soak-keys
 soak-keys: ## Read keys from PyKMIP for ten minutes, and compare the connections before and after (Linux on x86-64, Python).
 	KEYS_LOAD_TIME=10m go test -tags keymanagers -count=1 -timeout 20m -v -run '^TestAfterALoadAServerHasAsManyConnectionsAsBefore$$' ./broker/keys/kmip

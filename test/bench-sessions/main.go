@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench-sessions measures encrypted sessions of a broker beside a minimal server in Node.js with
+// Redis, by the same client in turns. See docs/reports/sessions.md. "make bench-sessions" runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+)
+
+// options are the settings of the command line.
+type options struct {
+	report   string
+	rounds   int
+	duration time.Duration
+	sessions int
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench-sessions:", err)
+		os.Exit(1)
+	}
+}
+
+func readOptions(args []string) (options, error) {
+	var o options
+	set := flag.NewFlagSet("bench-sessions", flag.ContinueOnError)
+	set.StringVar(&o.report, "report", "", "Markdown `file` to write; standard output if empty")
+	set.IntVar(&o.rounds, "rounds", 5, "how `often` everything is measured")
+	set.DurationVar(&o.duration, "duration", 2*time.Second, "how `long` each measurement takes, 1m at most")
+	set.IntVar(&o.sessions, "sessions", 100_000, "how many `sessions` fill the broker whose memory is measured")
+	if err := set.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return o, fmt.Errorf("found the argument %q, expected flags only", set.Arg(0))
+	case o.rounds < 1:
+		return o, fmt.Errorf("found --rounds %d, expected 1 or more", o.rounds)
+	case o.duration < 100*time.Millisecond || o.duration > time.Minute:
+		return o, fmt.Errorf("found --duration %s, expected 100ms to 1m", o.duration)
+	case o.sessions < 1 || o.sessions > 1<<17:
+		return o, fmt.Errorf("found --sessions %d, expected 1 to %d", o.sessions, 1<<17)
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	o, err := readOptions(args)
+	if err != nil {
+		return err
+	}
+	p, err := prepare(ctx)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.folder)
+	r := &results{options: o, began: time.Now(), found: map[place][]sample{}}
+	for round := range o.rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, o.rounds)
+		if err := r.round(ctx, p); err != nil {
+			return err
+		}
+	}
+	if r.filled, err = fill(ctx, p, o.sessions); err != nil {
+		return err
+	}
+	r.took = time.Since(r.began)
+	text := r.document()
+	if o.report == "" {
+		_, err := fmt.Print(text)
+		return err
+	}
+	return os.WriteFile(o.report, []byte(text), 0o644) //nolint:gosec // for everybody to read
+}
+
+// programs are what is measured, and with what.
+type programs struct {
+	folder, node, redis, libraries, broker, client string
+}
+
+// prepare builds and downloads the programs.
+func prepare(ctx context.Context) (p *programs, err error) {
+	repository, err := environment.Repository()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := environment.Cache(repository)
+	if err != nil {
+		return nil, err
+	}
+	p = &programs{}
+	if p.folder, err = os.MkdirTemp("", "sessions"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(p.folder) // the other error is the one to know
+		}
+	}()
+	p.broker, p.client = filepath.Join(p.folder, "broker"), filepath.Join(p.folder, "crypto-broker")
+	if _, err := environment.Command(ctx, repository, os.Stderr, "go", "build", "-trimpath", "-o", p.folder+"/", "./cmd/broker", "./cmd/crypto-broker"); err != nil {
+		return nil, err
+	}
+	p.node = filepath.Join(p.folder, "node")
+	if err := os.CopyFS(p.node, os.DirFS(filepath.Join(repository, "test", "bench-sessions", "node"))); err != nil {
+		return nil, err
+	}
+	if _, err := environment.Command(ctx, p.node, nil, "npm", "ci"); err != nil {
+		return nil, err
+	}
+	return p, p.findRedis(ctx, filepath.Join(cache, "redis"))
+}
+
+// findRedis downloads Debian's redis-server once.
+func (p *programs) findRedis(ctx context.Context, cache string) error {
+	folders := map[string]string{}
+	for _, name := range []string{"redis-tools", "liblzf1", "libjemalloc2"} {
+		folder, err := environment.DebianPackage(ctx, os.Stderr, cache, name)
+		if err != nil {
+			return err
+		}
+		folders[name] = folder
+	}
+	// The package redis-server has a link with this name only.
+	p.redis = filepath.Join(p.folder, "redis-server")
+	if err := os.Symlink(filepath.Join(folders["redis-tools"], "usr", "bin", "redis-check-rdb"), p.redis); err != nil {
+		return err
+	}
+	for _, name := range []string{"liblzf1", "libjemalloc2"} {
+		libraries, err := filepath.Glob(filepath.Join(folders[name], "usr", "lib", "*-linux-gnu"))
+		if err != nil || len(libraries) != 1 {
+			return fmt.Errorf("found the folders %q in the package %s, expected one", libraries, name)
+		}
+		p.libraries += libraries[0] + ":"
+	}
+	return nil
+}
+
+// connections are the numbers of connections that are measured.
+var connections = []int{1, 10, 100}
+
+// measurements are the names of what is measured, as the client has them.
+var measurements = []string{"init", "request"}
+
+// round measures all servers once, in random order.
+func (r *results) round(ctx context.Context, p *programs) error {
+	for _, n := range connections {
+		for _, measured := range measurements {
+			for _, i := range rand.Perm(len(servers)) {
+				if err := r.one(ctx, p, place{servers[i].name, measured, n}, servers[i].start); err != nil {
+					return fmt.Errorf("%s: %w", servers[i].name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// one starts a server, measures it, and ends it.
+func (r *results) one(ctx context.Context, p *programs, at place, start func(context.Context, *programs) (*running, error)) error {
+	s, err := start(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	// Node.js compiles what it has run often, and the broker grows its memory.
+	if _, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.duration/2); err != nil {
+		return err
+	}
+	before, err := s.processorTime()
+	if err != nil {
+		return err
+	}
+	found, err := bench(ctx, p, s.target, at.measured, at.connections, r.options.duration)
+	if err != nil {
+		return err
+	}
+	after, err := s.processorTime()
+	if err != nil {
+		return err
+	}
+	if found.Done > 0 {
+		found.cpu = (after - before) / time.Duration(found.Done)
+	}
+	r.found[at] = append(r.found[at], found)
+	return nil
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/measurement"
+)
+
+// place is where a sample belongs.
+type place struct {
+	server, measured string
+	connections      int
+}
+
+// results are what was measured.
+type results struct {
+	options options
+	began   time.Time
+	took    time.Duration
+	// found has a sample for each round.
+	found  map[place][]sample
+	filled *filled
+}
+
+const introduction = `# Encrypted sessions
+
+What [encrypted sessions](../operations/session.md) cost, beside a minimal server in Node.js with Redis. This page is what the command wrote:
+
+` + "```sh\nmake bench-sessions\n```" + `
+
+The client is [` + "`crypto-broker session bench`" + `](../session-bench.md), version 1 of the protocol, requests of 256 bytes. It measures one server after the other, in another
+order in each round, and all of them share the processors of the machine with the client. Each server is started anew for each measurement, and has half of its time before as
+a warm-up.
+
+`
+
+const figures = `
+Figures are the median of the rounds with the quartiles. Where operations failed, there are no figures.
+
+`
+
+// document returns the report as Markdown.
+func (r *results) document() string {
+	var text strings.Builder
+	text.WriteString(introduction)
+	for _, server := range servers {
+		fmt.Fprintf(&text, "* **%s**: %s\n", server.name, server.description)
+	}
+	text.WriteString(figures)
+	fmt.Fprintf(&text, "`make bench-sessions`, %d rounds with %s for each measurement, %s, load %s at the end, %s UTC, %s in all.\n\n", r.options.rounds,
+		r.options.duration, measurement.Machine(), measurement.Load(), r.began.UTC().Format("2 January 2006 15:04"), r.took.Round(time.Second))
+	r.writeTargets(&text)
+	for _, measured := range measurements {
+		r.writeTable(&text, measured)
+	}
+	r.writeFilled(&text)
+	return text.String()
+}
+
+// values returns a figure of each round, nothing if operations failed.
+func (r *results) values(at place, of func(*sample) float64) []float64 {
+	if r.failed(at) > 0 {
+		return nil
+	}
+	var all []float64
+	for i := range r.found[at] {
+		if s := &r.found[at][i]; s.Done > 0 {
+			all = append(all, of(s))
+		}
+	}
+	return all
+}
+
+func (r *results) failed(at place) (sum int) {
+	for _, s := range r.found[at] {
+		sum += s.Failed
+	}
+	return sum
+}
+
+func perSecond(s *sample) float64 { return s.PerSecond }
+func p50(s *sample) float64       { return s.P50 }
+func p99(s *sample) float64       { return s.P99 }
+func tail(s *sample) float64      { return s.P99 / s.P50 }
+func cpuMicros(s *sample) float64 { return float64(s.cpu.Nanoseconds()) / 1e3 }
+func ratio(a, b []float64) []float64 {
+	if len(a) != len(b) {
+		return nil
+	}
+	all := make([]float64, len(a))
+	for i := range a {
+		all[i] = a[i] / b[i]
+	}
+	return all
+}
+
+// spread returns a median and quartiles as text, or a dash if there are no values.
+func spread(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return measurement.SpreadOf(values).String()
+}
+
+func verdict(values []float64, met bool) string {
+	switch {
+	case len(values) == 0:
+		return "not measured: operations failed"
+	case met:
+		return "met"
+	}
+	return "**missed**"
+}
+
+func (r *results) writeTargets(text *strings.Builder) {
+	text.WriteString("## Targets\n\n| target | wanted | found | verdict |\n|---|---|---|---|\n")
+	for _, target := range []struct {
+		measured string
+		wanted   float64
+	}{{"init", 5}, {"request", 8}} {
+		for _, n := range connections {
+			of := func(server string) []float64 { return r.values(place{server, target.measured, n}, perSecond) }
+			for _, server := range servers[1:] {
+				values := ratio(of(server.name), of(nodeServer))
+				fmt.Fprintf(text, "| %s, %s, %s over %s: times as many a second | ≥ %g | %s | %s |\n", target.measured, counted(n), server.name, nodeServer,
+					target.wanted, spread(values), verdict(values, measurement.Median(values) >= target.wanted))
+			}
+		}
+	}
+	for _, server := range servers[1:] {
+		values := r.values(place{server.name, "request", 100}, tail)
+		fmt.Fprintf(text, "| request, 100 connections, %s: p99 over p50 | ≤ 10 | %s | %s |\n", server.name, spread(values), verdict(values, measurement.Median(values) <= 10))
+	}
+	f := r.filled
+	fmt.Fprintf(text, "| sessions in one broker with %s | ≥ 100,000 | %d, %d failed | %s |\n\n", memoryLimit, f.sessions, f.failed,
+		verdict([]float64{1}, f.failed == 0 && f.sessions >= 100_000))
+}
+
+func (r *results) writeTable(text *strings.Builder, measured string) {
+	what := "a new session"
+	if measured == "request" {
+		what = "an encrypted request and its reply"
+	}
+	fmt.Fprintf(text, "## %s: %s\n\nThe processor time is the one of the server for each operation, without the client, and without the application behind the gateway.\n\n"+
+		"| server | connections | a second | p50, ms | p99, ms | p99 over p50 | processor time, µs | done | failed |\n|---|---|---|---|---|---|---|---|---|\n", measured, what)
+	for _, server := range servers {
+		for _, n := range connections {
+			at := place{server.name, measured, n}
+			done := 0
+			for _, s := range r.found[at] {
+				done += s.Done
+			}
+			fmt.Fprintf(text, "| %s | %d | %s | %s | %s | %s | %s | %d | %d |\n", server.name, n, rate(r.values(at, perSecond)), spread(r.values(at, p50)),
+				spread(r.values(at, p99)), spread(r.values(at, tail)), rate(r.values(at, cpuMicros)), done, r.failed(at))
+		}
+	}
+	text.WriteString("\n")
+	for _, server := range servers {
+		for _, n := range connections {
+			for _, s := range r.found[place{server.name, measured, n}] {
+				if s.Failed > 0 {
+					fmt.Fprintf(text, "%s, %s: %d failed, for example: %s\n\n", server.name, counted(n), s.Failed, s.Error)
+				}
+			}
+		}
+	}
+}
+
+func counted(connections int) string {
+	if connections == 1 {
+		return "1 connection"
+	}
+	return fmt.Sprintf("%d connections", connections)
+}
+
+// rate returns whole numbers.
+func rate(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	s := measurement.SpreadOf(values)
+	return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Low, s.High)
+}
+
+func (r *results) writeFilled(text *strings.Builder) {
+	f := r.filled
+	const mebibyte = 1 << 20
+	fmt.Fprintf(text, "## %d sessions\n\nA broker with `--memory-limit %s`, and requests by 10 connections through its socket before and afterwards.\n\n"+
+		"| | without sessions | with %d |\n|---|---|---|\n", f.sessions, memoryLimit, f.sessions)
+	fmt.Fprintf(text, "| resident memory, MiB | %d | %d |\n", f.before/mebibyte, f.after/mebibyte)
+	fmt.Fprintf(text, "| requests a second | %.0f | %.0f |\n| p50, ms | %.2f | %.2f |\n| p99, ms | %.2f | %.2f |\n| failed | %d | %d |\n\n", f.empty.PerSecond, f.full.PerSecond,
+		f.empty.P50, f.full.P50, f.empty.P99, f.full.P99, f.empty.Failed, f.full.Failed)
+	fmt.Fprintf(text, "That is %d bytes of resident memory a session, with garbage that is not collected yet. A session itself takes some 400 bytes, see [limits](../limits.md#sessions).\n",
+		(f.after-f.before)/int64(f.sessions))
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startTime is how long a server may take to start.
+const startTime = 30 * time.Second
+
+// server is a kind of server that is measured.
+type server struct {
+	name, description string
+	start             func(context.Context, *programs) (*running, error)
+}
+
+const nodeServer = "Node.js and Redis"
+
+// servers are all kinds. The first one is what the others are compared with.
+var servers = []server{
+	{nodeServer, "[one process of Node.js](../../test/bench-sessions/node/server.mjs) with its own HTTP server and cryptography, which keeps sessions and nonces in a redis-server " +
+		"beside it, as the protocol's first servers do. It answers each request itself.", startNode},
+	{"socket", "the calls of an application that ends HTTP itself, over the broker's socket.", startSocket},
+}
+
+// running are the processes of a server.
+type running struct {
+	// target are the flags of the client.
+	target  []string
+	folder  string
+	started []*exec.Cmd
+}
+
+func newRunning() (*running, error) {
+	folder, err := os.MkdirTemp("", "sessions")
+	return &running{folder: folder}, err
+}
+
+// start starts a process. Its standard error is a file in the folder.
+func (r *running) start(ctx context.Context, output io.Writer, folder string, environment []string, program string, arguments ...string) error {
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	cmd.Dir, cmd.Env, cmd.Stdout = folder, append(os.Environ(), environment...), output
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.started = append(r.started, cmd)
+	return nil
+}
+
+// stop ends what was started. The servers have nothing to lose.
+func (r *running) stop() {
+	for _, cmd := range r.started {
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		_ = cmd.Wait() // it says that the process was killed
+	}
+	_ = os.RemoveAll(r.folder)
+}
+
+// processorTime returns the processor time of all processes since their start.
+func (r *running) processorTime() (time.Duration, error) {
+	const tick = 10 * time.Millisecond // on all platforms of Linux that Go runs on
+	var sum time.Duration
+	for _, cmd := range r.started {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind the name of the program
+		fields := strings.Fields(string(rest))
+		for _, field := range fields[11:13] { // utime and stime, see proc(5)
+			ticks, err := strconv.ParseInt(field, 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += time.Duration(ticks) * tick
+		}
+	}
+	return sum, nil
+}
+
+// await waits until a server answers at an address.
+func await(ctx context.Context, network, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("no server at %s after %s: %w", address, startTime, err)
+		}
+	}
+}
+
+func startNode(ctx context.Context, p *programs) (_ *running, err error) {
+	r, err := newRunning()
+	if err != nil {
+		return nil, err
+	}
+	defer r.stopAfter(&err)
+	socket := filepath.Join(r.folder, "redis.sock")
+	if err := r.start(ctx, nil, r.folder, []string{"LD_LIBRARY_PATH=" + p.libraries}, p.redis,
+		"--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"); err != nil {
+		return nil, err
+	}
+	if err := await(ctx, "unix", socket); err != nil {
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	defer writer.Close()
+	if err := r.start(ctx, writer, p.node, []string{"NODE_ENV=production"}, "node", "server.mjs", socket); err != nil {
+		return nil, err
+	}
+	if err := reader.SetReadDeadline(time.Now().Add(startTime)); err != nil {
+		return nil, err
+	}
+	port, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("the server in Node.js printed no port: %w", err)
+	}
+	r.target = []string{"--url", "http://127.0.0.1:" + strings.TrimSpace(port)}
+	return r, nil
+}
+
+// profiles have a small window, so that nonces of a measurement have room.
+const profiles = `
+- Name: Session
+  API:
+    Session: {Protocols: [session-v1], KeyAgreementAlg: ECDH_P256, EncryptAlg: A256GCM, ClockWindow: 5s}
+`
+
+// startBroker starts a broker and waits for its socket.
+func (r *running) startBroker(ctx context.Context, p *programs, arguments ...string) (socket string, err error) {
+	if err := os.WriteFile(filepath.Join(r.folder, "Profiles.yaml"), []byte(profiles), 0o600); err != nil {
+		return "", err
+	}
+	socket = filepath.Join(r.folder, "socket", "crypto-broker-server.sock")
+	arguments = append([]string{"--profiles-dir", r.folder, "--socket-dir", filepath.Dir(socket), "--log-level", "ERROR"}, arguments...)
+	if err := r.start(ctx, nil, r.folder, nil, p.broker, arguments...); err != nil {
+		return "", err
+	}
+	return socket, await(ctx, "unix", socket)
+}
+
+func startSocket(ctx context.Context, p *programs) (_ *running, err error) {
+	r, err := newRunning()
+	if err != nil {
+		return nil, err
+	}
+	defer r.stopAfter(&err)
+	socket, err := r.startBroker(ctx, p)
+	r.target = []string{"--socket", socket, "--profile", "Session"}
+	return r, err
+}
+
+// stopAfter stops everything if the server did not start.
+func (r *running) stopAfter(err *error) {
+	if *err != nil {
+		r.stop()
+	}
+}
+
+// sample is what the client found: a record of "crypto-broker session bench".
+type sample struct {
+	Phase     string  `json:"phase"`
+	PerSecond float64 `json:"perSecond"`
+	P50       float64 `json:"p50Ms"`
+	P95       float64 `json:"p95Ms"`
+	P99       float64 `json:"p99Ms"`
+	Done      int     `json:"done"`
+	Failed    int     `json:"failed"`
+	Error     string  `json:"error"`
+	// cpu is the processor time of the server for each operation.
+	cpu time.Duration
+}
+
+// bench measures a server with "crypto-broker session bench".
+func bench(ctx context.Context, p *programs, target []string, measured string, connections int, duration time.Duration) (sample, error) {
+	arguments := append([]string{
+		"session", "bench", "--output", "json", "--measure", measured, "--connections", strconv.Itoa(connections), "--duration", duration.String(),
+	}, target...)
+	cmd := exec.CommandContext(ctx, p.client, arguments...)
+	var trouble bytes.Buffer
+	cmd.Stderr = &trouble
+	output, runErr := cmd.Output()
+	var records []sample
+	if err := json.Unmarshal(output, &records); err != nil || len(records) == 0 {
+		return sample{}, errors.Join(fmt.Errorf("session bench printed no records: %s", trouble.String()), err, runErr)
+	}
+	return records[len(records)-1], nil // the one of all phases together
+}
