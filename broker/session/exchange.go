@@ -179,7 +179,7 @@ type Reply struct {
 // Seal encrypts a reply to a request with a path. It returns an [*InputError] for a wrong path,
 // [ErrEnded], and the errors of [Shared].
 func (s *Store) Seal(ctx context.Context, owner Owner, policy *profile.SessionPolicy, id, path string, plaintext []byte) (Reply, error) {
-	if _, ok := normalPath(path); !ok {
+	if _, ok := NormalPath(path); !ok {
 		return Reply{}, inputError("clientPath", "is not valid, expected clientPath of OpenRequest")
 	}
 	var key [keySize]byte

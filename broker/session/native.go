@@ -154,7 +154,7 @@ func readSequence(text string) (epoch, number int64, ok bool) {
 // [Opened]. It returns an [*InputError] for a wrong one, and [ErrEnded] as well for a request from
 // before the session got another key.
 func (s *Store) SealNative(owner Owner, policy *profile.SessionPolicy, id, path, sequence string, plaintext []byte) (Reply, error) {
-	if normal, ok := normalPath(path); !ok || normal != path {
+	if normal, ok := NormalPath(path); !ok || normal != path {
 		return Reply{}, inputError("clientPath", "is not valid, expected clientPath of OpenRequest")
 	}
 	epoch, _, ok := readSequence(sequence)

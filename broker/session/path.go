@@ -7,12 +7,12 @@ import "strings"
 // maxPath is the size in bytes of the longest path.
 const maxPath = 2048
 
-// normalPath returns the normal form of a path: escapes of characters that need none are replaced,
+// NormalPath returns the normal form of a path: escapes of characters that need none are replaced,
 // other escapes have upper-case digits, and the segments "." and ".." are removed (RFC 3986, sections
 // 6.2.2 and 5.2.4). It reports false for what different servers read differently: characters that a
 // path cannot have, escaped slashes, backslashes and control characters, empty segments, and ".." above
 // the root. A path has no query.
-func normalPath(path string) (string, bool) {
+func NormalPath(path string) (string, bool) {
 	if len(path) > maxPath || !strings.HasPrefix(path, "/") {
 		return "", false
 	}

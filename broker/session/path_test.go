@@ -26,10 +26,10 @@ func TestPathsHaveOneNormalForm(t *testing.T) {
 		"/100%25":           "/100%25",
 		"/...":              "/...",
 	} {
-		if got, ok := normalPath(path); !ok || got != want {
+		if got, ok := NormalPath(path); !ok || got != want {
 			t.Errorf("%s: %s, %t, want %s", path, got, ok, want)
 		}
-		if again, ok := normalPath(want); !ok || again != want {
+		if again, ok := NormalPath(want); !ok || again != want {
 			t.Errorf("%s is not in normal form: %s, %t", want, again, ok)
 		}
 	}
@@ -43,7 +43,7 @@ func TestPathsThatServersReadDifferentlyAreRefused(t *testing.T) {
 		"no escape": "/a%zz", "a percent sign at the end": "/a%", "above the root": "/../a", "above the root, escaped": "/%2e%2e/a",
 		"a URL": "http://a/b", "a long one": "/" + strings.Repeat("a", maxPath),
 	} {
-		if got, ok := normalPath(path); ok {
+		if got, ok := NormalPath(path); ok {
 			t.Errorf("%s: %s", sentence, got)
 		}
 	}

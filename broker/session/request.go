@@ -58,7 +58,7 @@ func (r *Request) read() (m message, ok bool) {
 	if m.id, ok = idOfKid(r.Kid); !ok || r.EncAlg != algorithm.SessionCipher || !isMethod(r.Method) {
 		return m, false
 	}
-	if m.path, ok = normalPath(r.Path); !ok {
+	if m.path, ok = NormalPath(r.Path); !ok {
 		return m, false
 	}
 	if r.Sequence != "" {
@@ -114,7 +114,7 @@ func (r *Request) readAAD(m *message) bool {
 	if m.clientPath, ok = strings.CutSuffix(rest, "|"+r.Timestamp+"|"+r.Nonce+"|"+r.Kid); !ok {
 		return false
 	}
-	path, ok := normalPath(m.clientPath)
+	path, ok := NormalPath(m.clientPath)
 	m.additional = string(given)
 	return ok && path == m.path
 }
