@@ -25,6 +25,10 @@ const (
 	KeyGatewayFlag            = "key-gateway"
 	KeyGatewayTokenFlag       = "key-gateway-token"
 	KeyGatewayAuthoritiesFlag = "key-gateway-authorities"
+
+	SessionGatewayFlag        = "session-gateway"
+	SessionGatewayProfileFlag = "session-gateway-profile"
+	SessionGatewayPlainFlag   = "session-gateway-plain"
 )
 
 // Argument returns the argument that sets a flag to a value.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/rpc"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/sessiongateway"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/stream"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wiresession"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev0"
@@ -44,6 +46,9 @@ type Server struct {
 	// long as the client likes.
 	endStreams context.CancelFunc
 	callers    []*flow.Caller // once Serve was called
+	// gateway is the session gateway, and gatewayListener where it listens. They are nil without one.
+	gateway         *sessiongateway.Gateway
+	gatewayListener net.Listener
 
 	// maxStreams is the limit of each connection. memory, in bytes, and maxConnections are
 	// the limits of all callers together.
@@ -135,6 +140,17 @@ func WithDevelopmentService() Option {
 	return func(s *Server) { s.service.OfferDevelopment() }
 }
 
+// SessionGateway says what the session gateway of a server serves.
+type SessionGateway = sessiongateway.Options
+
+// WithSessionGateway serves encrypted sessions by HTTP on a listener, for an application that
+// does not know of them. See docs/session-gateway.md. [Server.Serve] closes the listener.
+func WithSessionGateway(listener net.Listener, options SessionGateway) Option {
+	return func(s *Server) {
+		s.gateway, s.gatewayListener = sessiongateway.New(s.service, s.logger, options), listener
+	}
+}
+
 // New returns a server that does not listen yet; see [Server.Serve].
 func New(logger *slog.Logger, metrics *telemetry.Metrics, options ...Option) *Server {
 	streams, endStreams := context.WithCancel(context.Background())
@@ -183,15 +199,19 @@ func (s *Server) Use(set *profile.Set) {
 // Serving reports whether Use has been called.
 func (s *Server) Serving() bool { return s.service.IsServing() }
 
-// Serve accepts connections on all sockets until Shutdown. It then returns nil.
+// Serve accepts connections on all sockets, and on the listener of the session gateway, until Shutdown. It then returns nil.
 func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	var group errgroup.Group
 	watching, done := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	listeners := sockets.Listeners()
 	s.callers = make([]*flow.Caller, len(listeners))
-	s.service.Sessions.Limit(s.memory, len(listeners))
-	share := flow.ShareOf(s.memory, s.maxConnections, len(listeners))
+	count := len(listeners)
+	if s.gateway != nil {
+		count++
+	}
+	s.service.Sessions.Limit(s.memory, count)
+	share := flow.ShareOf(s.memory, s.maxConnections, count)
 	for i, listener := range listeners {
 		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)
 	}
@@ -209,6 +229,11 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 			return fmt.Errorf("serve %s: %w", listener.Path(), err)
 		})
 	}
+	if s.gateway != nil {
+		group.Go(func() error {
+			return s.gateway.Serve(s.gatewayListener, flow.NewCaller(s.gateway.Name, share, &s.service.Workers.Processors))
+		})
+	}
 	return group.Wait()
 }
 
@@ -223,7 +248,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		var gateway sync.WaitGroup
+		if s.gateway != nil {
+			gateway.Go(func() { s.gateway.Shutdown(ctx) })
+		}
 		s.grpc.GracefulStop()
+		gateway.Wait()
 	}()
 	select {
 	case <-done:

@@ -52,6 +52,7 @@ type config struct {
 	maxStreams      uint32
 	traces          *tracing.Config
 	audit           auditConfig
+	sessions        sessionGateway
 }
 
 const tlsProviderFlag = "tls-provider"
@@ -90,6 +91,7 @@ func (c *config) settings() []setting {
 	settings = append(settings, c.gatewaySettings()...)
 	settings = append(settings, c.callerSettings()...)
 	settings = append(settings, c.audit.settings()...)
+	settings = append(settings, c.sessions.settings()...)
 	return append(append(settings, []setting{
 		{
 			name: contract.SocketGroupFlag, env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),
@@ -170,6 +172,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	}
 	if len(c.callerProfiles) > 0 && len(c.callers) == 0 {
 		return program.Usagef("--caller-profiles or CRYPTO_BROKER_CALLER_PROFILES says what callers may use, but no callers are named: expected --callers or CRYPTO_BROKER_CALLERS as well")
+	}
+	if err := c.readSessionGateway(); err != nil {
+		return err
 	}
 	c.sharedIdentity = c.sharedIdentity || sharesProcesses(lookup, os.Getpid())
 	sockets := c.sockets()

@@ -102,6 +102,14 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	if inFlight := resources.UseMemory(os.DirFS("/"), c.memoryLimit, logger); inFlight > 0 {
 		options = append(options, server.WithMemory(inFlight))
 	}
+	sessions, err := c.sessions.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeListener(sessions)) }()
+	if sessions != nil {
+		options = append(options, server.WithSessionGateway(sessions, c.sessions.options()))
+	}
 	broker := server.New(logger, metrics, options...)
 
 	watchOptions := []directory.Option{
@@ -174,7 +182,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	if err := resources.DropStartPages(); err != nil {
 		logger.Debug("cannot free the memory that only the start has used", "error", err)
 	}
-	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(),
+	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(), "sessionGateway", addressOf(sessions),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
 		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {
@@ -204,11 +212,14 @@ func listenStatus(ctx context.Context, address string, status *telemetry.Status)
 	return &statusPort{status.Server(), listener}, nil
 }
 
-func (p *statusPort) address() string {
-	if p.listener == nil {
+func (p *statusPort) address() string { return addressOf(p.listener) }
+
+// addressOf returns the address of a listener, empty for none.
+func addressOf(listener net.Listener) string {
+	if listener == nil {
 		return ""
 	}
-	return p.listener.Addr().String()
+	return listener.Addr().String()
 }
 
 func (p *statusPort) serve() error {

@@ -33,6 +33,13 @@ func (o *Options) identity(caller string) Identity {
 	return made
 }
 
+// NewIdentity returns the identity of a caller that has no socket, because it is a part of the
+// broker. It may use only the given profiles.
+func NewIdentity(name string, profiles ...string) Identity {
+	o := Options{Profiles: map[string][]string{name: profiles}}
+	return o.identity(name)
+}
+
 // MayUse reports whether the options of the broker let the caller use a profile. The
 // profile itself may restrict its callers further.
 func (i *Identity) MayUse(name string) bool {

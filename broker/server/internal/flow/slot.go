@@ -115,6 +115,13 @@ func (p *Slot) Reserve(ctx context.Context, what fmt.Stringer, bytes int64, pati
 	return nil
 }
 
+// ReserveInstead gives back what the slot has reserved, and then does the same as Reserve.
+func (p *Slot) ReserveInstead(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {
+	p.reserved = 0
+	p.ReleaseMemory()
+	return p.Reserve(ctx, what, bytes, patience)
+}
+
 // acquire waits at most for patience until there are this many bytes of memory, or as many as
 // the caller may have.
 func (p *Slot) acquire(ctx context.Context, what fmt.Stringer, bytes int64, patience time.Duration) error {

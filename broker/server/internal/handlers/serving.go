@@ -39,7 +39,7 @@ func (h *Handlers) Use(set *profile.Set) {
 	}
 	h.Served.Store(next)
 	h.DataKeys.Forget() // for a profile may not allow any more what it allowed
-	h.Sessions.Keep(next.sessionPolicy)
+	h.Sessions.Keep(next.SessionPolicy)
 }
 
 // IsServing reports whether Use has been called.

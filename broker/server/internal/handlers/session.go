@@ -100,9 +100,9 @@ func (h *Handlers) session(c *Call, name string) (*profile.SessionPolicy, sessio
 	return policy, session.Owner{Caller: caller, Socket: conn.Name, Profile: name}, nil
 }
 
-// sessionPolicy returns what a profile of the set says about sessions of an owner, nil if the owner may
+// SessionPolicy returns what a profile of the set says about sessions of an owner, nil if the owner may
 // have none.
-func (s *ServedSet) sessionPolicy(owner session.Owner) *profile.SessionPolicy {
+func (s *ServedSet) SessionPolicy(owner session.Owner) *profile.SessionPolicy {
 	p, ok := s.Profiles[owner.Profile]
 	if !ok || p.refusals != nil && p.refusals[profile.OpOpenRequest] != "" || !p.Callers().Allows(owner.Caller) {
 		return nil

@@ -20,7 +20,10 @@ func (h *Handlers) trace(c *Call, code codes.Code, started, finished time.Time) 
 			_ = h.Panicked("the span of "+c.Operation.String(), cause) // the error is for the client, which has its reply already
 		}
 	}()
-	method, _ := grpc.Method(c.Context)
+	method, called := grpc.Method(c.Context)
+	if !called { // a part of the broker has called
+		method = "/" + flow.CallerOf(c.Context).Container + "/" + c.Operation.String()
+	}
 	ended := tracing.Call{
 		Method: method, Batched: c.Batched, Operation: c.Operation.String(), Container: flow.CallerOf(c.Context).Container,
 		Code: code, Metadata: c.Metadata, Started: started, Ended: finished,

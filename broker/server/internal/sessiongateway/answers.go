@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sessiongateway
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// refusal is an answer without encryption.
+type refusal struct {
+	status int
+	name   string
+	// again is the header Retry-After in seconds, 0 for none.
+	again int
+}
+
+// The answers without encryption. The first two are the ones of the protocol.
+var (
+	cryptoError     = &refusal{status: http.StatusBadRequest, name: "CRYPTO_ERROR"}
+	sessionExpired  = &refusal{status: http.StatusUnauthorized, name: "SESSION_EXPIRED"}
+	plainRefused    = &refusal{status: http.StatusForbidden, name: "ENCRYPTION_REQUIRED"}
+	wrongMethod     = &refusal{status: http.StatusMethodNotAllowed, name: "METHOD_NOT_ALLOWED"}
+	tooSlow         = &refusal{status: http.StatusRequestTimeout, name: "REQUEST_TIMEOUT"}
+	tooLarge        = &refusal{status: http.StatusRequestEntityTooLarge, name: "REQUEST_TOO_LARGE"}
+	tooManyRequests = &refusal{status: http.StatusTooManyRequests, name: "TOO_MANY_REQUESTS", again: 1}
+	internalError   = &refusal{status: http.StatusInternalServerError, name: "INTERNAL"}
+	badGateway      = &refusal{status: http.StatusBadGateway, name: "BAD_GATEWAY"}
+	unavailable     = &refusal{status: http.StatusServiceUnavailable, name: "UNAVAILABLE", again: 1}
+	gatewayTimeout  = &refusal{status: http.StatusGatewayTimeout, name: "GATEWAY_TIMEOUT"}
+)
+
+// refusalOf returns the answer to an error of the broker. refused is the one to a request that the broker
+// does not accept, and full the one where there is no room.
+func (g *Gateway) refusalOf(err error, refused, full *refusal) *refusal {
+	switch code := status.Code(err); {
+	case code == codes.InvalidArgument && g.ready(): // not because there is no such profile
+		return refused
+	case code == codes.ResourceExhausted:
+		return full
+	case code == codes.Canceled, code == codes.DeadlineExceeded: // the client has gone
+		return unavailable
+	}
+	g.sessionsFail.log(g.logger, status.Convert(err).Message())
+	return unavailable
+}
+
+// refuse writes an answer without encryption.
+func (g *Gateway) refuse(w http.ResponseWriter, r *refusal) {
+	if r.again > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(r.again))
+	}
+	g.writeJSON(w, r.status, `{"error":"`+r.name+`"}`)
+}
+
+func (g *Gateway) writeJSON(w http.ResponseWriter, code int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	g.write(w, code, []byte(body))
+}
+
+// write writes an answer. The client has a time of its own to read it.
+func (g *Gateway) write(w http.ResponseWriter, code int, body []byte) {
+	// It fails only if the connection has ended, and then Write fails as well.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(g.times.write))
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}
+
+// trouble logs a problem once, and again when it is another one or comes back.
+type trouble struct {
+	text string
+	last atomic.Pointer[string]
+}
+
+func (t *trouble) log(to *slog.Logger, reason string) {
+	if last := t.last.Swap(&reason); last == nil || *last != reason {
+		to.LogAttrs(context.Background(), slog.LevelWarn, t.text, slog.String("reason", reason))
+	}
+}
+
+// over notes that the problem is over.
+func (t *trouble) over() {
+	if t.last.Load() != nil {
+		t.last.Store(nil)
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sessiongateway
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// connections are the connections of clients. Beyond their limit, the one that has been without
+// a request for the longest time is closed. A connection whose headers have not all come counts
+// as one without a request. So slow clients lose their connections first.
+type connections struct {
+	most int
+	mu   sync.Mutex
+	open map[net.Conn]connState
+}
+
+// connState is what the gateway knows of a connection.
+type connState struct {
+	http.ConnState
+	since time.Time
+}
+
+// admit adds a connection. It reports false if there are too many and all have requests.
+func (c *connections) admit(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) >= c.most {
+		var quiet net.Conn
+		for other, state := range c.open {
+			if state.ConnState != http.StateActive && (quiet == nil || state.since.Before(c.open[quiet].since)) {
+				quiet = other
+			}
+		}
+		if quiet == nil {
+			return false
+		}
+		delete(c.open, quiet)
+		_ = quiet.Close() // the client may have closed it
+	}
+	if c.open == nil {
+		c.open = map[net.Conn]connState{}
+	}
+	c.open[conn] = connState{http.StateNew, time.Now()}
+	return true
+}
+
+// changed implements [http.Server.ConnState].
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state == http.StateClosed {
+		delete(c.open, conn)
+	} else if _, open := c.open[conn]; open && state != http.StateNew {
+		c.open[conn] = connState{state, time.Now()}
+	}
+}
+
+// closeUnused closes the connections that have had no request yet. [http.Server.Shutdown] would
+// wait for them.
+func (c *connections) closeUnused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn, state := range c.open {
+		if state.ConnState == http.StateNew {
+			delete(c.open, conn)
+			_ = conn.Close() // the client may have closed it
+		}
+	}
+}
+
+// sendBuffer is how many bytes the system buffers of what a client has not read. Linux doubles
+// the number for its own needs, and counts the buffer as memory of the broker.
+const sendBuffer = 32 << 10
+
+// admitting is a listener that closes the connections that are not admitted.
+type admitting struct {
+	net.Listener
+	conns *connections
+}
+
+// Accept implements net.Listener.
+func (a *admitting) Accept() (net.Conn, error) {
+	for {
+		conn, err := a.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if a.conns.admit(conn) {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetWriteBuffer(sendBuffer) // it fails only if the connection has ended
+			}
+			return conn, nil
+		}
+		_ = conn.Close() // the client has sent nothing that was read
+	}
+}
