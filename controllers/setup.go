@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
@@ -56,6 +57,9 @@ type Options struct {
 	KeyGateway KeyGateway
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
+	// Audit gets records of sets that changed and of profiles that became weaker, nil for
+	// nowhere.
+	Audit *audit.Log
 }
 
 // CacheOptions returns what the manager's cache must be made with: pods stripped to
@@ -123,6 +127,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			rollout.Request(rollouts, namespace, known.Decision)
 		},
 		Metrics: options.Metrics,
+		Audit:   options.Audit,
 	})
 	if err != nil {
 		return err

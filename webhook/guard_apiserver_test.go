@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keyproviders"
@@ -40,6 +41,12 @@ import (
 // startWholeOperator runs webhooks and reconcilers until the test ends, with the
 // rights of the operator's account and no others.
 func startWholeOperator(t *testing.T, minimumStrength int) {
+	t.Helper()
+	startWholeOperatorWith(t, minimumStrength, nil)
+}
+
+// startWholeOperatorWith does so with an audit log.
+func startWholeOperatorWith(t *testing.T, minimumStrength int, records *audit.Log) {
 	t.Helper()
 	account := rest.CopyConfig(access)
 	account.Impersonate = rest.ImpersonationConfig{
@@ -62,7 +69,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 		t.Fatal(err)
 	}
 	err = errors.Join(
-		Register(mgr, Options{Template: testTemplate(), OperatorNamespace: operatorNamespace, MinimumStrength: minimumStrength}),
+		Register(mgr, Options{Template: testTemplate(), OperatorNamespace: operatorNamespace, MinimumStrength: minimumStrength, Audit: records}),
 		controllers.Setup(mgr, controllers.Options{
 			OperatorNamespace: operatorNamespace, StatusPort: 9470, Annotate: true, MinimumStrength: minimumStrength,
 			AskGateway: keyproviders.AskBy(confirm.NewLoopbackClient()),
@@ -71,6 +78,7 @@ func startWholeOperator(t *testing.T, minimumStrength int) {
 			},
 			Keys:    keysOf(func(context.Context) (signing.Ring, error) { return signing.NewRing(signingKey(1)), nil }),
 			Metrics: prometheus.NewRegistry(),
+			Audit:   records,
 		}),
 		mgr.Add(certs))
 	if err != nil {

@@ -11,12 +11,15 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	injectedpod "github.com/crypto-broker/crypto-broker-operator/api/injected"
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
@@ -39,6 +42,8 @@ type podInjector struct {
 	template injection.Template
 	// operatorNamespace is the operator's own; its pods never get a broker.
 	operatorNamespace string
+	// audit gets a record of each pod, nil for nowhere.
+	audit *audit.Log
 }
 
 var _ admission.Handler = &podInjector{}
@@ -52,17 +57,42 @@ const (
 // Handle implements admission.Handler.
 func (p *podInjector) Handle(ctx context.Context, request admission.Request) admission.Response {
 	begin := time.Now()
-	response, result := p.answer(ctx, request)
+	event := audit.NewEvent("injection")
+	response, result := p.answer(ctx, request, event)
 	injectionDuration.Observe(time.Since(begin).Seconds())
 	injections.WithLabelValues(result).Inc()
 	if response.AuditAnnotations == nil {
 		response.AuditAnnotations = map[string]string{}
 	}
 	response.AuditAnnotations[auditResult] = result
+	if request.DryRun == nil || !*request.DryRun {
+		p.audit.AddEvent(event.Text("result", result).Text("reason", reasonOf(response)).
+			Text("k8s.namespace.name", request.Namespace).Text("user.name", request.UserInfo.Username).Text("user.id", request.UserInfo.UID))
+	}
 	return response
 }
 
-func (p *podInjector) answer(ctx context.Context, request admission.Request) (admission.Response, string) {
+// reasonOf returns why a pod got no broker.
+func reasonOf(response admission.Response) string {
+	if reason := response.AuditAnnotations[auditReason]; reason != "" || response.Allowed {
+		return reason
+	}
+	return response.Result.Message
+}
+
+// describe adds what a record says of a pod. The API server may make its name later.
+func describe(event *audit.Event, pod *corev1.Pod) {
+	if event.Text("k8s.pod.name", pod.Name); pod.Name == "" {
+		event.Text("k8s.pod.generate_name", pod.GenerateName)
+	}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		event.Text("owner.kind", owner.Kind).Text("owner.name", owner.Name)
+	}
+	event.Text("profiles", pod.Annotations[contract.AllowedProfilesAnnotation])
+}
+
+// answer decides about a pod, and adds to the event what it finds out.
+func (p *podInjector) answer(ctx context.Context, request admission.Request, event *audit.Event) (admission.Response, string) {
 	if request.Operation != admissionv1.Create || request.SubResource != "" || request.Kind.Kind != "Pod" {
 		return skip("not the creation of a pod"), resultSkipped
 	}
@@ -73,6 +103,7 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 	if err := p.decoder.Decode(request, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the pod cannot be read: %w", err)), resultError
 	}
+	describe(event, pod)
 	namespace, err := p.namespaceOf(ctx, pod, request.Namespace)
 	if err == nil && namespace == nil {
 		err = errors.New("it does not exist")
@@ -106,6 +137,10 @@ func (p *podInjector) answer(ctx context.Context, request admission.Request) (ad
 		return refuse(err), resultRefused
 	case err != nil:
 		return failed(ctx, err), resultError
+	}
+	event.Text("container.image.name", injectedpod.Broker(injected).Image)
+	if len(profiles) > 0 {
+		event.Text("profiles.digest", profile.Digest(profiles))
 	}
 	response := admission.Patched("", patch.Between(pod, injected)...).WithWarnings(append(warnings, more...)...)
 	return response, resultInjected

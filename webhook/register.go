@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/shares"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/validation"
@@ -52,6 +53,10 @@ type Options struct {
 	// for none.
 	MinimumStrength int
 
+	// Audit gets a record of each pod and of each change of a profile or a key provider,
+	// nil for nowhere.
+	Audit *audit.Log
+
 	// Leaving is closed some seconds before the webhooks' server ends. From then on
 	// answers ask the API server to call other replicas. If it is nil, they never do.
 	Leaving <-chan struct{}
@@ -82,7 +87,8 @@ func Register(mgr manager.Manager, options Options) error {
 		Review: func(ctx context.Context, review *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return reviews.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		},
-		Live: mgr.GetAPIReader(),
+		Live:  mgr.GetAPIReader(),
+		Audit: options.Audit,
 	})
 	injector := newPodInjector(admission.NewDecoder(scheme), mgr.GetClient(), mgr.GetAPIReader(), options)
 
@@ -126,5 +132,6 @@ func newPodInjector(decoder admission.Decoder, cache, live client.Reader, option
 		keys:              options.Keys,
 		template:          options.Template,
 		operatorNamespace: options.OperatorNamespace,
+		audit:             options.Audit,
 	}
 }

@@ -141,6 +141,18 @@ func (l *Log) Write(ctx context.Context, r *Record) error {
 func (l *Log) put(r *Record) (*batch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	b, err := l.room()
+	if err != nil {
+		return nil, err
+	}
+	b.text = r.append(b.text, l.broker)
+	l.end(b)
+	return b, nil
+}
+
+// room returns the batch that the next record belongs to. If there is no room for a record, it
+// is lost. The caller has locked mu.
+func (l *Log) room() (*batch, error) {
 	switch {
 	case l.closed:
 		l.lose(1)
@@ -152,15 +164,17 @@ func (l *Log) put(r *Record) (*batch, error) {
 	if l.batch == nil {
 		l.batch, l.spare = &batch{text: l.spare, done: make(chan struct{})}, nil
 	}
-	b := l.batch
-	b.text = r.append(b.text, l.broker)
+	return l.batch, nil
+}
+
+// end ends a record in the text of a batch. The caller has locked mu.
+func (l *Log) end(b *batch) {
 	if b.ends = append(b.ends, len(b.text)); len(b.ends) == 1 {
 		select {
 		case l.wake <- struct{}{}:
 		default:
 		}
 	}
-	return b, nil
 }
 
 // lose counts lost records. The caller has locked mu.
@@ -344,7 +358,7 @@ func (l *Log) report(now time.Time, err error) {
 		l.failing = true
 		if now.Sub(l.reported) >= reportTime {
 			l.reported = now
-			l.options.Logger.Error("audit records cannot be written; calls of profiles that require them are refused", "error", err, "lost", l.totalLost.Load())
+			l.options.Logger.Error("audit records cannot be written; calls that require one are refused, and other records are lost", "error", err, "lost", l.totalLost.Load())
 		}
 	case l.failing:
 		l.failing, l.reported = false, time.Time{}

@@ -118,13 +118,14 @@ func (v *Verifier) line(text []byte) error {
 		return err
 	}
 	switch l.fields.Event {
-	case "call", "begin":
-		v.report.Records++
+	case "start", "continue", "checkpoint":
 	case "lost":
 		v.noteTorn()
 		v.report.Lost += l.fields.Records
 	case "end":
 		v.ended = true
+	default:
+		v.report.Records++
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func TestWhileTheFileCannotGrowCallsThatRequireRecordsAreRefused(t *testing.T) {
 			t.Errorf("the call ends with %v, expected Unavailable", err)
 		}
 	}
-	broker.logged("audit records cannot be written; calls of profiles that require them are refused", 1)
+	broker.logged("audit records cannot be written; calls that require one are refused, and other records are lost", 1)
 	limit(1 << 30)
 	if _, err := hashes(t, conn); err != nil {
 		t.Errorf("there is room again, and the call ends with %v", err)

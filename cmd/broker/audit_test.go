@@ -44,9 +44,9 @@ func TestAKeyThatCannotSignRecordsEndsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c config
-			c.audit.key = filepath.Join(t.TempDir(), "audit.key")
+			c.audit.Key = filepath.Join(t.TempDir(), "audit.key")
 			if test.text != nil {
-				if err := os.WriteFile(c.audit.key, test.text, 0o600); err != nil {
+				if err := os.WriteFile(c.audit.Key, test.text, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -51,8 +52,8 @@ type config struct {
 	environment     string
 	maxStreams      uint32
 	traces          *tracing.Config
-	audit           auditConfig
 	sessions        sessionGateway
+	audit           auditlog.Settings
 }
 
 const tlsProviderFlag = "tls-provider"
@@ -90,8 +91,8 @@ func (c *config) settings() []setting {
 	}...)
 	settings = append(settings, c.gatewaySettings()...)
 	settings = append(settings, c.callerSettings()...)
-	settings = append(settings, c.audit.settings()...)
 	settings = append(settings, c.sessions.settings()...)
+	settings = append(settings, auditSettings(&c.audit)...)
 	return append(append(settings, []setting{
 		{
 			name: contract.SocketGroupFlag, env: "CRYPTO_BROKER_SOCKET_GROUP", kind: "gid", set: groupID(&c.socketGroup),

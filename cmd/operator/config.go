@@ -66,6 +66,7 @@ type config struct {
 	brokerTraces        injection.Traces
 	socketGroup         int64
 
+	audit   auditConfig
 	signing signingConfig
 	serving servingConfig
 
@@ -118,6 +119,7 @@ func (c *config) flags() *pflag.FlagSet {
 
 	f.IntVar(&c.minimumStrength, "minimum-strength", 0, "least security strength in `bits` of a profile: 112, 128, 192 or 256, or 0 for any; weaker ones are refused and not served")
 
+	c.audit.flags(f)
 	c.signing.flags(f)
 	c.serving.flags(f)
 
@@ -173,6 +175,7 @@ func (c *config) check() error {
 	if c.keyGatewayService != "" && len(validation.IsDNS1035Label(c.keyGatewayService)) > 0 {
 		problem("key-gateway-service", c.keyGatewayService, "the name of a Service, or nothing for no key gateway")
 	}
+	c.audit.check(problem, oneOf)
 	c.signing.check(problem)
 	c.serving.check(c.enableWebhooks, problem)
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")

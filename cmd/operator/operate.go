@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -37,8 +40,13 @@ const leaveTime = 5 * time.Second
 
 // operate runs the operator until the context ends, and its webhooks for
 // leaveTime after that.
-func operate(ctx context.Context, c *config, logTo io.Writer) error {
+func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
 	setLogger(c, logTo)
+	records, endAudit, err := c.useAudit(logTo, metrics.Registry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endAudit()) }()
 	kubernetes, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("no access to a cluster: %w", err)
@@ -58,7 +66,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	}
 	client := confirm.NewClient()
 	defer client.Close()
-	keys, err := addKeys(mgr, c)
+	keys, err := addKeys(mgr, c, records)
 	if err != nil {
 		return err
 	}
@@ -66,13 +74,13 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, c, certs, keys, gateway, client); err != nil {
+	if err := addReconcilers(mgr, c, certs, keys, gateway, client, records); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, c, certs, keys, ctx.Done()); err != nil {
+	if err := addWebhooks(mgr, c, certs, keys, records, ctx.Done()); err != nil {
 		return err
 	}
 	if c.enableWebhooks {
@@ -144,7 +152,7 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 
 // addWebhooks adds the webhooks, which every replica serves. A replica is not ready
 // before the API server would accept its certificate, so that nobody calls it earlier.
-func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, leaving <-chan struct{}) error {
+func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys webhook.Keys, records *audit.Log, leaving <-chan struct{}) error {
 	if certs == nil {
 		return mgr.AddReadyzCheck("ping", healthz.Ping)
 	}
@@ -153,6 +161,7 @@ func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys w
 		MinimumStrength:   c.minimumStrength,
 		Template:          c.template(),
 		Keys:              keys,
+		Audit:             records,
 		Leaving:           leaving,
 	})
 	if err != nil {

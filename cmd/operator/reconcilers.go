@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/catalogue"
@@ -19,8 +20,9 @@ import (
 
 // addReconcilers adds the reconcilers, which only the leader runs. certs is nil if there
 // are no webhooks; keys sign sets; gateway is nil if there is no key gateway; client asks brokers
-// which set they serve, and key gateways what they know of key providers.
-func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client) error {
+// which set they serve, and key gateways what they know of key providers; records is nil if
+// there is no audit log.
+func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, keys controllers.Keys, gateway *keygateway.Gateway, client *confirm.Client, records *audit.Log) error {
 	var outdated func(*corev1.Pod) bool
 	var ready func() error
 	if certs != nil {
@@ -37,6 +39,7 @@ func addReconcilers(mgr manager.Manager, c *config, certs certificateSource, key
 		Keys:              keys,
 		MinimumStrength:   c.minimumStrength,
 		Metrics:           metrics.Registry,
+		Audit:             records,
 	}
 	if gateway != nil {
 		options.KeyGateway = gateway

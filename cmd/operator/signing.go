@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
@@ -36,7 +37,7 @@ func (c *signingConfig) check(problem func(flag, found, expected string)) {
 
 // addKeys adds the keys to the manager: every replica reads them, and the leader rotates
 // them.
-func addKeys(mgr manager.Manager, c *config) (*signing.Keys, error) {
+func addKeys(mgr manager.Manager, c *config, records *audit.Log) (*signing.Keys, error) {
 	keys, err := signing.New(mgr.GetConfig(), signing.Options{
 		Namespace:  c.namespace,
 		SecretName: c.signing.secret,
@@ -44,6 +45,7 @@ func addKeys(mgr manager.Manager, c *config) (*signing.Keys, error) {
 		Pods:       mgr.GetClient(),
 		Elected:    mgr.Elected(),
 		Events:     mgr.GetEventRecorder(v1alpha1.FieldManager),
+		Audit:      records,
 	})
 	if err != nil {
 		return nil, err

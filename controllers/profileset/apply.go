@@ -74,6 +74,7 @@ func (r *reconciler) apply(ctx context.Context, from sources, set guarded) (targ
 	r.remember(from.namespace, set, seal)
 	r.guard.weakened.Add(float64(len(set.allowed)))
 	r.reportWeakened(ctx, from.namespace.Name, set.allowed)
+	r.recordWritten(from, set, seal.Revision, data)
 	return r.written(ctx, from, set, seal, data), 0, nil
 }
 
@@ -119,6 +120,7 @@ func (r *reconciler) remove(ctx context.Context, from sources, set guarded) (tar
 		if err := r.configMaps.remove(ctx, from.namespace, from.found); err != nil {
 			return r.targetInPlace(ctx, from), 0, err
 		}
+		r.recordWritten(from, set, 0, nil)
 		log.FromContext(ctx).Info("deleted the ConfigMap of a namespace without profiles, without brokers and with nothing to remember")
 	}
 	r.namespaces.Update(from.namespace, func(known *state.Namespace) { known.Served = &set.state })

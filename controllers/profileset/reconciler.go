@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
@@ -50,6 +51,7 @@ type reconciler struct {
 	restored func() error
 	// decided is called after each decision.
 	decided func(namespace string)
+	audit   *audit.Log
 }
 
 // sources are what the set of a namespace is made from.
@@ -176,7 +178,9 @@ func decision(set guarded, target distribute.Target, failure error) state.Decisi
 
 // publish stores the decision about a namespace and reports that there is one.
 func (r *reconciler) publish(namespace *corev1.Namespace, decided state.Decision) {
-	r.namespaces.Update(namespace, func(known *state.Namespace) { known.Decision = &decided })
+	var before *state.Decision
+	r.namespaces.Update(namespace, func(known *state.Namespace) { before, known.Decision = known.Decision, &decided })
+	r.recordWithheld(namespace, before, decided)
 	r.decided(namespace.Name)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/state"
@@ -41,7 +42,7 @@ type KeyGateway interface {
 	OnChange(f func(context.Context))
 }
 
-// Options configure the reconciler. All are required but MinimumStrength and KeyGateway.
+// Options configure the reconciler. All are required but MinimumStrength, KeyGateway and Audit.
 type Options struct {
 	// Namespaces is where the reconciler remembers namespaces, and publishes its
 	// decisions.
@@ -64,6 +65,9 @@ type Options struct {
 	Decided func(namespace string)
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
+	// Audit gets records of sets that changed and of profiles that became weaker, nil for
+	// nowhere.
+	Audit *audit.Log
 }
 
 // Setup adds the reconciler to the manager. It runs on the leader.
@@ -117,5 +121,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			operatorNamespace: options.OperatorNamespace,
 			distributor:       options.Distributor,
 			decided:           options.Decided,
+			audit:             options.Audit,
 		})
 }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Elected <-chan struct{}
 	// Events gets what happens to keys, on the Secret; nil for nowhere.
 	Events events.EventRecorder
+	// Audit gets a record of each key that is made or removed, nil for nowhere.
+	Audit *audit.Log
 	// Clock is the real clock if absent; tests bring another.
 	Clock clock.Clock
 }
@@ -256,7 +259,9 @@ func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 		}
 	} else if err == nil {
 		k.log.Info("Made a Secret with a signing key", "key", first.current.id, "again", again)
-		if again {
+		if !again {
+			k.options.Audit.AddEvent(keyEvent("made", first.current.id))
+		} else {
 			rotations.Inc()
 			k.replaced(secret, first, "the Secret was deleted")
 		}

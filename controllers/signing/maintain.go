@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
 // Reasons and the action of events.
@@ -75,12 +77,20 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 func (k *Keys) rotated(secret *corev1.Secret, before, now Ring, asked bool) {
 	rotations.Inc()
 	k.log.Info("Rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
+	reason := "the key was as old as --signing-key-lifetime allows"
+	if asked {
+		reason = "somebody asked for it by the annotation " + RotateAnnotation + " of the Secret"
+	}
+	k.options.Audit.AddEvent(keyEvent("rotated", now.current.id).Text("key.id.before", before.current.id).Text("reason", reason))
 	k.report(secret, corev1.EventTypeNormal, eventRotated,
 		fmt.Sprintf("The signing key %s is current. The one before, %s, goes on signing for running pods that trust it.", now.current.id, before.current.id))
 }
 
 // removed reports that retired keys were removed.
 func (k *Keys) removed(secret *corev1.Secret, ids []string) {
+	for _, id := range ids {
+		k.options.Audit.AddEvent(keyEvent("removed", id).Text("reason", "no running pod depends on it"))
+	}
 	k.log.Info("Removed retired signing keys that no running pod depends on", "keys", ids)
 	k.report(secret, corev1.EventTypeNormal, eventRemoved,
 		fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(ids, ", ")))
@@ -103,8 +113,14 @@ func (k *Keys) trusts(ctx context.Context) ([][]string, error) {
 
 // replaced reports a new key that was made because the one before is gone.
 func (k *Keys) replaced(secret *corev1.Secret, r Ring, why string) {
+	k.options.Audit.AddEvent(keyEvent("replaced", r.current.id).Text("reason", why))
 	k.report(secret, corev1.EventTypeWarning, eventReplaced,
 		fmt.Sprintf("The signing key %s was made, since %s. Brokers that trust neither it nor a retired key refuse new sets until their workloads are restarted.", r.current.id, why))
+}
+
+// keyEvent returns the audit record of what happened to a key.
+func keyEvent(result, id string) *audit.Event {
+	return audit.NewEvent("signing-key").Text("result", result).Text("key.id", id)
 }
 
 func (k *Keys) report(secret *corev1.Secret, kind, reason, note string) {

@@ -105,6 +105,31 @@ func TestWithCertManagerTheOperatorMakesNoCertificates(t *testing.T) {
 	}
 }
 
+func TestAuditRecordsAreSignedByTheKeyOfTheValues(t *testing.T) {
+	for name, arguments := range map[string][]string{"alone": nil, "with cert-manager": {"--set", "certManager.enabled=true"}} {
+		t.Run(name, func(t *testing.T) {
+			objects := renderChart(t, append(arguments, "--set", "audit.enabled=true,audit.keySecret=operator-audit")...)
+			spec := find[appsv1.Deployment](t, objects, "Deployment", release).Spec.Template.Spec
+			operator := spec.Containers[0]
+			if !slices.Contains(operator.Args, "--audit") {
+				t.Errorf("found the arguments %q, expected --audit", operator.Args)
+			}
+			last := len(spec.Volumes) - 1
+			if last < 0 || len(operator.VolumeMounts) != len(spec.Volumes) {
+				t.Fatalf("found the volumes %+v and the mounts %+v", spec.Volumes, operator.VolumeMounts)
+			}
+			key := "--audit-key=" + operator.VolumeMounts[last].MountPath + "/audit.key"
+			if !slices.Contains(operator.Args, key) || spec.Volumes[last].Secret.SecretName != "operator-audit" || spec.Volumes[last].Name != operator.VolumeMounts[last].Name {
+				t.Errorf("found the arguments %q and the volumes %+v, expected %s with the Secret", operator.Args, spec.Volumes, key)
+			}
+		})
+	}
+	without := find[appsv1.Deployment](t, renderChart(t), "Deployment", release).Spec.Template.Spec
+	if slices.Contains(without.Containers[0].Args, "--audit") || len(without.Volumes) > 0 {
+		t.Errorf("found %+v, expected no audit records by default", without)
+	}
+}
+
 func TestAnIssuerOfTheUsersIsTheOnlyOne(t *testing.T) {
 	objects := renderChart(t, "--set", "certManager.enabled=true,certManager.issuerRef.kind=ClusterIssuer,certManager.issuerRef.name=company")
 	if found := find[certificate](t, objects, "Certificate", release+"-serving").Spec.IssuerRef; found["kind"] != "ClusterIssuer" || found["name"] != "company" {

@@ -125,7 +125,7 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("whether a profile becomes weaker could not be found out: %w", err))
 	}
 	if len(effect.withheld) > 0 {
-		return admission.Denied(effect.refusal(subject, !has[0]))
+		return marked(admission.Denied(effect.refusal(subject, !has[0])), weakerRefused)
 	}
 	own := has[1] && slices.ContainsFunc(effect.allowed, func(c placed) bool { return c.Source == subject })
 	if annotated || own {
@@ -134,11 +134,23 @@ func look[T client.Object](ctx context.Context, g *guard, kind guarded[T], autho
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
 		if may != "" {
-			return admission.Denied(may)
+			return marked(admission.Denied(may), weakerRefused)
 		}
 	}
 	response := admission.Allowed("")
 	response.Warnings = effect.warnings()
+	switch {
+	case len(effect.allowed) > 0:
+		return marked(response, weakerAllowed)
+	case len(effect.tolerated) > 0:
+		return marked(response, weakerWithheld)
+	}
+	return response
+}
+
+// marked says in a response what the guard did with a change to a weaker profile.
+func marked(response admission.Response, weaker string) admission.Response {
+	response.AuditAnnotations = map[string]string{auditWeaker: weaker}
 	return response
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
 // Reviewer asks the API server whether somebody may do something.
@@ -28,6 +30,9 @@ type Options struct {
 
 	// Live reads key providers from the API server.
 	Live client.Reader
+
+	// Audit gets a record of each change, nil for nowhere.
+	Audit *audit.Log
 }
 
 // Validators are the handlers of each kind.
@@ -43,9 +48,9 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 	valid := admission.WithValidator(scheme, newCryptoProfileValidator(reader, keys))
 	validCluster := admission.WithValidator(scheme, newClusterCryptoProfileValidator(reader, keys))
 	return Validators{
-		CryptoProfile:        counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler)),
-		ClusterCryptoProfile: counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler)),
-		KeyProvider:          admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler,
-		ClusterKeyProvider:   admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler,
+		CryptoProfile:        audited(options.Audit, counted(guardedBy(guard, decoder, guardedNamespaced, valid.Handler))),
+		ClusterCryptoProfile: audited(options.Audit, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler))),
+		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
+		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
 	}
 }

@@ -4,7 +4,6 @@ package validation
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -36,14 +35,7 @@ func init() {
 func counted(next admission.Handler) admission.Handler {
 	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
 		response := next.Handle(ctx, request)
-		result := resultRefused
-		switch code := response.Result.Code; {
-		case response.Allowed:
-			result = resultAccepted
-		case code == http.StatusBadRequest || code >= http.StatusInternalServerError:
-			result = resultError
-		}
-		profileValidations.WithLabelValues(result).Inc()
+		profileValidations.WithLabelValues(resultOf(response)).Inc()
 		return response
 	})
 }
