@@ -57,9 +57,21 @@ func TestConfigurationsAreRefused(t *testing.T) {
 
 func TestEverySuiteOfTLS12ThatGoListsIsKnownToOpenSSL(t *testing.T) {
 	authority := newAuthority(t)
+	module, err := openssl.LoadedModule(testLibrary)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, suite := range tls.CipherSuites() {
 		if slices.Contains(suite.SupportedVersions, tls.VersionTLS12) {
-			opensslProvider(t, openssl.Config{RootCAs: authority.pem, CipherSuites: []uint16{suite.ID}})
+			config := openssl.Config{RootCAs: authority.pem, CipherSuites: []uint16{suite.ID}, Library: testLibrary}
+			client, err := openssl.New(config)
+			if err == nil {
+				_ = client.Close()
+			}
+			// FIPS 140-3 does not approve ChaCha20.
+			if unapproved := strings.Contains(suite.Name, "CHACHA20"); (err == nil) == (unapproved && module.FIPS) {
+				t.Errorf("%s with %+v: got %v", suite.Name, module, err)
+			}
 		}
 	}
 }
