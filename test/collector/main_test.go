@@ -13,10 +13,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
 
 // waitLimit is far above what anything here takes; only a failure reaches it.
 const waitLimit = time.Minute
+
+// tlsProvider is the TLS provider of the brokers, "openssl" for a run with the other build of the broker.
+var tlsProvider = os.Getenv("TRACES_TLS_PROVIDER")
 
 // The programs.
 var brokerProgram, collectorProgram string
@@ -43,8 +48,12 @@ func build(dir string) error {
 	brokerProgram = filepath.Join(dir, "broker")
 	broker := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.version=v1.2.3", "-o", brokerProgram, "../../cmd/broker")
 	broker.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140=v1.0.0")
+	if tlsProvider == tlsprovider.OpenSSL {
+		brokerProgram = filepath.Join(dir, "openssl", "broker")
+		broker = exec.Command("make", "--no-print-directory", "-C", "../..", "build-openssl", "BIN="+dir)
+	}
 	if output, err := broker.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, output)
+		return fmt.Errorf("build the broker: %w\n%s", err, output)
 	}
 	collector := exec.Command("../../hack/tools/build", "collector")
 	var path bytes.Buffer

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -136,6 +137,9 @@ func startBroker(t *testing.T, variables []string, args ...string) *broker {
 		t.Fatal(err)
 	}
 	args = append([]string{"--profiles-dir", dir, "--socket-dir", filepath.Join(dir, "s"), "--callers", "app", "--status-address", "127.0.0.1:0"}, args...)
+	if tlsProvider != "" {
+		variables = append(slices.Clone(variables), "CRYPTO_BROKER_TLS_PROVIDER="+tlsProvider)
+	}
 	b := &broker{start(t, variables, brokerProgram, args...), filepath.Join(dir, "s", "app", "crypto-broker-server.sock")}
 	b.says(&b.stderr, `"msg":"listening"`)
 	return b
