@@ -125,6 +125,7 @@ test-unit: ## Run the tests that need neither root nor a cluster. "make verify" 
 .PHONY: test-process
 test-process: ## Run the tests that start programs, put load on them, or count memory and connections, without the race detector.
 	go test -tags process -count=1 -timeout 20m $(call packages_with_tag,process)
+	go test -tags process -count=1 ./test/alerts
 	cd test/bench && GOFIPS140=v1.0.0 go test -tags process -count=1 ./...
 
 .PHONY: test-clients

@@ -32,7 +32,7 @@ func TestTheAPIServerKnowsEveryFieldOfEveryObject(t *testing.T) {
 	}
 	t.Run("of config/default", accept(kustomize(t, "default")))
 	// The APIs of monitors and of cert-manager are not Kubernetes' own, and not here.
-	const foreign = "metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false,certManager.enabled=false,dashboard.namespace="
+	const foreign = "metrics.podMonitor.enabled=false,metrics.serviceMonitor.enabled=false,certManager.enabled=false,alerts.enabled=false,dashboard.namespace="
 	// The test is another owner of fields than the release that is installed, and can't take
 	// its fields away.
 	const changing = "podDisruptionBudget.minAvailable=,strategy.type=RollingUpdate,webhook.service.ipFamilies={IPv4},keyGateway.service.ipFamilies={IPv4}"
