@@ -129,7 +129,7 @@ test-process: ## Run the tests that start programs, put load on them, or count m
 	cd test/bench && GOFIPS140=v1.0.0 go test -tags process -count=1 ./...
 
 .PHONY: test-clients
-test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js; the clients come from the npm registry).
+test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js, a JDK, Python with pip; clients and packages come from the npm registry and from PyPI).
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-openssl

@@ -137,6 +137,17 @@ func TestARequestOfANativeSessionHasToBeWithinTheClockWindow(t *testing.T) {
 	}
 }
 
+func TestARequestSaysWhichKeyItHas(t *testing.T) {
+	s, now := newStore(t)
+	p := nativePolicy(t, "")
+	c := connectNative(t, s, now, p, "HPKE_P256")
+	c.epoch = 2
+	r := c.next("buy")
+	if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+}
+
 // The requests come in any order, and each comes again. The model remembers all numbers.
 func TestANumberIsAcceptedOnceInWhateverOrderNumbersCome(t *testing.T) {
 	for seed := range uint64(50) {
@@ -243,6 +254,7 @@ func TestARequestForTheNextKeyIsRefusedIf(t *testing.T) {
 		"it has the key before":         func(c *nativeClient) Request { return c.next("") },
 		"it skips a key":                func(c *nativeClient) Request { c.rekey(); return c.rekey() },
 		"it has a plaintext":            func(c *nativeClient) Request { c.rekey(); return c.next("text") },
+		"its epoch is not its key's":    func(c *nativeClient) Request { c.rekey(); c.epoch = 3; return c.next("") },
 		"it has another epoch":          func(c *nativeClient) Request { r := c.rekey(); r.Sequence = "3.1"; return r },
 		"it has another path":           func(c *nativeClient) Request { r := c.rekey(); r.Path = "/"; return r },
 		"it is of an unknown session":   func(c *nativeClient) Request { c.id = "S-00000000000000000000000000000000"; return c.rekey() },
