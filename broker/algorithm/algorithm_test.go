@@ -52,6 +52,9 @@ func TestNoRowHasABlankCell(t *testing.T) {
 		}
 		rows["wrapping "+Wrapping(i+1).String()] = row
 	}
+	for _, row := range primitives {
+		rows["primitive "+row.family] = row
+	}
 	for name, row := range rows {
 		if fields := blank(row); len(fields) > 0 {
 			t.Errorf("%s has no %s", name, strings.Join(fields, ", "))

@@ -65,6 +65,11 @@ type digestRow struct {
 	// comes in parts.
 	sum   func(dst, message []byte) []byte
 	start func() Running
+	// cnsa is which suites have the digest. CNSA 2.0 has SHA-3 only within hardware, for its own
+	// use.
+	cnsa CNSA
+	// disallowed is the last year before NIST disallows the digest.
+	disallowed Year
 }
 
 const forAll = ForData | ForSignatures | ForCertificates | ForKeyIdentifiers
@@ -75,27 +80,27 @@ var digests = [...]digestRow{
 			h := crypto.SHA1.New()
 			h.Write(message)
 			return h.Sum(dst)
-		}, running(crypto.SHA1.New)},
+		}, running(crypto.SHA1.New), OutsideCNSA, lastYearOfSHA1},
 	SHA256: {"sha-256", 128, Approved, Format0, sha256.Size, forAll, crypto.SHA256,
-		func(dst, message []byte) []byte { s := sha256.Sum256(message); return append(dst, s[:]...) }, running(sha256.New)},
+		func(dst, message []byte) []byte { s := sha256.Sum256(message); return append(dst, s[:]...) }, running(sha256.New), OutsideCNSA, Never},
 	SHA384: {"sha-384", 192, Approved, Format0, sha512.Size384, forAll, crypto.SHA384,
-		func(dst, message []byte) []byte { s := sha512.Sum384(message); return append(dst, s[:]...) }, running(sha512.New384)},
+		func(dst, message []byte) []byte { s := sha512.Sum384(message); return append(dst, s[:]...) }, running(sha512.New384), InCNSA1 | InCNSA2, Never},
 	SHA512: {"sha-512", 256, Approved, Format0, sha512.Size, forAll, crypto.SHA512,
-		func(dst, message []byte) []byte { s := sha512.Sum512(message); return append(dst, s[:]...) }, running(sha512.New)},
+		func(dst, message []byte) []byte { s := sha512.Sum512(message); return append(dst, s[:]...) }, running(sha512.New), InCNSA2, Never},
 	SHA512_256: {"sha-512/256", 128, Approved, Format0, sha512.Size256, ForData, crypto.SHA512_256,
-		func(dst, message []byte) []byte { s := sha512.Sum512_256(message); return append(dst, s[:]...) }, running(sha512.New512_256)},
+		func(dst, message []byte) []byte { s := sha512.Sum512_256(message); return append(dst, s[:]...) }, running(sha512.New512_256), OutsideCNSA, Never},
 	SHA3_256: {"sha3-256", 128, Approved, Format0, 32, forAll &^ ForCertificates, crypto.SHA3_256,
-		func(dst, message []byte) []byte { s := sha3.Sum256(message); return append(dst, s[:]...) }, running(sha3.New256)},
+		func(dst, message []byte) []byte { s := sha3.Sum256(message); return append(dst, s[:]...) }, running(sha3.New256), OutsideCNSA, Never},
 	SHA3_384: {"sha3-384", 192, Approved, Format0, 48, forAll &^ ForCertificates, crypto.SHA3_384,
-		func(dst, message []byte) []byte { s := sha3.Sum384(message); return append(dst, s[:]...) }, running(sha3.New384)},
+		func(dst, message []byte) []byte { s := sha3.Sum384(message); return append(dst, s[:]...) }, running(sha3.New384), OutsideCNSA, Never},
 	SHA3_512: {"sha3-512", 256, Approved, Format0, 64, forAll &^ ForCertificates, crypto.SHA3_512,
-		func(dst, message []byte) []byte { s := sha3.Sum512(message); return append(dst, s[:]...) }, running(sha3.New512)},
+		func(dst, message []byte) []byte { s := sha3.Sum512(message); return append(dst, s[:]...) }, running(sha3.New512), OutsideCNSA, Never},
 	SHAKE128: {"shake-128", 64, Approved, Format0, shake128Size, ForData, 0,
 		func(dst, message []byte) []byte { return append(dst, sha3.SumSHAKE128(message, shake128Size)...) },
-		func() Running { return &shake{sha3.NewSHAKE128(), shake128Size} }},
+		func() Running { return &shake{sha3.NewSHAKE128(), shake128Size} }, OutsideCNSA, Never},
 	SHAKE256: {"shake-256", 128, Approved, Format0, shake256Size, ForData, 0,
 		func(dst, message []byte) []byte { return append(dst, sha3.SumSHAKE256(message, shake256Size)...) },
-		func() Running { return &shake{sha3.NewSHAKE256(), shake256Size} }},
+		func() Running { return &shake{sha3.NewSHAKE256(), shake256Size} }, OutsideCNSA, Never},
 }
 
 // MaxDigestSize is the size of the longest digest, in bytes.

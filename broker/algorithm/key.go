@@ -21,6 +21,8 @@ type Key struct {
 	Since Format
 	// strengths are the strengths of sizes (table 2), the strongest first.
 	strengths []sizeStrength
+	// family is the family of the keys in the table of primitives.
+	family string
 }
 
 // sizeStrength is the strength of keys of at least a size, both in bits.
@@ -53,15 +55,15 @@ const (
 // keys are all algorithms of keys. The lower bound of RSA is the smallest size that Go's
 // crypto/rsa accepts. The upper bound of ECDSA is the size of P-521.
 var keys = [...]Key{
-	{RSAKey, 1024, MaxRSASize, 2048, 2048, Approved, Format0, []sizeStrength{{15360, 256}, {7680, 192}, {3072, 128}, {2048, 112}, {1024, 80}}},
-	{ECDSAKey, 224, 521, 224, AnySize, Approved, Format0, []sizeStrength{{512, 256}, {384, 192}, {256, 128}, {224, 112}, {160, 80}}},
+	{RSAKey, 1024, MaxRSASize, 2048, 2048, Approved, Format0, []sizeStrength{{15360, 256}, {7680, 192}, {3072, 128}, {2048, 112}, {1024, 80}}, rsaFamily},
+	{ECDSAKey, 224, 521, 224, AnySize, Approved, Format0, []sizeStrength{{512, 256}, {384, 192}, {256, 128}, {224, 112}, {160, 80}}, curveFamily},
 	// The strength of Ed25519 is in NIST SP 800-186, section 3.2.3.
-	{Ed25519Key, 256, 256, 256, AnySize, Approved, Format1, []sizeStrength{{256, 128}}},
+	{Ed25519Key, 256, 256, 256, AnySize, Approved, Format1, []sizeStrength{{256, 128}}, "ed25519"},
 	// FIPS 204, table 1: categories 2, 3 and 5 are at least as hard to break as
 	// collisions of SHA-256, AES-192 and AES-256.
-	{"ML-DSA-44", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 128}}},
-	{"ML-DSA-65", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 192}}},
-	{"ML-DSA-87", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 256}}},
+	{"ML-DSA-44", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 128}}, "ml-dsa-44"},
+	{"ML-DSA-65", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 192}}, "ml-dsa-65"},
+	{"ML-DSA-87", FixedSize, FixedSize, FixedSize, AnySize, NotInModule, Format1, []sizeStrength{{FixedSize, 256}}, "ml-dsa-87"},
 }
 
 // ListedKeys returns the algorithms that a profile can list in KeyConstraints.

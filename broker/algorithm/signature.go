@@ -29,17 +29,6 @@ const (
 	MLDSA87
 )
 
-// Kind says whether a signature algorithm resists quantum computers. The zero value is not a
-// kind.
-type Kind uint8
-
-const (
-	// Classical is the kind of algorithms that a quantum computer can break.
-	Classical Kind = iota + 1
-	// PostQuantum is the kind of algorithms that are made to resist quantum computers.
-	PostQuantum
-)
-
 // digesting says who digests the message. The zero value is not valid.
 type digesting uint8
 
@@ -62,7 +51,6 @@ type Certificate struct {
 // signatureRow is a signature algorithm with all that is known about it.
 type signatureRow struct {
 	name      string
-	kind      Kind
 	key       string // the name of a row of keys
 	digesting digesting
 	approval  Approval
@@ -82,7 +70,7 @@ type signatureRow struct {
 }
 
 var signatures = [...]signatureRow{
-	RSAPKCS1v15: {"rsa", Classical, RSAKey, byCaller, Approved, Format0,
+	RSAPKCS1v15: {"rsa", RSAKey, byCaller, Approved, Format0,
 		map[Digest]Certificate{
 			SHA256: {x509.SHA256WithRSA, "sha256WithRSAEncryption"},
 			SHA384: {x509.SHA384WithRSA, "sha384WithRSAEncryption"},
@@ -97,7 +85,7 @@ var signatures = [...]signatureRow{
 		func(public crypto.PublicKey, hash crypto.Hash, message, signature []byte) bool {
 			return rsa.VerifyPKCS1v15(public.(*rsa.PublicKey), hash, message, signature) == nil
 		}},
-	ECDSA: {"ecdsa", Classical, ECDSAKey, byCaller, Approved, Format0,
+	ECDSA: {"ecdsa", ECDSAKey, byCaller, Approved, Format0,
 		map[Digest]Certificate{
 			SHA256: {x509.ECDSAWithSHA256, "ecdsa-with-SHA256"},
 			SHA384: {x509.ECDSAWithSHA384, "ecdsa-with-SHA384"},
@@ -112,7 +100,7 @@ var signatures = [...]signatureRow{
 		func(public crypto.PublicKey, _ crypto.Hash, message, signature []byte) bool {
 			return ecdsa.VerifyASN1(public.(*ecdsa.PublicKey), message, signature)
 		}},
-	RSAPSS: {"rsa-pss", Classical, RSAKey, byCaller, Approved, Format1,
+	RSAPSS: {"rsa-pss", RSAKey, byCaller, Approved, Format1,
 		map[Digest]Certificate{
 			SHA256: {x509.SHA256WithRSAPSS, "id-RSASSA-PSS"},
 			SHA384: {x509.SHA384WithRSAPSS, "id-RSASSA-PSS"},
@@ -125,7 +113,7 @@ var signatures = [...]signatureRow{
 		func(public crypto.PublicKey, hash crypto.Hash, message, signature []byte) bool {
 			return rsa.VerifyPSS(public.(*rsa.PublicKey), hash, message, signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
 		}},
-	Ed25519: {"ed25519", Classical, Ed25519Key, byAlgorithm, Approved, Format1,
+	Ed25519: {"ed25519", Ed25519Key, byAlgorithm, Approved, Format1,
 		map[Digest]Certificate{0: {x509.PureEd25519, "id-Ed25519"}},
 		map[crypto.Hash][]asn1.ObjectIdentifier{},
 		hashOnly,
@@ -138,7 +126,7 @@ var signatures = [...]signatureRow{
 }
 
 func mldsaRow(name, key string) signatureRow {
-	return signatureRow{name, PostQuantum, key, byAlgorithm, NotInModule, Format1,
+	return signatureRow{name, key, byAlgorithm, NotInModule, Format1,
 		map[Digest]Certificate{},
 		map[crypto.Hash][]asn1.ObjectIdentifier{},
 		hashOnly,
@@ -154,8 +142,8 @@ func hashOnly(hash crypto.Hash) crypto.SignerOpts { return hash }
 // Signatures returns the names of all signature algorithms of a kind.
 func Signatures(kind Kind) []string {
 	var names []string
-	for _, row := range signatures {
-		if row.kind == kind {
+	for i, row := range signatures[1:] {
+		if Signature(i+1).Kind() == kind {
 			names = append(names, row.name)
 		}
 	}
@@ -200,7 +188,7 @@ func FindSignatures(signAlg string) []Signature {
 func (s Signature) String() string { return signatures[s].name }
 
 // Kind returns whether the algorithm resists quantum computers.
-func (s Signature) Kind() Kind { return signatures[s].kind }
+func (s Signature) Kind() Kind { return primitive(s.Key().family, 0).Kind }
 
 // Key returns the algorithm of its keys.
 func (s Signature) Key() Key {

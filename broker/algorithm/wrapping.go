@@ -89,10 +89,10 @@ var wrappings = [...]wrappingRow{
 	// NIST SP 800-38F, section 3.1, approves AES-GCM for keys.
 	WrapAESGCM: {"aes-gcm", AESWrappingKey, Approved, Format1, withContext, aesSizes, sizeIsStrength, 0},
 	// NIST SP 800-56B Rev. 2 approves RSA-OAEP.
-	WrapRSAOAEPSHA1:   {"rsa-oaep-sha-1", RSAWrappingKey, NotApproved, Format1, withContext, rsaSizes, rsaStrength, crypto.SHA1},
-	WrapRSAOAEPSHA256: {"rsa-oaep-sha-256", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, rsaStrength, crypto.SHA256},
-	WrapRSAOAEPSHA384: {"rsa-oaep-sha-384", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, rsaStrength, crypto.SHA384},
-	WrapRSAOAEPSHA512: {"rsa-oaep-sha-512", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, rsaStrength, crypto.SHA512},
+	WrapRSAOAEPSHA1:   {"rsa-oaep-sha-1", RSAWrappingKey, NotApproved, Format1, withContext, rsaSizes, keyStrength(RSAKey), crypto.SHA1},
+	WrapRSAOAEPSHA256: {"rsa-oaep-sha-256", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, keyStrength(RSAKey), crypto.SHA256},
+	WrapRSAOAEPSHA384: {"rsa-oaep-sha-384", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, keyStrength(RSAKey), crypto.SHA384},
+	WrapRSAOAEPSHA512: {"rsa-oaep-sha-512", RSAWrappingKey, Approved, Format1, withContext, rsaSizes, keyStrength(RSAKey), crypto.SHA512},
 	// The nonces of HPKE come from its key schedule. Module v1.0.0 does not have that, and
 	// does not count AES-GCM with a given nonce as an approved service. A hybrid with ML-KEM
 	// is as approved as ML-KEM (NIST SP 800-56C Rev. 2, section 2).
@@ -107,12 +107,6 @@ var wrappings = [...]wrappingRow{
 func sizeIsStrength(size int) int { return size }
 
 func fixedStrength(bits int) func(int) int { return func(int) int { return bits } }
-
-func rsaStrength(size int) int {
-	key, _ := FindKey(RSAKey)
-	bits, _ := key.Strength(size)
-	return bits
-}
 
 // Wrappings returns the names of all algorithms that wrap keys.
 func Wrappings() []string {

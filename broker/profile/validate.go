@@ -87,6 +87,11 @@ func (v validator) profile(at yamlfile.Place, p *Profile) {
 	v.rollout(at.Field("Rollout"), p.Rollout)
 }
 
+// IsName reports whether a profile may have a name.
+func IsName(name string) bool {
+	return name != "" && len(name) <= MaxNameLength && printable(name) && strings.TrimSpace(name) == name
+}
+
 func (v validator) name(at, around yamlfile.Place, name string) {
 	switch {
 	case name == "":

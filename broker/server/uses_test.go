@@ -200,6 +200,12 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, known := use.Primitives(); !known {
+				t.Errorf("%s by %s: what %+v is made of is not known", callName, beforeName, use)
+			}
+			if why := use.Objection(); why != "" && servedWithFIPS(before, use) {
+				t.Errorf("%s by %s: a broker that requires FIPS 140-3 serves it, and the use has the objection %q", callName, beforeName, why)
+			}
 			for afterName, after := range profiles {
 				set, problems := profile.Compile(profile.FileName, []byte(after))
 				if problems.Err() != nil {
@@ -222,6 +228,17 @@ func TestTheEffectOfAProfileOnACountedUseIsWhatTheBrokerDoes(t *testing.T) {
 	if effects[""] < 20 || effects[profile.Changed] < 5 || effects[profile.Refused] < 200 {
 		t.Errorf("found %v, expected more of each: do the calls still fit the profiles?", effects)
 	}
+}
+
+// servedWithFIPS reports whether a broker that requires FIPS 140-3 would serve a use by a profile.
+func servedWithFIPS(profiles string, use profile.Use) bool {
+	set, problems := profile.Compile(profile.FileName, []byte(profiles), profile.RequireFIPS())
+	if problems.Err() != nil {
+		return false
+	}
+	compiled, _ := set.Lookup("P")
+	effect, _ := compiled.Effect(use)
+	return effect != profile.Refused
 }
 
 func TestAStreamThatHashesIsCountedAsItsUse(t *testing.T) {

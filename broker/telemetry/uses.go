@@ -228,7 +228,7 @@ func (u *CountedUse) Use() (profile.Use, error) {
 		SHA1Request: u.SHA1Request, GivenContext: u.GivenContext, Caller: profile.Caller{Container: u.Container},
 	}
 	if !known || !written && u.Format != "" || u.TagBits < 0 || u.TagBits > 8*255 || len(u.Keys) > len(use.Keys) ||
-		!word.MatchString(u.Algorithm) || !word.MatchString(u.Container) {
+		!profile.IsName(u.Profile) || !word.MatchString(u.Algorithm) || !word.MatchString(u.Container) {
 		return profile.Use{}, ErrUses
 	}
 	for i, key := range u.Keys {

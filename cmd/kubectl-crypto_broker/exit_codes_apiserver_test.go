@@ -57,6 +57,9 @@ func TestEachCommandEndsWithTheExitCodeOfItsDocumentation(t *testing.T) {
 		"what manifests without a profile break":       {program.ExitFailed, []string{"what-if", "-f", "testdata/app.yaml", "-n", empty}},
 		"what an invalid profile breaks":               {program.ExitFailed, []string{"what-if", "-f", "testdata/refused.yaml", "-n", ns}},
 		"what no file breaks":                          {program.ExitUsage, []string{"what-if", "-n", ns}},
+		"the cryptography of no broker":                {program.ExitOK, []string{"inventory", "-n", empty}},
+		"the use of what there is not":                 {program.ExitUsage, []string{"inventory", "--uses", "rot13", "-n", ns}},
+		"an inventory that nobody may make":            {program.ExitFailed, []string{"inventory", "-n", ns, "--as", "nobody"}},
 		"the version":                                  {program.ExitOK, []string{"version"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -51,8 +51,8 @@ func newRoot() *cobra.Command {
 		Long: `Shows which pods have a crypto broker, which pods miss theirs, and which profiles each broker serves. It also
 restarts workloads one at a time, injects brokers into manifests, validates manifests without a cluster, and
 explains why a pod has a broker or has none. It checks whether the installation is sound, shows which profiles count
-in a namespace and what a change would break, allows profiles that are withheld, rotates the signing key, and writes
-an archive for support.
+in a namespace, which cryptography is in use and what a change would break, allows profiles that are withheld, rotates
+the signing key, and writes an archive for support.
 
 Exit codes:
   0  done, and nothing is wrong; a list may be empty or not
@@ -61,14 +61,14 @@ Exit codes:
      not be asked, or the user lacks a right to look
   2  the command line is wrong
   3  only what-if: calls would break
-  4  only what-if: some brokers or uses are not known`,
+  4  only what-if and inventory: some brokers or uses are not known`,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name},
 	}
 	cluster := &cluster{}
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
 		newInject(cluster), newValidate(), newCheck(cluster), newVersion(cluster),
-		newProfiles(cluster), newWhatIf(cluster), newDiff(cluster), newAllow(cluster), newPromote(cluster), newAbort(cluster), newRotateKey(cluster), newBundle(cluster),
+		newProfiles(cluster), newInventory(cluster), newWhatIf(cluster), newDiff(cluster), newAllow(cluster), newPromote(cluster), newAbort(cluster), newRotateKey(cluster), newBundle(cluster),
 	)
 	subcommands.Configure(root)
 	subcommands.Strict(root)

@@ -60,6 +60,7 @@ func TestTheOutputOfCommandsThatNeedNoCluster(t *testing.T) {
 		"help.txt":             {[]string{"--help"}, program.ExitOK},
 		"help-explain.txt":     {[]string{"help", "explain"}, program.ExitOK},
 		"help-inject.txt":      {[]string{"help", "inject"}, program.ExitOK},
+		"help-inventory.txt":   {[]string{"help", "inventory"}, program.ExitOK},
 		"inject-refused.txt":   {[]string{"inject", "-f", "testdata/refused.yaml"}, program.ExitFailed},
 		"validate.txt":         {[]string{"validate", "-f", "testdata/app.yaml", "-f", "../../config/samples/catalogue"}, program.ExitOK},
 		"validate-shapes.txt":  {[]string{"validate", "-f", "testdata/shapes.yaml"}, program.ExitFailed},

@@ -13,12 +13,13 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/manifest"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/text"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/uses"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/whatif"
 )
 
-// Exit codes of what-if, besides those of package program.
+// Exit codes of what-if and inventory, besides those of package program.
 const (
-	exitBreaks   = 3
+	exitBreaks   = 3 // calls would break
 	exitNotKnown = 4
 )
 
@@ -137,7 +138,7 @@ func writeFindings(w io.Writer, findings []whatif.Finding) error {
 const podsNamed = 3
 
 // writeUnknown prints what is not known, a line for each reason.
-func writeUnknown(w io.Writer, unknown []whatif.Unknown) {
+func writeUnknown(w io.Writer, unknown []uses.Unknown) {
 	if len(unknown) == 0 {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,45 +26,54 @@ func (o Owner) String() string {
 	return strings.ToLower(o.kind) + "/" + o.name
 }
 
-// Owners finds owners and remembers them.
+// Owners finds owners and remembers them. It is safe for concurrent use.
 type Owners struct {
 	client kubernetes.Interface
-	known  map[types.UID]Owner
+
+	mu    sync.Mutex
+	known map[types.UID]func() (Owner, error)
 }
 
 // NewOwners returns Owners that have found none yet.
 func NewOwners(client kubernetes.Interface) *Owners {
-	return &Owners{client: client, known: map[types.UID]Owner{}}
+	return &Owners{client: client, known: map[types.UID]func() (Owner, error){}}
 }
 
 // Of returns the pod's owner: if a ReplicaSet or a Job controls the pod, the
 // controller of that. If the user may not read these, it returns the ReplicaSet or the
-// Job.
+// Job. It asks the API server once for each of them.
 func (o *Owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	direct := metav1.GetControllerOfNoCopy(pod)
 	if direct == nil {
 		return Owner{}, nil
 	}
-	if known, ok := o.known[direct.UID]; ok {
-		return known, nil
+	o.mu.Lock()
+	once, ok := o.known[direct.UID]
+	if !ok {
+		once = sync.OnceValues(func() (Owner, error) { return o.find(ctx, pod.Namespace, direct) })
+		o.known[direct.UID] = once
 	}
-	found := Owner{direct.APIVersion, direct.Kind, pod.Namespace, direct.Name}
+	o.mu.Unlock()
+	return once()
+}
+
+func (o *Owners) find(ctx context.Context, namespace string, direct *metav1.OwnerReference) (Owner, error) {
+	found := Owner{direct.APIVersion, direct.Kind, namespace, direct.Name}
 	var object metav1.Object
 	var err error
 	switch direct.APIVersion + " " + direct.Kind {
 	case "apps/v1 ReplicaSet":
-		object, err = o.client.AppsV1().ReplicaSets(pod.Namespace).Get(ctx, direct.Name, metav1.GetOptions{})
+		object, err = o.client.AppsV1().ReplicaSets(namespace).Get(ctx, direct.Name, metav1.GetOptions{})
 	case "batch/v1 Job":
-		object, err = o.client.BatchV1().Jobs(pod.Namespace).Get(ctx, direct.Name, metav1.GetOptions{})
+		object, err = o.client.BatchV1().Jobs(namespace).Get(ctx, direct.Name, metav1.GetOptions{})
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return Owner{}, fmt.Errorf("looking up what controls %s: %w", found, err)
 	}
 	if object != nil && err == nil {
 		if above := metav1.GetControllerOfNoCopy(object); above != nil {
-			found = Owner{above.APIVersion, above.Kind, pod.Namespace, above.Name}
+			found = Owner{above.APIVersion, above.Kind, namespace, above.Name}
 		}
 	}
-	o.known[direct.UID] = found
 	return found, nil
 }

@@ -79,4 +79,7 @@ func (c Cluster) AddNamespace(name string, profiles []v1alpha1.CryptoProfile, al
 		c["/api/v1/namespaces/"+name+"/pods/http:"+pod+":9470/proxy/uses"] = answer
 	}
 	c["/api/v1/namespaces/"+name+"/pods"] = pods
+	allPods, _ := c["/api/v1/pods"].(corev1.PodList)
+	allPods.Items = append(allPods.Items, pods.Items...)
+	c["/api/v1/pods"] = allPods
 }
