@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,6 +36,7 @@ const nodeServer = "Node.js and Redis"
 var servers = []server{
 	{nodeServer, "[one process of Node.js](../../test/bench-sessions/node/server.mjs) with its own HTTP server and cryptography, which keeps sessions and nonces in a redis-server " +
 		"beside it, as the protocol's first servers do. It answers each request itself.", startNode},
+	{"session gateway", "a broker with `--session-gateway`, and an application behind it that answers each request. That is one more request by HTTP each time.", startGateway},
 	{"socket", "the calls of an application that ends HTTP itself, over the broker's socket.", startSocket},
 }
 
@@ -44,6 +46,7 @@ type running struct {
 	target  []string
 	folder  string
 	started []*exec.Cmd
+	app     *http.Server
 }
 
 func newRunning() (*running, error) {
@@ -64,6 +67,9 @@ func (r *running) start(ctx context.Context, output io.Writer, folder string, en
 
 // stop ends what was started. The servers have nothing to lose.
 func (r *running) stop() {
+	if r.app != nil {
+		_ = r.app.Close()
+	}
 	for _, cmd := range r.started {
 		_ = cmd.Process.Signal(syscall.SIGKILL)
 		_ = cmd.Wait() // it says that the process was killed
@@ -175,6 +181,50 @@ func startSocket(ctx context.Context, p *programs) (_ *running, err error) {
 	socket, err := r.startBroker(ctx, p)
 	r.target = []string{"--socket", socket, "--profile", "Session"}
 	return r, err
+}
+
+// startGateway starts a broker with a session gateway, and an application that answers what it was asked.
+func startGateway(ctx context.Context, p *programs) (_ *running, err error) {
+	r, err := newRunning()
+	if err != nil {
+		return nil, err
+	}
+	defer r.stopAfter(&err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r.app = &http.Server{Handler: http.HandlerFunc(answer), ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.app.Serve(listener) }() // until it is closed
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	address := "127.0.0.1:" + strconv.Itoa(port)
+	if _, err := r.startBroker(ctx, p, "--session-gateway", address+":"+strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)); err != nil {
+		return nil, err
+	}
+	r.target = []string{"--url", "http://" + address}
+	return r, await(ctx, "tcp", address)
+}
+
+// freePort returns a port that nobody uses now.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+func answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // who has gone needs no answer
 }
 
 // stopAfter stops everything if the server did not start.
