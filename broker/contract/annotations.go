@@ -42,6 +42,13 @@ const (
 	// ImageAnnotation is the image of the broker. The operator has to allow it.
 	ImageAnnotation = "cryptobroker.io/image"
 
+	// SessionGatewayAnnotation is the port of the session gateway and the port of the
+	// application, "8443:8080". SessionProfileAnnotation is the profile of its sessions, and
+	// SessionPlainPathsAnnotation lists the paths of requests without encryption.
+	SessionGatewayAnnotation    = "cryptobroker.io/session-gateway"
+	SessionProfileAnnotation    = "cryptobroker.io/session-profile"
+	SessionPlainPathsAnnotation = "cryptobroker.io/session-plain-paths"
+
 	// KeysAnnotation lists Secrets with keys for the broker.
 	KeysAnnotation = "cryptobroker.io/keys"
 

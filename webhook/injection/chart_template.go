@@ -179,6 +179,17 @@ var celPortVariables = []celVariable{
 
 const celTakesPort = "int(p.containerPort) == variables.statusPort && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])"
 
+// celSessionVariables are the port of the session gateway and the one of the application, the
+// containers that declare the first, and the profile of the sessions.
+var celSessionVariables = []celVariable{
+	{"sessionPorts", "size(variables.usableSessionGateway) == 0 ? [] : " + celValue(contract.SessionGatewayAnnotation) + ".split(':', 3).map(p, int(p))"},
+	{"sessionDeclarers", "size(variables.sessionPorts) == 0 ? [] : variables.initContainers.filter(c, c.name != " + annotation.CELString(contract.BrokerContainer) + " && c.?ports.orValue([]).exists(p,\n" + celTakesSessionPort + ")).map(c, c.name) +\n" +
+		"object.spec.containers.filter(c, c.?ports.orValue([]).exists(p,\n" + celTakesSessionPort + ")).map(c, c.name)"},
+	{"sessionProfile", "size(variables.usableSessionProfile) == 0 ? " + annotation.CELString(contract.DefaultSessionProfile) + " : " + celValue(contract.SessionProfileAnnotation)},
+}
+
+const celTakesSessionPort = "int(p.containerPort) == variables.sessionPorts[0] && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP'])"
+
 // celImageVariables are the images that the operator allows, and the broker's image.
 var celImageVariables = []celVariable{
 	{"images", "[string(params.spec.container.image)] + params.spec.?allowedImages.orValue([]).map(i, string(i))"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -74,6 +75,29 @@ var (
 		expected:  "a port that no other container declares, as container %s does",
 		arguments: []string{"strings.quote(variables.declarers[0])"},
 		applies:   "!variables.hostNetwork && size(variables.declarers) > 0",
+	}
+
+	sessionPortDeclared = podRefusal{
+		expected:  "a first port that no other container declares, as container %s does",
+		arguments: []string{"strings.quote(variables.sessionDeclarers[0])"},
+		applies:   "!variables.hostNetwork && size(variables.sessionDeclarers) > 0",
+	}
+
+	sessionPortTaken = podRefusal{
+		expected:  "ports other than %s, the status port of the broker",
+		arguments: []string{"string(variables.statusPort)"},
+		applies:   "variables.opensPort && variables.statusPort in variables.sessionPorts",
+	}
+
+	sessionProfileUnlisted = podRefusal{
+		expected:  "%s among the profiles in " + contract.AllowedProfilesAnnotation + ", or one of them in " + contract.SessionProfileAnnotation,
+		arguments: []string{"strings.quote(variables.sessionProfile)"},
+		applies:   "size(variables.usableProfiles) > 0 && !(variables.sessionProfile in variables.podProfiles)",
+	}
+
+	noSessionGateway = podRefusal{
+		expected: "no such annotation: the pod has no session gateway, which " + contract.SessionGatewayAnnotation + " asks for",
+		applies:  "size(variables.askedSessionGateway) == 0",
 	}
 
 	podHasResources = podRefusal{
@@ -160,7 +184,56 @@ func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
 			refuse(contract.MetricsPortAnnotation, portDeclared, limits.Quoted(container))
 		}
 	}
+	o.fitSessions(pod, template, found)
 	o.fitResources(pod, template, found)
+}
+
+// fitSessions finds what of the options about the session gateway this pod cannot have.
+func (o *podOptions) fitSessions(pod *corev1.Pod, template Template, found *problems) {
+	refuse := func(name string, reason podRefusal, arguments ...any) {
+		found.unexpected(name, pod.Annotations[name], reason.expected, arguments...)
+	}
+	listen, app, asked := o.sessionPorts()
+	if !asked {
+		for _, name := range []string{contract.SessionPlainPathsAnnotation, contract.SessionProfileAnnotation} {
+			if _, found := pod.Annotations[name]; found {
+				refuse(name, noSessionGateway)
+			}
+		}
+		return
+	}
+	if pod.Spec.HostNetwork {
+		refuse(contract.SessionGatewayAnnotation, portOnHost)
+	} else {
+		status := o.over(template).StatusPort
+		if _, container := declares(pod, listen); container != "" {
+			refuse(contract.SessionGatewayAnnotation, sessionPortDeclared, limits.Quoted(container))
+		}
+		if _, container := declares(pod, status); container == "" && (status == listen || status == app) {
+			refuse(contract.SessionGatewayAnnotation, sessionPortTaken, strconv.Itoa(int(status)))
+		}
+	}
+	if _, name := o.sessionProfile(); o.profiles != nil && !slices.Contains(o.profiles, name) {
+		refuse(contract.SessionGatewayAnnotation, sessionProfileUnlisted, limits.Quoted(name))
+	}
+}
+
+// sessionProfile returns the profile of the session gateway, and the annotation that asks for it. They
+// are empty if there is no session gateway.
+func (o *podOptions) sessionProfile() (annotation, name string) {
+	if _, _, asked := o.sessionPorts(); !asked {
+		return "", ""
+	}
+	if name := o.arguments[contract.SessionGatewayProfileFlag]; name != "" {
+		return contract.SessionProfileAnnotation, name
+	}
+	return contract.SessionGatewayAnnotation, contract.DefaultSessionProfile
+}
+
+// sessionPorts returns the ports of the session gateway and of the application, and reports whether
+// there is a session gateway.
+func (o *podOptions) sessionPorts() (listen, app int32, asked bool) {
+	return annotation.PortsOf(o.arguments[contract.SessionGatewayFlag])
 }
 
 // setOf makes a set of names, to look them up in.

@@ -92,11 +92,17 @@ func TestEveryExampleInTheTableOfAnnotationsIsAcceptedAlone(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			two := fixture.Second(corev1.Container{Name: "side"})
 			pod := fixture.PodWith(two, fixture.Annotated(strings.ReplaceAll(row.name, "<container>", "app"), row.example))
+			plain := fixture.PodWith(two)
+			if strings.HasPrefix(row.name, "session-") && row.name != "session-gateway" { // which need a session gateway
+				const gateway = "8443:8080"
+				pod.Annotations[contract.SessionGatewayAnnotation] = gateway
+				plain = fixture.PodWith(two, fixture.Annotated("session-gateway", gateway))
+			}
 			injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, _, err := Inject(fixture.PodWith(two), "shop", []byte(fixture.ProfilesOfShop), testTemplate())
+			plain, _, err = Inject(plain, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)
 			}

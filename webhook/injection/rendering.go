@@ -110,6 +110,9 @@ func (r rendering) container() corev1.Container {
 			Protocol:      corev1.ProtocolTCP,
 		}}
 	}
+	if listen, _, asked := r.options.sessionPorts(); asked {
+		container.Ports = append(container.Ports, corev1.ContainerPort{Name: contract.SessionPortName, ContainerPort: listen, Protocol: corev1.ProtocolTCP})
+	}
 	container.Args = append(container.Args, r.optionArguments()...)
 	if r.template.RequireFIPS {
 		container.Args = append(container.Args, contract.Switch(contract.RequireFIPSFlag))

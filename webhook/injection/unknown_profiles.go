@@ -21,7 +21,8 @@ const maxUnknownProfiles = 5
 // suggests a name that differs by case alone: a search for similar names would compare
 // with each name of the namespace.
 func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
-	if len(file) == 0 || o.profiles == nil && len(o.by) == 0 {
+	of, sessions := o.sessionProfile()
+	if len(file) == 0 || o.profiles == nil && len(o.by) == 0 && sessions == "" {
 		return nil
 	}
 	document, _ := profile.Parse(profile.FileName, file) // the broker reports what is wrong with it
@@ -36,6 +37,9 @@ func (o *podOptions) unknownProfiles(namespace string, file []byte) []string {
 	lists := map[string][]string{contract.AllowedProfilesAnnotation: o.profiles}
 	for container, profiles := range o.by {
 		lists[contract.ContainerProfilesPrefix+container] = profiles
+	}
+	if sessions != "" {
+		lists[of] = []string{sessions}
 	}
 	var warnings []string
 	for _, annotation := range slices.Sorted(maps.Keys(lists)) {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/handlers"
@@ -23,8 +24,8 @@ import (
 
 // The paths of the protocol.
 const (
-	initPath   = "/session/init"
-	healthPath = "/health"
+	initPath   = contract.SessionInitPath
+	healthPath = contract.SessionHealthPath
 )
 
 // The headers of the protocol.

@@ -88,6 +88,28 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   expression: >-
     variables.askedMetricsPort.filter(a, [variables.annotations[a]].all(value,
     value.matches('^0*[1-9][0-9]{3,4}$') && int(value) >= 1024 && int(value) <= 65535))
+- name: askedSessionGateway
+  expression: >-
+    ['cryptobroker.io/session-gateway'].filter(a, a in variables.annotations)
+- name: usableSessionGateway
+  expression: >-
+    variables.askedSessionGateway.filter(a, [variables.annotations[a]].all(value,
+    value.matches('^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$') && [value.split(':', 3).map(p, int(p))].all(ports,
+    ports[0] >= 1024 && ports[0] <= 65535 && ports[1] <= 65535 && ports[0] != ports[1])))
+- name: askedSessionProfile
+  expression: >-
+    ['cryptobroker.io/session-profile'].filter(a, a in variables.annotations)
+- name: usableSessionProfile
+  expression: >-
+    variables.askedSessionProfile.filter(a, [variables.annotations[a]].all(value,
+    size(bytes(value)) <= 64 && value.matches(r'^[\pL\pM\pN\pP\pS ]+$') && !value.matches('[,;$]')))
+- name: askedSessionPlainPaths
+  expression: >-
+    ['cryptobroker.io/session-plain-paths'].filter(a, a in variables.annotations)
+- name: usableSessionPlainPaths
+  expression: >-
+    variables.askedSessionPlainPaths.filter(a, [variables.annotations[a]].all(value,
+    size(bytes(value)) <= 2048 && value.matches('^(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+(,(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+)*$') && !value.matches('(^|,)(/session/init|/health)(,|$)')))
 - name: askedKeys
   expression: >-
     ['cryptobroker.io/keys'].filter(a, a in variables.annotations)
@@ -125,6 +147,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     !(a in variables.askedMemoryLimit) &&
     !(a in variables.askedLogLevel) &&
     !(a in variables.askedMetricsPort) &&
+    !(a in variables.askedSessionGateway) &&
+    !(a in variables.askedSessionProfile) &&
+    !(a in variables.askedSessionPlainPaths) &&
     !(a in variables.askedKeys) &&
     !(a in variables.askedImage) &&
     !(a in variables.askedImagePullSecret))
@@ -159,6 +184,18 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
 - name: opensPort
   expression: >-
     !variables.hostNetwork && size(variables.declarers) == 0
+- name: sessionPorts
+  expression: >-
+    size(variables.usableSessionGateway) == 0 ? [] : variables.annotations['cryptobroker.io/session-gateway'].split(':', 3).map(p, int(p))
+- name: sessionDeclarers
+  expression: >-
+    size(variables.sessionPorts) == 0 ? [] : variables.initContainers.filter(c, c.name != 'crypto-broker' && c.?ports.orValue([]).exists(p,
+    int(p.containerPort) == variables.sessionPorts[0] && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP']))).map(c, c.name) +
+    object.spec.containers.filter(c, c.?ports.orValue([]).exists(p,
+    int(p.containerPort) == variables.sessionPorts[0] && !(p.?protocol.orValue('TCP') in ['UDP', 'SCTP']))).map(c, c.name)
+- name: sessionProfile
+  expression: >-
+    size(variables.usableSessionProfile) == 0 ? 'Session' : variables.annotations['cryptobroker.io/session-profile']
 - name: keys
   expression: >-
     size(variables.usableKeys) == 0 ? [] : variables.annotations['cryptobroker.io/keys'].split(',', 101).map(n, n.trim())
@@ -178,7 +215,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     size(variables.unknown) == 0
   messageExpression: >-
     'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +
-    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, metrics-port, keys, image, image-pull-secret'
+    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, metrics-port, session-gateway, session-profile, session-plain-paths, keys, image, image-pull-secret'
 - expression: >-
     !variables.askedInject.exists(annotation, !(annotation in variables.usableInject))
   messageExpression: >-
@@ -245,6 +282,24 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     variables.askedMetricsPort.filter(annotation, !(annotation in variables.usableMetricsPort)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected a port from 1024 to 65535')[0]
+- expression: >-
+    !variables.askedSessionGateway.exists(annotation, !(annotation in variables.usableSessionGateway))
+  messageExpression: >-
+    variables.askedSessionGateway.filter(annotation, !(annotation in variables.usableSessionGateway)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected two different ports such as 8443:8080, the first from 1024 to 65535 and the second from 1 to 65535')[0]
+- expression: >-
+    !variables.askedSessionProfile.exists(annotation, !(annotation in variables.usableSessionProfile))
+  messageExpression: >-
+    variables.askedSessionProfile.filter(annotation, !(annotation in variables.usableSessionProfile)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected the name of a profile, of at most 64 bytes in printable characters, without a comma, a semicolon or a dollar sign')[0]
+- expression: >-
+    !variables.askedSessionPlainPaths.exists(annotation, !(annotation in variables.usableSessionPlainPaths))
+  messageExpression: >-
+    variables.askedSessionPlainPaths.filter(annotation, !(annotation in variables.usableSessionPlainPaths)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected paths such as /healthz,/readyz, at most 2048 bytes: letters, digits and . _ ~ - between slashes, no spaces, no slash at the end, and not /session/init or /health, which the session gateway serves itself')[0]
 - expression: >-
     !variables.askedKeys.exists(annotation, !(annotation in variables.usableKeys))
   messageExpression: >-
@@ -345,6 +400,42 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected a port that no other container declares, as container ' + strings.quote(variables.declarers[0]) + ' does')[0]
 - expression: >-
+    !variables.askedSessionGateway.exists(annotation, variables.hostNetwork)
+  messageExpression: >-
+    variables.askedSessionGateway.filter(annotation, variables.hostNetwork).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected no such annotation: the pod uses the host\'s network, where its broker opens no port')[0]
+- expression: >-
+    !variables.askedSessionGateway.exists(annotation, !variables.hostNetwork && size(variables.sessionDeclarers) > 0)
+  messageExpression: >-
+    variables.askedSessionGateway.filter(annotation, !variables.hostNetwork && size(variables.sessionDeclarers) > 0).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected a first port that no other container declares, as container ' + strings.quote(variables.sessionDeclarers[0]) + ' does')[0]
+- expression: >-
+    !variables.askedSessionGateway.exists(annotation, variables.opensPort && variables.statusPort in variables.sessionPorts)
+  messageExpression: >-
+    variables.askedSessionGateway.filter(annotation, variables.opensPort && variables.statusPort in variables.sessionPorts).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected ports other than ' + string(variables.statusPort) + ', the status port of the broker')[0]
+- expression: >-
+    !variables.askedSessionGateway.exists(annotation, size(variables.usableProfiles) > 0 && !(variables.sessionProfile in variables.podProfiles))
+  messageExpression: >-
+    variables.askedSessionGateway.filter(annotation, size(variables.usableProfiles) > 0 && !(variables.sessionProfile in variables.podProfiles)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected ' + strings.quote(variables.sessionProfile) + ' among the profiles in cryptobroker.io/profiles, or one of them in cryptobroker.io/session-profile')[0]
+- expression: >-
+    !variables.askedSessionProfile.exists(annotation, size(variables.askedSessionGateway) == 0)
+  messageExpression: >-
+    variables.askedSessionProfile.filter(annotation, size(variables.askedSessionGateway) == 0).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected no such annotation: the pod has no session gateway, which cryptobroker.io/session-gateway asks for')[0]
+- expression: >-
+    !variables.askedSessionPlainPaths.exists(annotation, size(variables.askedSessionGateway) == 0)
+  messageExpression: >-
+    variables.askedSessionPlainPaths.filter(annotation, size(variables.askedSessionGateway) == 0).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected no such annotation: the pod has no session gateway, which cryptobroker.io/session-gateway asks for')[0]
+- expression: >-
     !variables.askedImage.exists(annotation, !(variables.annotations[annotation] in variables.images))
   messageExpression: >-
     variables.askedImage.filter(annotation, !(variables.annotations[annotation] in variables.images)).map(annotation,
@@ -354,6 +445,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
 {{- define "crypto-broker-operator.injection.annotationArguments" -}}
 - name: annotationArguments
   expression: >-
-    [['--log-level=', variables.annotations[?'cryptobroker.io/log-level'].orValue(string(params.spec.?logLevel.orValue('')))]]
+    [['--log-level=', variables.annotations[?'cryptobroker.io/log-level'].orValue(string(params.spec.?logLevel.orValue('')))],
+    ['--session-gateway=', variables.annotations[?'cryptobroker.io/session-gateway'].orValue('')],
+    ['--session-gateway-profile=', variables.annotations[?'cryptobroker.io/session-profile'].orValue('')],
+    ['--session-gateway-plain=', variables.annotations[?'cryptobroker.io/session-plain-paths'].orValue('')]]
     .filter(a, a[1] != '').map(a, a[0] + a[1])
 {{- end }}

@@ -74,7 +74,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     !has(c.livenessProbe) && !has(c.readinessProbe) && !has(c.volumeDevices) && !has(dyn(c).restartPolicyRules) &&
     size(c.?resources.?claims.orValue([])) == 0 &&
     !c.?stdin.orValue(false) && !c.?tty.orValue(false) && c.?terminationMessagePath.orValue('/dev/termination-log') == '/dev/termination-log' &&
-    c.?ports.orValue([]).all(p, p.?name.orValue('') == 'broker-status' && !has(p.hostPort)) &&
+    c.?ports.orValue([]).all(p, p.?name.orValue('') in ['broker-status', 'broker-session'] && !has(p.hostPort)) &&
     has(c.startupProbe) && !has(c.startupProbe.tcpSocket) && !has(c.startupProbe.grpc) &&
     (!has(c.startupProbe.exec) || c.startupProbe.exec.?command.orValue([]) ==
     ['/broker', 'health', '--socket', '/run/broker/' + variables.callers[0] + '/crypto-broker-server.sock']) &&
