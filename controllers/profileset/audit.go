@@ -17,6 +17,9 @@ import (
 // recordWritten writes audit records of a set that another one replaced, and of the profiles
 // that became weaker by that. data is the profile file, nil if there is none any more.
 func (r *reconciler) recordWritten(from sources, set guarded, revision int64, data []byte) {
+	if r.audit == nil {
+		return
+	}
 	var before, after string
 	if from.found != nil {
 		if file, ok := from.found.Data[profile.FileName]; ok {
