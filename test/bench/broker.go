@@ -44,6 +44,7 @@ type manner struct {
 var (
 	withEverything = manner{arguments: everything}
 	asInjected     = manner{arguments: injected, memory: podMemory}
+	withRecords    = manner{arguments: recording}
 )
 
 // everything starts the broker with all features that can affect a call.
@@ -62,6 +63,28 @@ func everything(dir, status string) ([]string, error) {
 		"--traces-exporter", "otlp", "--traces-protocol", "grpc", "--traces-endpoint", nobody,
 		"--traces-sampler", "parentbased_traceidratio", "--traces-sampler-arg", "0",
 	}, nil
+}
+
+// recording starts the broker with everything and a record of each call in a file. The file is
+// small, because the records of a run would fill a disk.
+func recording(dir, status string) ([]string, error) {
+	arguments, err := everything(dir, status)
+	if err != nil {
+		return nil, err
+	}
+	document, problems := profile.Parse(profile.FileName, operations.Profiles)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	for i := range document.Profiles {
+		document.Profiles[i].Audit = &profile.Audit{Level: "all"}
+	}
+	profiles, err := profile.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	arguments = append(arguments, "--audit-file", filepath.Join(dir, "audit.jsonl"), "--audit-file-size", "16Mi", "--audit-files", "1")
+	return arguments, os.WriteFile(filepath.Join(dir, "p", profile.FileName), profiles, 0o600)
 }
 
 // injected starts the broker as the webhook does in a pod with signed sets and a Secret

@@ -6,7 +6,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +18,11 @@ import (
 	"syscall"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/bench/operations"
 	"github.com/crypto-broker/crypto-broker-operator/test/controlgroup"
 )
 
@@ -85,6 +91,50 @@ func TestTheBrokerIsMeasuredWithEverythingOn(t *testing.T) {
 	found, _ := sayings(t, everything)
 	if spans := found["exporting spans"]; spans.Sampler != "parentbased_traceidratio 0" || len(spans.To) != 1 {
 		t.Errorf("traces: %+v", spans)
+	}
+}
+
+func TestTheBrokerIsMeasuredWithARecordOfEachCall(t *testing.T) {
+	programs, err := build(t.Context(), options{root: filepath.Join("..", "..")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := programs.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	server, _, err := startBroker(t.Context(), options{}, programs, withRecords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dial(server.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &v1.HashDataRequest{Profile: operations.SHA256, Input: make([]byte, 1234)}
+	const calls = 10
+	for range calls {
+		if _, err := v1.NewCryptoServiceClient(conn).HashData(t.Context(), request); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(conn.Close(), server.ask()); err != nil {
+		t.Fatal(err)
+	}
+	<-server.exited
+	t.Cleanup(func() {
+		if err := server.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(server.socket))), "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The calls by which the benchmark sees that the broker serves have records as well.
+	if n := bytes.Count(text, fmt.Appendf(nil, `"request.size":%d,`, proto.Size(request))); n != calls {
+		t.Errorf("there are %d records, expected %d", n, calls)
 	}
 }
 

@@ -31,6 +31,7 @@ var targets = []target{
 	{about: "throughput of `Exchange`, of one multiplexed connection", loads: small, callers: []int{16, 64}, ways: []string{library}, against: multiplexed, value: perSecond, wanted: 0.6},
 	{about: "time of a certificate, of that in process", loads: []string{"certificate"}, callers: []int{1}, ways: []string{unary, exchange}, against: inProcess, value: latency, wanted: 1.10, atMost: true},
 	{about: "time of a certificate where processors are busy, of that in process", loads: []string{"certificate"}, callers: []int{16, 64}, ways: []string{unary, exchange}, against: inProcess, value: perSecond, wanted: 1.10, atMost: true, inverted: true},
+	{about: "throughput with an audit record of each call, of the broker's without", ways: []string{audited}, against: unary, value: perSecond, wanted: 0.8},
 	{about: "throughput of hashes of 1 MiB, of that in process", loads: []string{"hash-1m", "hash-1m-sha256"}, ways: []string{unary}, against: inProcess, value: perSecond, wanted: 0.8},
 }
 

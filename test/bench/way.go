@@ -28,10 +28,11 @@ const (
 	exchange    = "exchange"
 	library     = "library"
 	inPod       = "injected"
+	audited     = "audit"
 )
 
 // brokerWays are the ways that call a broker.
-var brokerWays = []string{unary, exchange, library, inPod}
+var brokerWays = []string{unary, exchange, library, inPod, audited}
 
 func wayNames() []string {
 	return append([]string{inProcess, plain, multiplexed, streamed, floor}, brokerWays...)
@@ -47,11 +48,13 @@ var waysAbout = map[string]string{
 	exchange:    "broker, `Exchange`",
 	library:     "broker, Go client",
 	inPod:       "broker as injected",
+	audited:     "broker with audit records",
 
 	earlier + unary:    "broker before",
 	earlier + exchange: "broker before, `Exchange`",
 	earlier + library:  "broker before, Go client",
 	earlier + inPod:    "broker before, as injected",
+	earlier + audited:  "broker before, with audit records",
 }
 
 // earlier begins the names of ways that call the broker of --before.
@@ -112,8 +115,11 @@ func open(ctx context.Context, o options, p *programs, name string, l *load) (_ 
 			programs.broker = o.before
 		}
 		as := withEverything
-		if strings.TrimPrefix(name, earlier) == inPod {
+		switch strings.TrimPrefix(name, earlier) {
+		case inPod:
 			as = asInjected
+		case audited:
+			as = withRecords
 		}
 		w.server, _, err = startBroker(ctx, o, &programs, as)
 	}
