@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/catalogue"
 )
@@ -132,5 +133,15 @@ func TestTheCatalogueHasTheStrengthItsNamesPromise(t *testing.T) {
 		"FIPS-140-3-256bit": "256 SHA-512",
 	}, got); diff != "" {
 		t.Errorf("strength (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheKeysThatSignSessionsHave128Bits(t *testing.T) {
+	limits := profile.SessionKeyLimits()
+	for _, key := range algorithm.ListedKeys() {
+		size, listed := limits.Range(key.Name)
+		if strength := profile.KeyStrength(key.Name, size.MinKeySize); !listed || strength.Bits != 128 || size.MaxKeySize != key.MaxSize {
+			t.Errorf("%s keys of %d to %d bits have %d bits", key.Name, size.MinKeySize, size.MaxKeySize, strength.Bits)
+		}
 	}
 }

@@ -45,6 +45,17 @@ func TestWhatCanNeverSucceedHasNoEffectOrHasChangedIsServedWithAWarning(t *testi
 			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 256, NonceStrategy: random, KeyIds: [{Id: k}]}\n    DataKeys: {WrapAlgs: [aes-gcm], KeySize: 256, KeyIds: [{Id: other}, {Id: k}]}\n",
 			want: []string{`Profiles.yaml:4:73: profile "P": API.DataKeys.KeyIds[1]: is a key that DecryptData may use as well, so that its callers can unwrap data keys without the checks of DataKeys; use a wrapping key for nothing else`},
 		},
+		"a key of sessions that signs data": {
+			file: "- Name: P\n  API:\n    SignData: {SignAlg: ed25519, KeyIds: [{Id: other}, {Id: k}]}\n    Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}]}\n",
+			want: []string{`Profiles.yaml:4:86: profile "P": API.Session.KeyIds: has a key that SignData signs with as well, so whoever may call SignData can sign a share of the key agreement; use a key of its own`},
+		},
+		"a key of sessions among all keys that sign data": {
+			file: "- Name: P\n  API:\n    SignData: {SignAlg: ed25519, KeyIds: [{Id: \"*\"}]}\n    Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}]}\n",
+			want: []string{`Profiles.yaml:4:86: profile "P": API.Session.KeyIds: has a key that SignData signs with as well, so whoever may call SignData can sign a share of the key agreement; use a key of its own`},
+		},
+		"a key of sessions that does nothing else": {
+			file: "- Name: P\n  API:\n    SignData: {SignAlg: ed25519, KeyIds: [{Id: other}]}\n    Session: {Protocols: [session-hpke-p256], EncryptAlg: A256GCM, SignAlg: ed25519, KeyIds: [{Id: k}]}\n",
+		},
 		"a length that tags do not have": {
 			file: "- Name: P\n  API:\n    EncryptData: {EncryptAlg: aes-gcm, KeySize: 128, TagLength: 96}\n",
 			want: []string{`Profiles.yaml:3:65: profile "P": API.EncryptData.TagLength: is 96 and has no effect, as in released brokers: tags have 128 bits; ShortTagLength asks for shorter ones`},
