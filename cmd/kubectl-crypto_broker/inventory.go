@@ -43,12 +43,13 @@ Exit codes:
   4  some brokers or uses are not known, and the output says which`,
 		Example: `  ` + name + ` inventory -A
   ` + name + ` inventory -A --uses sha-1 --uses rsa-2048 --uses p-256
-  ` + name + ` inventory -n shop --since 24h -o json`,
+  ` + name + ` inventory -n shop --since 24h -o json
+  ` + name + ` inventory -A -o cyclonedx`,
 		Args:              subcommands.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cluster.flags(cmd, true)
-	output := outputFlag(cmd, "table", "json", "yaml")
+	output := outputFlag(cmd, "table", "json", "yaml", "cyclonedx")
 	only := cmd.Flags().StringArray("uses", nil, "only what uses this `name`, such as sha-1, rsa-2048, p-256 or aes-gcm; may be repeated")
 	since := cmd.Flags().String("since", "", "only what calls have used since this `time`: a duration such as 24h, or a time such as 2026-11-23T06:00:00Z")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(inventory.Names(), cobra.ShellCompDirectiveNoFileComp)))
@@ -71,12 +72,8 @@ Exit codes:
 		if err != nil {
 			return err
 		}
-		if done, err := output.forPrograms(cmd.OutOrStdout(), found); err != nil {
+		if err := output.writeInventory(cmd.OutOrStdout(), found); err != nil {
 			return err
-		} else if !done {
-			if err := writeInventory(cmd.OutOrStdout(), found); err != nil {
-				return err
-			}
 		}
 		if len(found.Unknown) > 0 {
 			return codeError(exitNotKnown)
@@ -99,6 +96,22 @@ func timeOf(flag string, now time.Time) (time.Time, error) {
 		return time.Time{}, program.Usagef("--since is %q, expected a duration such as 24h, or a time such as 2026-11-23T06:00:00Z", flag)
 	}
 	return at, nil
+}
+
+// writeInventory writes an inventory in the format.
+func (o *output) writeInventory(w io.Writer, found *inventory.Inventory) error {
+	if o.format == "cyclonedx" {
+		bom, err := found.CBOM()
+		if err != nil {
+			return err
+		}
+		_, err = (&output{format: "json"}).forPrograms(w, bom)
+		return err
+	}
+	if done, err := o.forPrograms(w, found); done || err != nil {
+		return err
+	}
+	return writeInventory(w, found)
 }
 
 // writeInventory prints an inventory for people.

@@ -47,7 +47,10 @@ func inventoried() brokerstest.Cluster {
 }
 
 // made is when an inventory was made.
-var made = regexp.MustCompile(`("made": |made: )"[^"]*"`)
+var made = regexp.MustCompile(`("made": |"timestamp": )"[^"]*"`)
+
+// serial is the serial number of a CBOM, which follows from when it was made.
+var serial = regexp.MustCompile(`urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
 
 func TestTheInventoryOfACluster(t *testing.T) {
 	server := inventoried().Serve(t)
@@ -59,6 +62,7 @@ func TestTheInventoryOfACluster(t *testing.T) {
 		"inventory-uses.txt":  {[]string{"-A", "--uses", "SHA-1", "--uses", "rsa-2048", "--uses", "p-256"}, exitNotKnown},
 		"inventory-none.txt":  {[]string{"-n", "shop", "--uses", "ml-kem-1024"}, program.ExitOK},
 		"inventory-since.txt": {[]string{"-n", "shop", "--since", "2026-11-20T11:00:00+01:00"}, program.ExitOK},
+		"inventory.cdx.json":  {[]string{"-A", "-o", "cyclonedx"}, exitNotKnown},
 		"inventory.json":      {[]string{"-n", "shop", "-o", "json"}, program.ExitOK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,6 +74,7 @@ func TestTheInventoryOfACluster(t *testing.T) {
 			if strings.HasSuffix(name, ".json") {
 				head = ""
 			}
+			stdout = serial.ReplaceAllString(stdout, "urn:uuid:00000000-0000-8000-8000-000000000000")
 			golden(t, name, head+made.ReplaceAllString(stdout, `${1}"2026-11-23T12:00:00Z"`))
 		})
 	}

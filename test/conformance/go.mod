@@ -3,9 +3,11 @@ module github.com/crypto-broker/crypto-broker-operator/test/conformance
 go 1.26.4
 
 require (
+	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/c2sp/wycheproof v0.0.0-20260902155932-3fa63dd0344a
 	github.com/cloudflare/circl v1.6.5
 	github.com/crypto-broker/crypto-broker-operator v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/tink-crypto/tink-go/v2 v2.9.0
 	github.com/zmap/zcrypto v0.0.0-20250324021606-4f0ea0eaccac
 	github.com/zmap/zlint/v3 v3.6.6
