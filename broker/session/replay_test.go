@@ -18,141 +18,166 @@ import (
 // A request whose time is ahead of the clock of the broker can be opened for longer than a window
 // after its first use.
 func TestARequestFromTheFutureIsNotOpenedAgainBeforeItIsTooOld(t *testing.T) {
-	s, now := newStore(t)
-	p := policy(t, "")
-	c := connect(t, s, now, p, "")
-	r := c.request(noon.Add(290*time.Second), "buy")
-	if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
-		t.Fatal(err)
-	}
-	for _, after := range []time.Duration{0, 301 * time.Second, 302 * time.Second, 590 * time.Second, 590*time.Second + time.Millisecond, 700 * time.Second} {
-		now.set(noon.Add(after))
-		s.sweep()
-		if _, err := s.Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
-			t.Errorf("after %s: %v", after, err)
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		brokers := start(t)
+		now := brokers.clock
+		p := brokers.policy(t, "")
+		c := connect(t, brokers.any(), now, p, "")
+		r := c.request(noon.Add(290*time.Second), "buy")
+		if _, err := brokers.any().Open(t.Context(), theOwner, p, &r); err != nil {
+			t.Fatal(err)
 		}
-	}
+		for _, after := range []time.Duration{0, 301 * time.Second, 302 * time.Second, 590 * time.Second, 590*time.Second + time.Millisecond, 700 * time.Second} {
+			now.set(noon.Add(after))
+			brokers.sweep()
+			if _, err := brokers.any().Open(t.Context(), theOwner, p, &r); !errors.Is(err, ErrRefused) {
+				t.Errorf("after %s: %v", after, err)
+			}
+		}
+	})
 }
 
 func TestTheEdgesOfTheWindowAreTheLastTimesThatAreOpened(t *testing.T) {
-	for _, window := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
-		s, now := newStore(t)
-		p := policy(t, fmt.Sprintf(", ClockWindow: %s", window))
-		c := connect(t, s, now, p, "")
-		for _, test := range []struct {
-			ahead time.Duration
-			fine  bool
-		}{
-			{-window - time.Millisecond, false}, {-window, true}, {-window + time.Millisecond, true}, {0, true},
-			{window - time.Millisecond, true}, {window, true}, {window + time.Millisecond, false},
-		} {
-			r := c.request(noon.Add(test.ahead), "text")
-			if _, err := s.Open(t.Context(), theOwner, p, &r); (err == nil) != test.fine {
-				t.Errorf("window %s, time %s: %v", window, test.ahead, err)
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		for _, window := range []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute} {
+			brokers := start(t)
+			now := brokers.clock
+			p := brokers.policy(t, fmt.Sprintf(", ClockWindow: %s", window))
+			c := connect(t, brokers.any(), now, p, "")
+			for _, test := range []struct {
+				ahead time.Duration
+				fine  bool
+			}{
+				{-window - time.Millisecond, false}, {-window, true}, {-window + time.Millisecond, true}, {0, true},
+				{window - time.Millisecond, true}, {window, true}, {window + time.Millisecond, false},
+			} {
+				r := c.request(noon.Add(test.ahead), "text")
+				if _, err := brokers.any().Open(t.Context(), theOwner, p, &r); (err == nil) != test.fine {
+					t.Errorf("window %s, time %s: %v", window, test.ahead, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestNoRequestIsOpenedTwice sets the clock forward and back to any time, with and without sweeps in
 // between, and sends all requests again and again, most of them near an edge of the window.
 func TestNoRequestIsOpenedTwice(t *testing.T) {
-	const window = 10 * time.Second
-	for seed := range uint64(60) {
-		random := rand.New(rand.NewPCG(seed, 15))
-		s, now := newStore(t)
-		p, smaller := policy(t, ", ClockWindow: 10s"), policy(t, ", ClockWindow: 3s")
-		larger := policy(t, ", ClockWindow: 5m")
-		c := connect(t, s, now, p, []string{"", "shop-1"}[seed%2])
-		var sent []Request
-		var times []time.Time
-		opened := map[int]bool{}
-		for range 300 {
-			switch random.IntN(10) {
-			case 0, 1:
-				at := now.read().Add(time.Duration(random.Int64N(int64(2*window))) - window)
-				sent, times = append(sent, c.request(at, "text")), append(times, at)
-			case 2:
-				now.add(time.Duration(random.Int64N(int64(8 * time.Second))))
-			case 3:
-				now.add(-time.Duration(random.Int64N(int64(4 * time.Second))))
-			case 4:
-				s.sweep()
-			case 5: // an edge of the window of a request
-				if len(times) > 0 {
-					edge := times[random.IntN(len(times))].Add([]time.Duration{-window, window}[random.IntN(2)])
-					now.set(edge.Add(time.Duration(random.IntN(5)-2) * time.Millisecond))
-				}
-			default:
-				if len(sent) == 0 {
-					continue
-				}
-				i := random.IntN(len(sent))
-				using := []*profile.SessionPolicy{p, p, smaller, larger}[random.IntN(4)]
-				if _, err := s.Open(t.Context(), theOwner, using, &sent[i]); err == nil {
-					if away := now.read().Sub(times[i]).Abs(); away > window+time.Millisecond {
-						t.Fatalf("seed %d: opened a request %s away from the clock", seed, away)
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		const window = 10 * time.Second
+		const seeds = 60
+		tested := 0
+		for seed := range uint64(seeds) {
+			random := rand.New(rand.NewPCG(seed, 15))
+			brokers := start(t)
+			now := brokers.clock
+			p, smaller := brokers.policy(t, ", ClockWindow: 10s"), brokers.policy(t, ", ClockWindow: 3s")
+			larger := brokers.policy(t, ", ClockWindow: 5m")
+			c := connect(t, brokers.any(), now, p, []string{"", "shop-1"}[seed%2])
+			var sent []Request
+			var times []time.Time
+			opened := map[int]bool{}
+			for range 300 {
+				switch random.IntN(10) {
+				case 0, 1:
+					at := now.read().Add(time.Duration(random.Int64N(int64(2*window))) - window)
+					sent, times = append(sent, c.request(at, "text")), append(times, at)
+				case 2:
+					now.add(time.Duration(random.Int64N(int64(8 * time.Second))))
+				case 3:
+					now.add(-time.Duration(random.Int64N(int64(4 * time.Second))))
+				case 4:
+					brokers.sweep()
+				case 5: // an edge of the window of a request
+					if len(times) > 0 {
+						edge := times[random.IntN(len(times))].Add([]time.Duration{-window, window}[random.IntN(2)])
+						now.set(edge.Add(time.Duration(random.IntN(5)-2) * time.Millisecond))
 					}
-					if opened[i] {
-						t.Fatalf("seed %d: opened a request twice", seed)
+				case 6:
+					if random.IntN(10) == 0 {
+						brokers.restart(random.IntN(len(brokers.stores)))
 					}
-					opened[i] = true
+				default:
+					if len(sent) == 0 {
+						continue
+					}
+					i := random.IntN(len(sent))
+					using := []*profile.SessionPolicy{p, p, smaller, larger}[random.IntN(4)]
+					if _, err := brokers.any().Open(t.Context(), theOwner, using, &sent[i]); err == nil {
+						if away := now.read().Sub(times[i]).Abs(); away > window+time.Millisecond {
+							t.Fatalf("seed %d: opened a request %s away from the clock", seed, away)
+						}
+						if opened[i] {
+							t.Fatalf("seed %d: opened a request twice", seed)
+						}
+						opened[i] = true
+					}
 				}
 			}
+			if len(opened) > 0 {
+				tested++
+			}
 		}
-		if len(opened) == 0 && s.Stats().Sessions > 0 {
-			t.Errorf("seed %d: opened nothing, so nothing was tested", seed)
+		if tested < seeds/2 {
+			t.Errorf("only %d of %d seeds have opened a request", tested, seeds)
 		}
-	}
+	})
 }
 
 func TestOneOfAThousandCopiesAtOneTimeIsOpened(t *testing.T) {
-	s, now := newStore(t)
-	p := policy(t, "")
-	c := connect(t, s, now, p, "")
-	r := c.request(noon, "buy")
-	var opened, refused atomic.Int32
-	var all sync.WaitGroup
-	begin := make(chan struct{})
-	for range 1000 {
-		all.Go(func() {
-			<-begin
-			switch _, err := s.Open(t.Context(), theOwner, p, &r); {
-			case err == nil:
-				opened.Add(1)
-			case errors.Is(err, ErrRefused):
-				refused.Add(1)
-			}
-		})
-	}
-	close(begin)
-	all.Wait()
-	if opened.Load() != 1 || refused.Load() != 999 {
-		t.Errorf("%d opened, %d refused", opened.Load(), refused.Load())
-	}
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		brokers := start(t)
+		now := brokers.clock
+		p := brokers.policy(t, "")
+		c := connect(t, brokers.any(), now, p, "")
+		r := c.request(noon, "buy")
+		var opened, refused atomic.Int32
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		for range 1000 {
+			all.Go(func() {
+				s := brokers.any()
+				<-begin
+				switch _, err := s.Open(t.Context(), theOwner, p, &r); {
+				case err == nil:
+					opened.Add(1)
+				case errors.Is(err, ErrRefused):
+					refused.Add(1)
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		if opened.Load() != 1 || refused.Load() != 999 {
+			t.Errorf("%d opened, %d refused", opened.Load(), refused.Load())
+		}
+	})
 }
 
 func TestWhoHasNoKeyUsesUpNoNonce(t *testing.T) {
-	s, now := newStore(t)
-	p := policy(t, "")
-	victim, other := connect(t, s, now, p, ""), connect(t, s, now, p, "")
-	r := victim.request(noon, "buy")
-	forged := r
-	forged.Tag = base64.StdEncoding.EncodeToString(make([]byte, 16))
-	for range 3 {
-		if _, err := s.Open(t.Context(), theOwner, p, &forged); !errors.Is(err, ErrRefused) {
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		brokers := start(t)
+		now := brokers.clock
+		p := brokers.policy(t, "")
+		victim, other := connect(t, brokers.any(), now, p, ""), connect(t, brokers.any(), now, p, "")
+		r := victim.request(noon, "buy")
+		forged := r
+		forged.Tag = base64.StdEncoding.EncodeToString(make([]byte, 16))
+		for range 3 {
+			if _, err := brokers.any().Open(t.Context(), theOwner, p, &forged); !errors.Is(err, ErrRefused) {
+				t.Fatal(err)
+			}
+		}
+		// A session of the attacker's own does not reach the nonces of another one.
+		same := other.requestTo("/other", noon, r.Nonce, "text")
+		if _, err := brokers.any().Open(t.Context(), theOwner, p, &same); err != nil {
 			t.Fatal(err)
 		}
-	}
-	// A session of the attacker's own does not reach the nonces of another one.
-	same := other.requestTo("/other", noon, r.Nonce, "text")
-	if _, err := s.Open(t.Context(), theOwner, p, &same); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Stats().Nonces; got != 1 {
-		t.Errorf("%d nonces are remembered", got)
-	}
-	if _, err := s.Open(t.Context(), theOwner, p, &r); err != nil {
-		t.Errorf("the request whose nonce was used in forged ones: %v", err)
-	}
+		if stats := brokers.stores[0].Stats(); stats.Sessions > 0 && stats.Nonces != 1 {
+			t.Errorf("%d nonces are remembered", stats.Nonces)
+		}
+		if _, err := brokers.any().Open(t.Context(), theOwner, p, &r); err != nil {
+			t.Errorf("the request whose nonce was used in forged ones: %v", err)
+		}
+	})
 }

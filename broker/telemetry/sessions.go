@@ -23,6 +23,19 @@ type sessions struct{ stats func() session.Stats }
 // ServeSessions adds the metrics of the store of sessions. It is called once at most.
 func (m *Metrics) ServeSessions(stats func() session.Stats) { m.registry.MustRegister(sessions{stats}) }
 
+// ServeSharedSessions adds the metric of sessions that brokers share. It is called once at most.
+func (m *Metrics) ServeSharedSessions(serves func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "crypto_broker_session_redis_up",
+		Help: "Whether sessions in Redis were available when the broker last used them (1) or not (0).",
+	}, func() float64 {
+		if serves() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // Describe implements prometheus.Collector.
 func (sessions) Describe(to chan<- *prometheus.Desc) {
 	to <- sessionsDescription

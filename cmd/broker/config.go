@@ -33,6 +33,7 @@ type config struct {
 	keysDir         string
 	providersDir    string
 	kmsDir          string
+	sessionRedisDir string
 	gateway         gateway.Options
 	socketDir       string
 	callers         []string
@@ -89,6 +90,7 @@ func (c *config) settings() []setting {
 			usage: "directory of the socket " + contract.SocketFile,
 		},
 	}...)
+	settings = append(settings, c.sessionRedisSetting())
 	settings = append(settings, c.gatewaySettings()...)
 	settings = append(settings, c.callerSettings()...)
 	settings = append(settings, c.sessions.settings()...)

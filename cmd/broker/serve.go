@@ -88,6 +88,13 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	if stack != nil {
 		options = append(options, server.WithKeys(stack))
 	}
+	sharing, err := c.useRedis(stack, metrics, logger)
+	if err != nil {
+		return err
+	}
+	if sharing != nil {
+		options = append(options, sharing)
+	}
 	if c.kmsDir != "" {
 		managers := kmsfile.New(c.kmsDir)
 		defer managers.Close()

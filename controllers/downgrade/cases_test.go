@@ -503,6 +503,10 @@ var cases = map[string]comparing{
 		change: func(p *profile.Profile) { p.API.Session.MaxMessages = 0 },
 		weaker: map[string]string{"API.Session.MaxMessages": "a key encrypts up to 1048576 messages in each direction, it was 1000"},
 	},
+	"sessions that leave the memory": {
+		change: func(p *profile.Profile) { p.API.Session.Store = "redis" },
+		weaker: map[string]string{"API.Session.Store": "keys of sessions leave the memory of the broker"},
+	},
 	"larger data keys": {change: func(p *profile.Profile) { p.API.DataKeys.KeySize = 256 }},
 	"smaller data keys": {
 		change: func(p *profile.Profile) { p.API.DataKeys.KeySize = 128 },

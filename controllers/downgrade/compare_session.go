@@ -29,13 +29,15 @@ func (c *comparison) session(old, changed side) {
 	for _, name := range []struct{ field, was, is string }{
 		{"KeyAgreementAlg", cmp.Or(before.KeyAgreementAlg, after.KeyAgreementAlg), cmp.Or(after.KeyAgreementAlg, before.KeyAgreementAlg)},
 		{"EncryptAlg", before.EncryptAlg, after.EncryptAlg},
-		{"Store", cmp.Or(before.Store, "memory"), cmp.Or(after.Store, "memory")},
 	} {
 		if !strings.EqualFold(name.was, name.is) {
 			c.add(at+name.field, name.was, name.is, "found %q in the place of %q, which it can't be compared with", name.is, name.was)
 		}
 	}
 	c.sessionSignature(before, after)
+	if was, is := cmp.Or(before.Store, "memory"), cmp.Or(after.Store, "memory"); !strings.EqualFold(was, is) && !strings.EqualFold(is, "memory") {
+		c.add(at+"Store", was, is, "keys of sessions leave the memory of the broker")
+	}
 	shortest, longest := before.Lifetimes()
 	shortestNow, longestNow := after.Lifetimes()
 	c.longer(at+"MinLifetime", "sessions live for at least %s, it was %s", shortest, shortestNow)

@@ -65,7 +65,6 @@ var neutral = map[string]string{
 	"API.Session.KeyIds.Id":             "judged as a list",
 	"API.Session.KeyAgreementAlg":       "has one value so far; compared for when it has two",
 	"API.Session.EncryptAlg":            "has one value so far; compared for when it has two",
-	"API.Session.Store":                 "has one value so far; compared for when it has two",
 	"Deprecation.ReplacedBy":            "an announcement",
 	"Deprecation.DeprecatedSince":       "an announcement",
 	"Deprecation.RemoveAfter":           "an announcement: brokers serve the profile until it is deleted",

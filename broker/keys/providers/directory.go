@@ -96,7 +96,7 @@ func read(dir string) ([]source, error) {
 	sources := make([]source, 0, len(configs))
 	for _, config := range configs {
 		s := source{config: config}
-		if s.credentials, err = readCredentials(filepath.Join(dir, config.Name)); err != nil {
+		if s.credentials, err = ReadCredentials(filepath.Join(dir, config.Name)); err != nil {
 			return nil, err
 		}
 		if s.digest, err = s.fingerprint(); err != nil {
@@ -123,8 +123,8 @@ func (s *source) fingerprint() (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(digest.Sum(nil)), nil
 }
 
-// readCredentials reads all files of a directory. A directory that does not exist has none.
-func readCredentials(dir string) (Credentials, error) {
+// ReadCredentials reads all files of a directory. A directory that does not exist has none.
+func ReadCredentials(dir string) (Credentials, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Credentials{}, nil

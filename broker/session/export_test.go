@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import "testing"
+
+// UseShared makes all tests of stores run with replicas that share their sessions as well. prepare prepares a
+// test, and returns what opens the place of sessions for one more broker.
+func UseShared(name, section string, prepare func(t *testing.T) (open func(testing.TB) Shared)) {
+	kinds[name] = func(t *testing.T) func(testing.TB) *replicas {
+		open := prepare(t)
+		return func(t testing.TB) *replicas {
+			t.Helper()
+			r := &replicas{section: section}
+			started := func() *Store {
+				s, now := newStore(t)
+				if r.clock == nil {
+					r.clock = now
+				}
+				s.now = r.clock.read
+				s.Share(open(t))
+				return s
+			}
+			r.restart = func(broker int) {
+				r.stores[broker].Close()
+				r.stores[broker] = started()
+			}
+			r.stores = []*Store{started(), started()}
+			return r
+		}
+	}
+}

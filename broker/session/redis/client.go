@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+)
+
+// Sizes of a connection to Redis. The defaults of the library take more than a megabyte for each.
+const (
+	bufferSize = 16 << 10
+	// ringScale is the logarithm of how many questions may wait for their answers.
+	ringScale = 8
+	// pingTime is how long a connection may be idle before it is tried.
+	pingTime = 30 * time.Second
+	// refreshTime is how often Sentinels are asked who is the master, in case a message of theirs was lost.
+	refreshTime = 5 * time.Second
+)
+
+// connection connects to Redis, and says whether it answers.
+type connection struct {
+	settings *Settings
+	// observe is called when Redis begins or ceases to answer, one call at a time. The error is nil in
+	// the first case.
+	observe func(error)
+
+	mu      sync.Mutex
+	client  rueidis.Client // nil before the first connection
+	pending *attempt       // nil if none runs
+	closed  bool
+
+	telling sync.Mutex
+	state   state
+}
+
+// attempt is an attempt to connect.
+type attempt struct {
+	done chan struct{}
+	err  error
+}
+
+// state is what the observer knows.
+type state uint8
+
+const (
+	unknown state = iota
+	serves
+	// isAway means that Redis does not answer.
+	isAway
+	// isUnfit means that Redis answers, and that something else is wrong, such as that it has no memory. It
+	// lasts until a session is changed.
+	isUnfit
+)
+
+// begin returns the client. It connects if there was no connection yet. The library makes later ones.
+func (c *connection) begin(ctx context.Context) (rueidis.Client, error) {
+	c.mu.Lock()
+	if c.client != nil || c.closed {
+		defer c.mu.Unlock()
+		if c.closed {
+			return nil, errors.New("the broker ends")
+		}
+		return c.client, nil
+	}
+	running := c.pending
+	if running == nil {
+		running = &attempt{done: make(chan struct{})}
+		c.pending = running
+		go c.connect(running)
+	}
+	c.mu.Unlock()
+	select {
+	case <-running.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if running.err != nil {
+		return nil, running.err
+	}
+	return c.begin(ctx)
+}
+
+// connect makes the first connection.
+func (c *connection) connect(a *attempt) {
+	client, err := rueidis.NewClient(c.options())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending, a.err = nil, err
+	switch {
+	case err == nil && c.closed:
+		client.Close()
+	case err == nil:
+		c.client = client
+	}
+	close(a.done)
+}
+
+func (c *connection) options() rueidis.ClientOption {
+	s := c.settings
+	options := rueidis.ClientOption{
+		InitAddress: s.Addresses, SelectDB: s.Database, ForceSingleClient: !s.Cluster && s.SentinelMaster == "",
+		Dialer: net.Dialer{Timeout: s.Timeout, KeepAlive: pingTime}, DialCtxFn: c.dial, ConnWriteTimeout: s.Timeout,
+		AuthCredentialsFn: func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			password, err := s.password(Password)
+			return rueidis.AuthCredentials{Username: s.User, Password: password}, err
+		},
+		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, PipelineMultiplex: -1,
+		ClientSetInfo: rueidis.DisableClientSetInfo, DisableCache: true,
+		// A question that was asked twice would use up its own nonce.
+		DisableRetry: true,
+		// Otherwise the end of the context of one call would end the connection of all.
+		AlwaysPipelining: true,
+	}
+	if s.SentinelMaster != "" {
+		options.Sentinel = rueidis.SentinelOption{
+			Dialer: options.Dialer, MasterSet: s.SentinelMaster, Username: s.SentinelUser, TopologyRefreshInterval: refreshTime,
+		}
+		options.Sentinel.Password, _ = s.password(SentinelPassword) // Read has checked it
+	}
+	return options
+}
+
+// dial makes a connection with the credentials that are in the directory now.
+func (c *connection) dial(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
+	defer cancel()
+	if c.settings.WithoutTLS {
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+	credentials, err := c.settings.credentials()
+	if err != nil {
+		return nil, err
+	}
+	defer credentials.Forget()
+	client, err := credentials.TLS(c.settings.ServerName, 0)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(address) // which could be dialed
+	return client.Handshake(ctx, raw, host)
+}
+
+// password returns a password, empty if there is none.
+func (s *Settings) password(file string) (string, error) {
+	credentials, err := s.credentials()
+	if err != nil {
+		return "", err
+	}
+	defer credentials.Forget()
+	return string(credentials[file]), nil
+}
+
+// ask asks Redis a question, and returns the errors of [session.Shared].
+func (c *connection) ask(ctx context.Context, question func(context.Context, rueidis.Client) error) error {
+	bounded, cancel := context.WithTimeout(ctx, c.settings.Timeout)
+	defer cancel()
+	client, err := c.begin(bounded)
+	if err == nil {
+		err = question(bounded, client)
+	}
+	switch {
+	case err == nil:
+		c.answered()
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isOutOfMemory(err):
+		c.tell(isUnfit, err)
+		return session.ErrNoMemory
+	}
+	if bounded.Err() != nil {
+		err = fmt.Errorf("found no answer within %s", c.settings.Timeout)
+	}
+	c.tell(isAway, err)
+	return session.ErrUnavailable
+}
+
+// isOutOfMemory reports whether Redis has refused to write because it has no memory left.
+func isOutOfMemory(err error) bool {
+	answer, ok := rueidis.IsRedisErr(err)
+	return ok && (strings.HasPrefix(answer.Error(), "OOM ") || strings.Contains(answer.Error(), "-OOM "))
+}
+
+// tell tells the observer of a change.
+func (c *connection) tell(now state, err error) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	if c.state != now {
+		c.state = now
+		c.observe(err)
+	}
+}
+
+// answered tells the observer that Redis answers, unless something else is wrong.
+func (c *connection) answered() {
+	c.telling.Lock()
+	unfit := c.state == isUnfit
+	c.telling.Unlock()
+	if !unfit {
+		c.tell(serves, nil)
+	}
+}
+
+// serves reports whether nothing is wrong.
+func (c *connection) serves() bool {
+	c.telling.Lock()
+	defer c.telling.Unlock()
+	return c.state == serves
+}
+
+func (c *connection) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.client != nil {
+		c.client.Close()
+		c.client = nil
+	}
+}

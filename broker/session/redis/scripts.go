@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"crypto/fips140"
+
+	"github.com/redis/rueidis"
+)
+
+// runID sets the name of the process of Redis that runs the script.
+const runID = `local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+`
+
+// Answers of the scripts. Begin answers the policy of eviction if it is another one than noeviction.
+const (
+	done    = "done"
+	ended   = "ended"
+	refused = "refused"
+	busy    = "busy"
+)
+
+// The keys of the scripts are those of the session and of its nonces.
+var (
+	// beginScript adds a session. Arguments: record, wrapped key, version of the wrapping key, lifetime in
+	// milliseconds.
+	beginScript = script(runID + `
+local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%S+)')
+if policy ~= 'noeviction' then return policy end
+redis.call('HSET', KEYS[1], 'record', ARGV[1], 'key', ARGV[2], 'version', ARGV[3], 'run', run, 'opened', 0, 'sealed', 0, 'nonces', 0, 'floor', 0)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return 'done'`)
+
+	// acceptScript accepts a request once. Arguments: nonce, time of the request, earliest time in the
+	// window, most messages, most nonces. If there are fewer nonces than the session has counted, somebody
+	// has removed some, so the session ends.
+	//
+	// The first write is one that Redis refuses without memory. It does not refuse later ones.
+	acceptScript = script(runID + `
+local s = redis.call('HMGET', KEYS[1], 'run', 'opened', 'nonces', 'floor')
+if not s[1] then return 'ended' end
+if s[1] ~= run or redis.call('ZCARD', KEYS[2]) ~= tonumber(s[3]) then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  return 'ended'
+end
+if tonumber(s[2]) >= tonumber(ARGV[4]) or tonumber(ARGV[2]) < tonumber(s[4]) then return 'refused' end
+if redis.call('ZSCORE', KEYS[2], ARGV[1]) then return 'refused' end
+local floor = ARGV[3]
+if tonumber(floor) < tonumber(s[4]) then floor = s[4] end
+redis.call('HSET', KEYS[1], 'floor', floor)
+local nonces = tonumber(s[3]) - redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', '(' .. floor)
+if nonces >= tonumber(ARGV[5]) then
+  redis.call('HSET', KEYS[1], 'nonces', nonces)
+  return 'busy'
+end
+redis.call('ZADD', KEYS[2], ARGV[2], ARGV[1])
+if nonces == 0 then redis.call('PEXPIRE', KEYS[2], redis.call('PTTL', KEYS[1])) end
+redis.call('HSET', KEYS[1], 'nonces', nonces + 1)
+redis.call('HINCRBY', KEYS[1], 'opened', 1)
+return 'done'`)
+
+	// replyScript counts a reply. Argument: most replies.
+	replyScript = script(runID + `
+local s = redis.call('HMGET', KEYS[1], 'run', 'sealed')
+if not s[1] or s[1] ~= run or tonumber(s[2]) >= tonumber(ARGV[1]) then return 'ended' end
+redis.call('HINCRBY', KEYS[1], 'sealed', 1)
+return 'done'`)
+)
+
+// script returns a script. Redis names scripts by their SHA-1, which protects nothing here.
+func script(text string) (lua *rueidis.Lua) {
+	fips140.WithoutEnforcement(func() { lua = rueidis.NewLuaScript(text) })
+	return lua
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build redis
+
+package redis_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
+)
+
+// rights are those of docs/session-redis.md.
+func rights(t testing.TB, password string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/session-redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(page)) {
+		if of, found := strings.CutPrefix(line, "user "); found {
+			return strings.Fields(strings.Replace(of, "PASSWORD", password, 1))
+		}
+	}
+	t.Fatal("the page has no user")
+	return nil
+}
+
+func TestTheRightsOfThePageAreEnough(t *testing.T) {
+	server := redisserver.Start(t)
+	server.Ask(t, append([]string{"ACL", "SETUSER"}, rights(t, "secret")...)...)
+	server.Ask(t, "ACL", "SETUSER", "default", "off")
+	p := newPlace(t, "Addresses: ["+server.Address+"]", "WithoutTLS: true", "WrappingKey: sessions", "User: broker", "Database: 1", "Timeout: 10s")
+	p.write(p.settings, "password", "wrong")
+	a := p.open()
+	want(t, "begin with a wrong password", a.Add(t.Context(), record(id), key), session.ErrUnavailable)
+	if !p.saw("WRONGPASS") || p.saw("wrong\n") {
+		t.Errorf("the observer was told %q", p.observed)
+	}
+	p.write(p.settings, "password", "secret") // which the next connection reads
+	a, b := begun(t, p)
+	want(t, "a request", b.Accept(t.Context(), id, acceptance(1)), nil)
+	later := acceptance(2)
+	later.Timestamp, later.Floor = later.Timestamp+1, now.UnixMilli()+1
+	want(t, "a request that forgets another one", b.Accept(t.Context(), id, later), nil)
+	want(t, "a reply", a.CountReply(t.Context(), id, 100), nil)
+	want(t, "a forged request", a.Check(t.Context(), id), nil)
+	want(t, "the end", a.End(t.Context(), id), nil)
+	if !a.Serves() || !b.Serves() {
+		t.Errorf("the observer was told %q", p.observed)
+	}
+}
+
+func TestConnectionsHaveTLSWithCertificatesOfBothSides(t *testing.T) {
+	server := redisserver.New(t)
+	folder := t.TempDir()
+	authority := certify(t, folder, "ca", nil, nil)
+	certify(t, folder, "server", net.ParseIP(server.Host), authority)
+	certify(t, folder, "client", nil, authority)
+	certify(t, folder, "other", nil, nil)
+	at := func(name string) string { return filepath.Join(folder, name) }
+	server.RunAs(t, "--save", "", "--tls-port", "6379", "--tls-cert-file", at("server.crt"), "--tls-key-file", at("server.key"),
+		"--tls-ca-cert-file", at("ca.crt"), "--tls-auth-clients", "yes", "--port", "0")
+	connecting := func(t *testing.T, authority, certificate string) *place {
+		p := newPlace(t, "Addresses: ["+server.Address+"]", "WrappingKey: sessions", "Timeout: 10s")
+		for name, from := range map[string]string{"ca.crt": authority + ".crt", "tls.crt": certificate + ".crt", "tls.key": certificate + ".key"} {
+			if text, err := os.ReadFile(at(from)); err != nil {
+				t.Fatal(err)
+			} else if certificate != "" || name == "ca.crt" {
+				p.write(p.settings, name, string(text))
+			}
+		}
+		return p
+	}
+	t.Run("the right ones", func(t *testing.T) {
+		a, b := begun(t, connecting(t, "ca", "client"))
+		want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
+		want(t, "the same again", b.Accept(t.Context(), id, acceptance(1)), session.ErrRefused)
+	})
+	for sentence, test := range map[string]struct{ authority, certificate string }{
+		"another authority": {"other", "client"},
+		"another client":    {"ca", "other"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := connecting(t, test.authority, test.certificate)
+			want(t, "begin", p.open().Add(t.Context(), record(id), key), session.ErrUnavailable)
+			if p.saw("serves") {
+				t.Errorf("the observer was told %q", p.observed)
+			}
+		})
+	}
+}
+
+// issuer is a certificate that issues others.
+type issuer struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// certify writes a certificate and its key as PEM files. Without an issuer, it is an authority.
+func certify(t *testing.T, folder, name string, address net.IP, by *issuer) *issuer {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &issuer{&x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true, IsCA: by == nil,
+	}, private}
+	if address != nil {
+		made.certificate.IPAddresses = []net.IP{address}
+	}
+	if by == nil {
+		by = made
+	}
+	der, err := x509.CreateCertificate(rand.Reader, made.certificate, by.certificate, private.Public(), by.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: encoded}} {
+		if err := os.WriteFile(filepath.Join(folder, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return made
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
+)
+
+// replicas are brokers that have the same sessions.
+type replicas struct {
+	stores []*Store
+	clock  *clock
+	// section is more of the section of profiles.
+	section string
+	// restart ends a broker and starts another one in its place. It does nothing if its sessions would end.
+	restart func(broker int)
+}
+
+// any returns any of the brokers.
+func (r *replicas) any() *Store { return r.stores[rand.IntN(len(r.stores))] }
+
+func (r *replicas) policy(t testing.TB, more string) *profile.SessionPolicy {
+	t.Helper()
+	return policy(t, r.section+more)
+}
+
+func (r *replicas) sweep() {
+	for _, each := range r.stores {
+		each.sweep()
+	}
+}
+
+// kinds are the stores that tests run with, by what they are called. Each prepares a test, and returns what
+// starts brokers.
+var kinds = map[string]func(t *testing.T) (start func(testing.TB) *replicas){
+	"in memory": func(*testing.T) func(testing.TB) *replicas {
+		return func(t testing.TB) *replicas {
+			t.Helper()
+			s, now := newStore(t)
+			return &replicas{stores: []*Store{s}, clock: now, restart: func(int) {}}
+		}
+	},
+}
+
+func eachStore(t *testing.T, test func(t *testing.T, start func(testing.TB) *replicas)) {
+	t.Helper()
+	for name, prepare := range kinds {
+		t.Run(name, func(t *testing.T) { test(t, prepare(t)) })
+	}
+}

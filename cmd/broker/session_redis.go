@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"log/slog"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/server"
+	"github.com/crypto-broker/crypto-broker-operator/broker/session/redis"
+	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+)
+
+const sessionRedisFlag = "session-redis-dir"
+
+func (c *config) sessionRedisSetting() setting {
+	return setting{
+		name: sessionRedisFlag, env: "CRYPTO_BROKER_SESSION_REDIS_DIR", kind: "path", set: absolutePath(&c.sessionRedisDir),
+		usage: "directory with the file " + redis.FileName + ", which says where sessions are of profiles with Session.Store redis, and with the passwords and certificates for it; without it such profiles have no sessions",
+	}
+}
+
+// useRedis opens the place of shared sessions. It does not wait for Redis. The option is nil if there is
+// no such place.
+func (c *config) useRedis(stack *keys.Stack, metrics *telemetry.Metrics, logger *slog.Logger) (server.Option, error) {
+	if c.sessionRedisDir == "" {
+		return nil, nil
+	}
+	settings, warnings, err := redis.Read(c.sessionRedisDir)
+	if err != nil {
+		return nil, program.Usagef("--%s: %v", sessionRedisFlag, err)
+	}
+	for _, warning := range warnings {
+		logger.Warn("warning about a file of the settings for Redis", "problem", warning)
+	}
+	if settings.KeysInClear {
+		logger.Warn("keys of sessions are in Redis as they are: whoever reads Redis can read all requests", "directory", c.sessionRedisDir)
+	}
+	options := redis.Options{
+		Settings: settings,
+		Observe: func(problem error) {
+			if problem != nil {
+				logger.Warn("sessions in Redis are not available: the broker refuses their requests until they are", "error", problem)
+				return
+			}
+			logger.Info("sessions in Redis are available", "addresses", settings.Addresses)
+		},
+		Unlocked: func(err error) {
+			logger.Warn("keys of sessions in Redis are kept in memory that is not locked, so they may be swapped or be in a core dump", "error", err)
+		},
+	}
+	if stack != nil {
+		options.Keys = stack
+	}
+	store, err := redis.Open(options)
+	if err != nil {
+		return nil, program.Usagef("--%s: %s: %v", sessionRedisFlag, redis.FileName, err)
+	}
+	metrics.ServeSharedSessions(store.Serves)
+	return server.WithSharedSessions(store), nil
+}
