@@ -33,6 +33,9 @@ asks all brokers of a namespace, or of all namespaces with -A. It changes nothin
   CNSA          the newest suite of the NSA that has all of it: 2.0, 1.0 (services in clouds until 2033), none
   FIPS          whether FIPS 140-3 approves it, in the module that brokers have
 
+With --diff, the output has only what came and what went since an earlier inventory, which -o json wrote for the
+same namespaces.
+
 A broker counts from its start, and does not know the calls of a pod that is gone. A broker is asked through the API
 server's proxy, which needs the right to get pods/proxy.
 
@@ -44,7 +47,8 @@ Exit codes:
 		Example: `  ` + name + ` inventory -A
   ` + name + ` inventory -A --uses sha-1 --uses rsa-2048 --uses p-256
   ` + name + ` inventory -n shop --since 24h -o json
-  ` + name + ` inventory -A -o cyclonedx`,
+  ` + name + ` inventory -A -o cyclonedx
+  ` + name + ` inventory -A --diff inventory-of-may.json`,
 		Args:              subcommands.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -52,6 +56,7 @@ Exit codes:
 	output := outputFlag(cmd, "table", "json", "yaml", "cyclonedx")
 	only := cmd.Flags().StringArray("uses", nil, "only what uses this `name`, such as sha-1, rsa-2048, p-256 or aes-gcm; may be repeated")
 	since := cmd.Flags().String("since", "", "only what calls have used since this `time`: a duration such as 24h, or a time such as 2026-11-23T06:00:00Z")
+	earlierFile := cmd.Flags().String("diff", "", "show how the inventory differs from the earlier one in this `file`, as -o json wrote it; - stands for standard input")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("uses", cobra.FixedCompletions(inventory.Names(), cobra.ShellCompDirectiveNoFileComp)))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := output.check(); err != nil {
@@ -65,6 +70,13 @@ Exit codes:
 		if maker.UsedSince, err = timeOf(*since, maker.Now); err != nil {
 			return err
 		}
+		earlier, err := readInventory(*earlierFile, cmd.InOrStdin())
+		if err != nil {
+			return err
+		}
+		if earlier != nil && output.format == "cyclonedx" {
+			return program.Usagef("--diff is given with --output cyclonedx, expected table, json or yaml")
+		}
 		if maker.Client, maker.Namespace, err = cluster.connect(); err != nil {
 			return err
 		}
@@ -72,7 +84,12 @@ Exit codes:
 		if err != nil {
 			return err
 		}
-		if err := output.writeInventory(cmd.OutOrStdout(), found); err != nil {
+		if earlier == nil {
+			err = output.writeInventory(cmd.OutOrStdout(), found)
+		} else {
+			err = output.writeDifference(cmd.OutOrStdout(), found, earlier)
+		}
+		if err != nil {
 			return err
 		}
 		if len(found.Unknown) > 0 {
