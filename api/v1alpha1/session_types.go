@@ -29,13 +29,15 @@ type Session struct {
 	EncryptAlg string `json:"encryptAlg"`
 
 	// signAlg is the algorithm with which the broker signs its share of the key
-	// agreement in session-hpke-p256 and session-hpke-x-wing.
+	// agreement in session-hpke-p256 and session-hpke-x-wing: rsa (PKCS #1
+	// v1.5), rsa-pss, ecdsa, ed25519, ml-dsa-44, ml-dsa-65 or ml-dsa-87.
 	// Example: ecdsa.
 	// +optional
 	// +kubebuilder:validation:Enum=rsa;ecdsa;rsa-pss;ed25519;ml-dsa-44;ml-dsa-65;ml-dsa-87
 	SignAlg string `json:"signAlg,omitempty"`
 
-	// hashAlg is the digest of the signature with rsa, rsa-pss and ecdsa.
+	// hashAlg is the digest of the signature with rsa, rsa-pss and ecdsa: sha-256,
+	// sha-384, sha-512, sha3-256, sha3-384 or sha3-512.
 	// Example: sha-256.
 	// +optional
 	// +kubebuilder:validation:Enum=sha-256;sha-384;sha-512;sha3-256;sha3-384;sha3-512
