@@ -265,8 +265,8 @@ deprecation: {replacedBy: Default, deprecatedSince: "2026-01-01", removeAfter: "
 			refusal: `expected a duration in h, m and s such as 90s or 5m`,
 		},
 		"refuses a store of sessions that there is not": {
-			spec:    `{api: {session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, store: redis}}}`,
-			refusal: `supported values: "memory"`,
+			spec:    `{api: {session: {protocols: [session-v1], keyAgreementAlg: ECDH_P256, encryptAlg: A256GCM, store: etcd}}}`,
+			refusal: `supported values: "memory", "redis"`,
 		},
 		"refuses a context that AES key wrap cannot bind": {
 			spec:    `{api: {dataKeys: {wrapAlgs: [aes-gcm, aes-kwp], keySize: 256, context: required, keyIds: [{id: a}]}}}`,
