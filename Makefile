@@ -157,6 +157,7 @@ test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, 
 .PHONY: test-redis
 test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).
 	go test -race -vet=off -tags redis -count=1 -timeout 10m ./broker/session/...
+	go test -race -vet=off -tags redis,process -count=1 -timeout 10m -run $(call tests_with_tag,redis) ./cmd/broker
 
 .PHONY: interop
 interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of TLS by OpenSSL with its FIPS provider (Linux, Python, Rust, a C compiler, libssl-dev; the first time builds it, 10 minutes or more; not part of "make test").
