@@ -23,9 +23,9 @@ import (
 // packages are Debian's packages of Redis: the programs, and the libraries that a small system lacks.
 var packages = []string{"redis-tools", "libatomic1", "libjemalloc2", "liblzf1", "libssl3"}
 
-// port is the port of all servers. Each has an address of its own, so that it gets the same port when it
+// Port is the port of all servers. Each has an address of its own, so that it gets the same port when it
 // starts again.
-const port = "6379"
+const Port = "6379"
 
 // Server is a Redis server.
 type Server struct {
@@ -88,7 +88,7 @@ func (s *Server) takeAddress(t testing.TB) {
 		var random [3]byte
 		_, _ = rand.Read(random[:]) // it never returns an error
 		s.Host = fmt.Sprintf("127.%d.%d.%d", 64+random[0]%128, random[1], 1+random[2]%250)
-		s.Address = net.JoinHostPort(s.Host, port)
+		s.Address = net.JoinHostPort(s.Host, Port)
 		if listener, err := net.Listen("tcp", s.Address); err == nil {
 			_ = listener.Close() // nobody has connected
 			return
@@ -106,7 +106,20 @@ func (s *Server) Run(t testing.TB, settings ...string) {
 // RunAs starts the server with these settings alone, after its address and its folder.
 func (s *Server) RunAs(t testing.TB, settings ...string) {
 	t.Helper()
-	s.arguments = append([]string{"--bind", s.Host, "--port", port, "--dir", filepath.Dir(s.Log), "--daemonize", "no"}, settings...)
+	s.arguments = append([]string{"--bind", s.Host, "--port", Port, "--dir", filepath.Dir(s.Log), "--daemonize", "no"}, settings...)
+	s.Again(t)
+}
+
+// RunSentinel starts a Sentinel with lines of its configuration, such as "sentinel monitor NAME HOST PORT QUORUM".
+func (s *Server) RunSentinel(t testing.TB, lines ...string) {
+	t.Helper()
+	folder := filepath.Dir(s.Log)
+	lines = append([]string{"bind " + s.Host, "port " + Port, "dir " + folder, "sentinel announce-ip " + s.Host}, lines...)
+	configuration := filepath.Join(folder, "sentinel.conf") // which a Sentinel writes to
+	if err := os.WriteFile(configuration, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.arguments = []string{configuration, "--sentinel"}
 	s.Again(t)
 }
 
@@ -183,7 +196,7 @@ func (s *Server) Ask(t testing.TB, command ...string) string {
 
 // TryToAsk is Ask with the error.
 func (s *Server) TryToAsk(command ...string) (string, error) {
-	cmd := exec.Command(filepath.Join(s.programs, "redis-cli"), append([]string{"-e", "-h", s.Host, "-p", port}, command...)...)
+	cmd := exec.Command(filepath.Join(s.programs, "redis-cli"), append([]string{"-e", "-h", s.Host, "-p", Port}, command...)...)
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+s.libraries)
 	answer, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(answer)), err

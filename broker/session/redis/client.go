@@ -111,9 +111,13 @@ func (c *connection) options() rueidis.ClientOption {
 	options := rueidis.ClientOption{
 		InitAddress: s.Addresses, SelectDB: s.Database, ForceSingleClient: !s.Cluster && s.SentinelMaster == "",
 		Dialer: net.Dialer{Timeout: s.Timeout, KeepAlive: pingTime}, DialCtxFn: c.dial, ConnWriteTimeout: s.Timeout,
-		AuthCredentialsFn: func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-			password, err := s.password(Password)
-			return rueidis.AuthCredentials{Username: s.User, Password: password}, err
+		AuthCredentialsFn: func(of rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			user, file := s.User, Password
+			if _, ok := of.Address.(sentinelAddress); ok {
+				user, file = s.SentinelUser, SentinelPassword
+			}
+			password, err := s.password(file)
+			return rueidis.AuthCredentials{Username: user, Password: password}, err
 		},
 		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, PipelineMultiplex: -1,
 		ClientSetInfo: rueidis.DisableClientSetInfo, DisableCache: true,
@@ -124,15 +128,33 @@ func (c *connection) options() rueidis.ClientOption {
 	}
 	if s.SentinelMaster != "" {
 		options.Sentinel = rueidis.SentinelOption{
-			Dialer: options.Dialer, MasterSet: s.SentinelMaster, Username: s.SentinelUser, TopologyRefreshInterval: refreshTime,
+			Dialer: options.Dialer, TLSConfig: toSentinel, MasterSet: s.SentinelMaster, TopologyRefreshInterval: refreshTime,
 		}
-		options.Sentinel.Password, _ = s.password(SentinelPassword) // Read has checked it
 	}
 	return options
 }
 
+// toSentinel is what the library gives dial for connections to Sentinels. It asks for the credentials of those and of
+// servers with the same function, which sees the address alone.
+var toSentinel = &tls.Config{}
+
+// sentinelConnection is a connection whose address says that it is a Sentinel's.
+type sentinelConnection struct{ net.Conn }
+
+type sentinelAddress struct{ net.Addr }
+
+func (c sentinelConnection) RemoteAddr() net.Addr { return sentinelAddress{c.Conn.RemoteAddr()} }
+
 // dial makes a connection with the credentials that are in the directory now.
-func (c *connection) dial(ctx context.Context, address string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+func (c *connection) dial(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
+	conn, err := c.dialServer(ctx, address, dialer)
+	if err == nil && config == toSentinel {
+		conn = sentinelConnection{conn}
+	}
+	return conn, err
+}
+
+func (c *connection) dialServer(ctx context.Context, address string, dialer *net.Dialer) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.settings.Timeout)
 	defer cancel()
 	if c.settings.WithoutTLS {

@@ -121,7 +121,12 @@ func want(t testing.TB, what string, got, want error) {
 // eventually tries until there is no error.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(waitLimit); ; <-time.After(10 * time.Millisecond) {
+	eventuallyWithin(t, waitLimit, what, try)
+}
+
+func eventuallyWithin(t testing.TB, limit time.Duration, what string, try func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; <-time.After(10 * time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
