@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
+	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 )
 
 // options are the settings of the command line.
@@ -124,32 +125,13 @@ func prepare(ctx context.Context) (p *programs, err error) {
 	if _, err := environment.Command(ctx, p.node, nil, "npm", "ci"); err != nil {
 		return nil, err
 	}
-	return p, p.findRedis(ctx, filepath.Join(cache, "redis"))
-}
-
-// findRedis downloads Debian's redis-server once.
-func (p *programs) findRedis(ctx context.Context, cache string) error {
-	folders := map[string]string{}
-	for _, name := range []string{"redis-tools", "liblzf1", "libjemalloc2"} {
-		folder, err := environment.DebianPackage(ctx, os.Stderr, cache, name)
-		if err != nil {
-			return err
-		}
-		folders[name] = folder
+	found, libraries, err := redisserver.Find(ctx, os.Stderr, cache)
+	if err != nil {
+		return p, err
 	}
 	// The package redis-server has a link with this name only.
-	p.redis = filepath.Join(p.folder, "redis-server")
-	if err := os.Symlink(filepath.Join(folders["redis-tools"], "usr", "bin", "redis-check-rdb"), p.redis); err != nil {
-		return err
-	}
-	for _, name := range []string{"liblzf1", "libjemalloc2"} {
-		libraries, err := filepath.Glob(filepath.Join(folders[name], "usr", "lib", "*-linux-gnu"))
-		if err != nil || len(libraries) != 1 {
-			return fmt.Errorf("found the folders %q in the package %s, expected one", libraries, name)
-		}
-		p.libraries += libraries[0] + ":"
-	}
-	return nil
+	p.libraries, p.redis = libraries, filepath.Join(p.folder, "redis-server")
+	return p, os.Symlink(filepath.Join(found, "redis-check-rdb"), p.redis)
 }
 
 // connections are the numbers of connections that are measured.

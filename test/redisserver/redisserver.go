@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -60,25 +61,33 @@ func New(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var libraries []string
-	for _, name := range packages {
-		folder, err := environment.DebianPackage(context.Background(), os.Stderr, cache, name)
-		if err != nil {
-			t.Fatal("Redis cannot be used: ", err)
-		}
-		found, err := filepath.Glob(filepath.Join(folder, "usr", "lib", "*-linux-gnu"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		libraries = append(libraries, found...)
-		if name == packages[0] {
-			s.programs = filepath.Join(folder, "usr", "bin")
-		}
+	if s.programs, s.libraries, err = Find(context.Background(), os.Stderr, cache); err != nil {
+		t.Fatal("Redis cannot be used: ", err)
 	}
-	s.libraries = strings.Join(libraries, ":")
 	s.takeAddress(t)
 	t.Cleanup(func() { s.Kill(t) })
 	return s
+}
+
+// Find downloads Debian's packages once. It returns the folder of the programs, and the value of
+// LD_LIBRARY_PATH that they need.
+func Find(ctx context.Context, progress io.Writer, cache string) (programs, libraries string, err error) {
+	var folders []string
+	for _, name := range packages {
+		folder, err := environment.DebianPackage(ctx, progress, cache, name)
+		if err != nil {
+			return "", "", err
+		}
+		found, err := filepath.Glob(filepath.Join(folder, "usr", "lib", "*-linux-gnu"))
+		if err != nil {
+			return "", "", err
+		}
+		folders = append(folders, found...)
+		if name == packages[0] {
+			programs = filepath.Join(folder, "usr", "bin")
+		}
+	}
+	return programs, strings.Join(folders, ":"), nil
 }
 
 // takeAddress finds an address of this machine where nobody listens at the port.
