@@ -5,10 +5,7 @@ package handlers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -157,15 +155,11 @@ func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 	}
 }
 
-// Panicked logs a panic of a request, and returns the error for the client. The log has the
-// stack, and the text of the panic only if it is an error of the Go runtime: any other text
-// could quote an input. what names the request.
+// Panicked logs a panic of a request without values of the request, and returns the error for
+// the client. what names the request.
 func (h *Handlers) Panicked(what string, cause any) error {
-	text := fmt.Sprintf("%T", cause)
-	if err, ok := cause.(runtime.Error); ok {
-		text = err.Error()
-	}
+	text, stack := defect.Describe(cause)
 	h.logger.LogAttrs(context.Background(), slog.LevelError, "a request failed because of a defect in the broker; the others are not affected",
-		slog.String("operation", what), slog.String("cause", text), slog.String("stack", string(debug.Stack())))
+		slog.String("operation", what), slog.String("cause", text), slog.String("stack", stack))
 	return status.Errorf(codes.Internal, "%s: failed because of a defect in the broker, whose log has the details", what)
 }

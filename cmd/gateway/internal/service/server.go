@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	gatewayv1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/gateway/v1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/gateway"
 )
@@ -110,8 +111,10 @@ func (s *Server) Load() Load { return Load{s.connections.now(), s.calls.now()} }
 // survive answers a call that panics, and logs no text of the panic, which could quote a key.
 func (s *Server) survive(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
-			s.log.LogAttrs(ctx, slog.LevelError, "a call failed because of a defect in the key gateway; the others are not affected", defect(info.FullMethod, cause)...)
+		if recovered := recover(); recovered != nil {
+			cause, stack := defect.Describe(recovered)
+			s.log.LogAttrs(ctx, slog.LevelError, "a call failed because of a defect in the key gateway; the others are not affected",
+				slog.String("method", info.FullMethod), slog.String("cause", cause), slog.String("stack", stack))
 			reply, err = nil, status.Error(codes.Internal, "failed because of a defect in the key gateway; its log has it")
 		}
 	}()

@@ -10,9 +10,6 @@ import (
 	"crypto/rsa"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime"
-	"runtime/debug"
 
 	mldsax509 "filippo.io/mldsa/x509"
 	"google.golang.org/grpc/codes"
@@ -232,13 +229,4 @@ func checkSize(size int) error {
 		return status.Errorf(codes.FailedPrecondition, "the request has %d bytes of data, expected at most %d", size, gateway.MaxInputSize)
 	}
 	return nil
-}
-
-// defect describes a panic without its text, unless the text is one of the Go runtime.
-func defect(method string, cause any) []slog.Attr {
-	text := fmt.Sprintf("%T", cause)
-	if err, ok := cause.(runtime.Error); ok {
-		text = err.Error()
-	}
-	return []slog.Attr{slog.String("method", method), slog.String("cause", text), slog.String("stack", string(debug.Stack()))}
 }
