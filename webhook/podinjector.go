@@ -171,7 +171,7 @@ func (p *podInjector) profiles(ctx context.Context, namespace string) (profiles,
 	key := types.NamespacedName{Namespace: namespace, Name: v1alpha1.ProfilesConfigMap}
 	found, err := read[corev1.ConfigMap](ctx, p.source, key)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "The profiles could not be read, the pod gets no snapshot of them", "configMap", key)
+		log.FromContext(ctx).Error(err, "the profiles could not be read, the pod gets no snapshot of them", "configMap", key)
 		return []byte{}, nil, []string{fmt.Sprintf("the profiles of namespace %q could not be read now: the pod gets them a little later", namespace)}
 	}
 	if found == nil {
@@ -198,6 +198,6 @@ func refuse(err error) admission.Response {
 // failed answers a request after an error. The webhook fails closed: the pod is not
 // created.
 func failed(ctx context.Context, err error) admission.Response {
-	log.FromContext(ctx).Error(err, "A pod could not be decided on")
+	log.FromContext(ctx).Error(err, "a pod could not be decided on")
 	return admission.Errored(http.StatusInternalServerError, err)
 }

@@ -8,21 +8,23 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/directory"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-func newLogger(c *config, stdout, stderr io.Writer) *slog.Logger {
-	levels := map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-	}
-	options := &slog.HandlerOptions{Level: levels[c.logLevel]}
+// newLogger returns the logger of the broker, which also gets what libraries write to the package
+// log. end writes what the limit on repeats has left out.
+func newLogger(c *config, stdout, stderr io.Writer) (logger *slog.Logger, end func()) {
 	out := stderr
 	if c.logOutput == "stdout" {
 		out = stdout
 	}
-	if c.logFormat == "text" {
-		return slog.New(slog.NewTextHandler(out, options))
-	}
-	return slog.New(slog.NewJSONHandler(out, options))
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.logLevel)) // the flag has one of its four names
+	handler, end := logs.New(logs.Options{To: out, Format: c.logFormat, Level: level, Component: "broker", Version: program.Version(version)})
+	logger = slog.New(handler)
+	slog.SetDefault(logger)
+	return logger, end
 }
 
 // maxLoggedProblems bounds the lines about one file, because a wrong file may have a
@@ -44,9 +46,9 @@ func logLook(logger *slog.Logger, event directory.Event) {
 		if event.Reason == directory.NoProfiles {
 			message = "no valid profiles yet: the broker waits for a valid profile file"
 		}
-		attributes := []any{"reason", event.Reason, "problems", len(event.Problems)}
+		attributes := []any{slog.Any("reason", event.Reason), slog.Int("problems", len(event.Problems))}
 		if event.Err != nil {
-			attributes = append(attributes, "error", event.Err)
+			attributes = append(attributes, slog.Any("error", event.Err))
 		}
 		logger.Warn(message, attributes...)
 	}

@@ -34,7 +34,8 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	if err := c.read(args, lookup, stdout); err != nil {
 		return err
 	}
-	logger := newLogger(&c, stdout, stderr)
+	logger, endLog := newLogger(&c, stdout, stderr)
+	defer endLog()
 	if err := dumps.Forbid(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
@@ -189,7 +190,7 @@ func serve(ctx context.Context, c *config, stderr io.Writer, logger *slog.Logger
 	if err := resources.DropStartPages(); err != nil {
 		logger.Debug("cannot free the memory that only the start has used", "error", err)
 	}
-	logger.Info("listening", "version", program.Version(version), "sockets", sockets.Paths(), "status", status.address(), "sessionGateway", addressOf(sessions),
+	logger.Info("listening", "sockets", sockets.Paths(), "status", status.address(), "sessionGateway", addressOf(sessions),
 		"profiles", c.profilesDir, "reason", source.State().Reason,
 		"processors", runtime.GOMAXPROCS(0), "connections", connections, "fipsModule", computing.Module, "fipsMode", computing.Mode, "fipsRequired", c.requireFIPS)
 	if err := group.Wait(); err != nil {

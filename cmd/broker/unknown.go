@@ -37,9 +37,9 @@ func warnOfVariables(environ []string, settings []setting, logger *slog.Logger) 
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		attributes := []any{"variable", name}
+		attributes := []any{slog.String("variable", name)}
 		if near := profile.Nearest(name, known); near != "" {
-			attributes = append(attributes, "suggestion", near)
+			attributes = append(attributes, slog.String("suggestion", near))
 		}
 		logger.Warn("an environment variable begins with "+variablePrefix+" but the broker does not know it, so it has no effect: broker --help lists the known variables", attributes...)
 	}

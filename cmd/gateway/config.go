@@ -12,14 +12,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -107,11 +106,10 @@ func isAddress(text string) bool {
 	return err == nil && bad == nil
 }
 
-// newLogger returns the logger of the gateway, which its libraries also use.
-func newLogger(c *config, to io.Writer) *slog.Logger {
-	handler := slog.NewJSONHandler(to, &slog.HandlerOptions{Level: c.level})
-	logger := logr.FromSlogHandler(handler)
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
-	return slog.New(handler)
+// newLogger returns the logger of the gateway, which its libraries also use. end writes what the
+// limit on repeats has left out.
+func newLogger(c *config, to io.Writer) (logger *slog.Logger, end func()) {
+	handler, end := logs.New(logs.Options{To: to, Format: logs.JSON, Level: c.level, Component: "gateway", Version: program.Version(version)})
+	libraries.Use(handler)
+	return slog.New(handler), end
 }

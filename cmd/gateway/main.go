@@ -61,7 +61,8 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 
 // operate runs the gateway of the cluster that the environment names until ctx ends.
 func operate(ctx context.Context, c *config, logTo io.Writer) error {
-	logger := newLogger(c, logTo)
+	logger, endLog := newLogger(c, logTo)
+	defer endLog()
 	if err := dumps.Forbid(); err != nil { // before a credential is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
 	}

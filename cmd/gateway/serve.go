@@ -130,7 +130,7 @@ func (g *process) run(ctx context.Context) error {
 		stop()
 		return g.status.Close()
 	})
-	g.logger.Info("listening", "version", program.Version(version), "address", g.listener.Addr().String(), "status", g.config.statusAddress,
+	g.logger.Info("listening", "address", g.listener.Addr().String(), "status", g.config.statusAddress,
 		"operatorNamespace", g.config.operatorNamespace, "audience", g.config.audience)
 	if err := group.Wait(); err != nil {
 		return err

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,6 +20,8 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/controllers"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/confirm"
@@ -41,7 +40,7 @@ const leaveTime = 5 * time.Second
 // operate runs the operator until the context ends, and its webhooks for
 // leaveTime after that.
 func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
-	setLogger(c, logTo)
+	defer setLogger(c, logTo)()
 	records, endAudit, err := c.useAudit(logTo, metrics.Registry)
 	if err != nil {
 		return err
@@ -88,7 +87,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
 			return err
 		}
 	}
-	log.Log.Info("starting", "version", program.Version(version), "namespace", c.namespace)
+	log.Log.Info("starting", "namespace", c.namespace)
 	if certs == nil {
 		return mgr.Start(ctx)
 	}
@@ -176,16 +175,10 @@ func addWebhooks(mgr manager.Manager, c *config, certs certificateSource, keys w
 	return mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker())
 }
 
-// setLogger makes the operator and its libraries write one structured log, HTTP servers
-// of the standard library included.
-func setLogger(c *config, to io.Writer) {
-	options := &slog.HandlerOptions{Level: c.level}
-	var handler slog.Handler = slog.NewJSONHandler(to, options)
-	if c.logFormat == "text" {
-		handler = slog.NewTextHandler(to, options)
-	}
-	logger := logr.FromSlogHandler(handler)
-	log.SetLogger(logger)
-	klog.SetLogger(logger)
-	slog.SetDefault(slog.New(handler)) // which the package log writes to from now on
+// setLogger makes the operator and its libraries write one structured log. end writes what the
+// limit on repeats has left out.
+func setLogger(c *config, to io.Writer) (end func()) {
+	handler, end := logs.New(logs.Options{To: to, Format: c.logFormat, Level: c.level, Component: "operator", Version: program.Version(version)})
+	libraries.Use(handler)
+	return end
 }

@@ -208,7 +208,7 @@ func (g *Gateway) loop(ctx context.Context, first, second <-chan struct{}) {
 		default:
 			g.looked.Store(true)
 			pause = retry.Step()
-			g.log.Error(err, "The objects of the key gateway are not in order", "retryIn", pause.String())
+			g.log.Error(err, "the objects of the key gateway are not in order", "retryIn", pause.String())
 		}
 		timer := g.options.Clock.NewTimer(pause)
 		select {
@@ -276,7 +276,7 @@ func (g *Gateway) publish(ctx context.Context, found *corev1.ConfigMap, entries 
 	if err != nil {
 		return fmt.Errorf("write the ConfigMap %s/%s: %w", g.options.Namespace, g.options.Service, err)
 	}
-	g.log.Info("Published signing keys and authorities for key gateways", "configMap", g.options.Service)
+	g.log.Info("published signing keys and authorities for key gateways", "configMap", g.options.Service)
 	return nil
 }
 

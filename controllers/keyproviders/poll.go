@@ -129,7 +129,7 @@ func (p *poller) poll(ctx context.Context) {
 	}
 	var pods corev1.PodList
 	if err := p.pods.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{contract.ComponentLabel: contract.KeyGatewayComponent}); err != nil {
-		log.FromContext(ctx).Error(err, "Listing key gateways failed")
+		log.FromContext(ctx).Error(err, "listing key gateways failed")
 		return
 	}
 	listed := map[types.UID]bool{}
@@ -197,7 +197,7 @@ func (p *poller) askOne(ctx context.Context, pod *corev1.Pod) *gateway {
 	p.mu.Unlock()
 	report, newest, err := p.ask(ctx, netip.AddrPortFrom(address, statusPort(pod)), etag)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("A key gateway did not answer", "pod", pod.Name, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("a key gateway did not answer", "pod", pod.Name, "error", err.Error())
 		return nil
 	}
 	answer := &gateway{etag: newest, answered: time.Now()}

@@ -174,7 +174,7 @@ func (k *Keys) loop(ctx context.Context, changes <-chan struct{}) {
 			pause = retry.Step() // somebody else was faster; what they wrote is read now
 		default:
 			pause = retry.Step()
-			k.log.Error(err, "The signing keys are not in order", "retryIn", pause.String())
+			k.log.Error(err, "the signing keys are not in order", "retryIn", pause.String())
 		}
 		timer := k.options.Clock.NewTimer(pause)
 		select {
@@ -258,7 +258,7 @@ func (k *Keys) create(ctx context.Context, again bool) (Ring, error) {
 			first, err = readSecret(secret)
 		}
 	} else if err == nil {
-		k.log.Info("Made a Secret with a signing key", "key", first.current.id, "again", again)
+		k.log.Info("made a Secret with a signing key", "key", first.current.id, "again", again)
 		if !again {
 			k.options.Audit.AddEvent(keyEvent("made", first.current.id))
 		} else {

@@ -76,7 +76,7 @@ func (k *Keys) maintain(ctx context.Context) (time.Duration, error) {
 // rotated reports a new key that was made because it was time, or somebody asked.
 func (k *Keys) rotated(secret *corev1.Secret, before, now Ring, asked bool) {
 	rotations.Inc()
-	k.log.Info("Rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
+	k.log.Info("rotated the signing keys", "current", now.current.id, "retired", before.current.id, "asked", asked)
 	reason := "the key was as old as --signing-key-lifetime allows"
 	if asked {
 		reason = "somebody asked for it by the annotation " + RotateAnnotation + " of the Secret"
@@ -91,7 +91,7 @@ func (k *Keys) removed(secret *corev1.Secret, ids []string) {
 	for _, id := range ids {
 		k.options.Audit.AddEvent(keyEvent("removed", id).Text("reason", "no running pod depends on it"))
 	}
-	k.log.Info("Removed retired signing keys that no running pod depends on", "keys", ids)
+	k.log.Info("removed retired signing keys that no running pod depends on", "keys", ids)
 	k.report(secret, corev1.EventTypeNormal, eventRemoved,
 		fmt.Sprintf("Removed the retired signing keys %s: no running pod depends on them.", strings.Join(ids, ", ")))
 }

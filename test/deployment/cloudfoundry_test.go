@@ -190,7 +190,7 @@ func TestTheManifestRunsABrokerBesideTheApp(t *testing.T) {
 	eventually(t, "the app's calls are answered", func(context.Context) bool {
 		return strings.Count(client.said(), `"hashValueHex":"`+digest) >= 2
 	})
-	for _, line := range []string{`"msg":"memory limits","limit":134217728,`, `"profiles":"/home/vcap/app/profiles"`, `"fipsMode":"on"`} {
+	for _, line := range []string{`"limit":134217728,`, `"profiles":"/home/vcap/app/profiles"`, `"fipsMode":"on"`} {
 		if !strings.Contains(broker.said(), line) {
 			t.Errorf("the broker did not log %s", line)
 		}

@@ -73,7 +73,7 @@ func TestTheComposeFileRunsABrokerForItsApplication(t *testing.T) {
 	e.podman("healthcheck", "run", broker)
 
 	log := e.run(t.Context(), folder, "podman", "logs", broker).stderr
-	if !strings.Contains(log, `"msg":"memory limits","limit":134217728,`) {
+	if !strings.Contains(log, `"limit":134217728,`) {
 		t.Errorf("the broker does not keep to 128 MiB:\n%s", log)
 	}
 	for _, container := range []string{app, broker} {

@@ -251,7 +251,7 @@ func (c *Certificates) loop(ctx context.Context, changes <-chan struct{}) {
 			wait = retry.Step()
 		default:
 			wait = retry.Step()
-			c.log.Error(err, "The webhook's certificates are not in order", "retryIn", wait.String())
+			c.log.Error(err, "the webhook's certificates are not in order", "retryIn", wait.String())
 		}
 		timer := c.clock.NewTimer(wait)
 		select {

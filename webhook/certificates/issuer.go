@@ -128,7 +128,7 @@ func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byt
 		return nil, fmt.Errorf("write the Secret %s: %w", i.serving, err)
 	}
 	if reason != "" {
-		i.keeper.log.Info("Signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "because", reason)
+		i.keeper.log.Info("signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "reason", reason)
 	}
 	return leaf, nil
 }

@@ -44,7 +44,7 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 	now := k.clock.Now()
 	state, broken := readSecret(secret, k.purpose)
 	if broken != nil {
-		k.log.Error(broken, "The Secret of the certificate authority is broken; the operator replaces what cannot be read",
+		k.log.Error(broken, "the Secret of the certificate authority is broken; the operator replaces what cannot be read",
 			"namespace", secret.Namespace, "name", secret.Name)
 	}
 	lost := broken != nil || state.current == nil
@@ -81,7 +81,7 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 		}
 		return state, err
 	}
-	k.log.Info("Wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
+	k.log.Info("wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
 		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
 	return state, nil
 }

@@ -84,7 +84,7 @@ func (c *Certificates) synchronise(ctx context.Context) (next time.Time, err err
 		}
 		failures = append(failures, err)
 		if changed {
-			c.log.Info("Wrote the caBundle", "kind", configuration.kind, "name", configuration.object.GetName(), "authorities", len(state.trusted()))
+			c.log.Info("wrote the caBundle", "kind", configuration.kind, "name", configuration.object.GetName(), "authorities", len(state.trusted()))
 		}
 	}
 
@@ -158,7 +158,7 @@ func (c *Certificates) renew(signing *authority) error {
 	c.leaf = leaf
 	c.mu.Unlock()
 	c.leafAuthority = signing.certificate
-	c.log.Info("Signed a serving certificate", "names", leaf.Leaf.DNSNames, "expiry", leaf.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	c.log.Info("signed a serving certificate", "names", leaf.Leaf.DNSNames, "expiry", leaf.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (c *Certificates) report(problem error, authority *x509.Certificate) {
 	c.mu.Unlock()
 
 	if problem != nil && (before == nil || before.Error() != problem.Error()) {
-		c.log.Info("The webhooks cannot be called yet", "reason", problem.Error())
+		c.log.Info("the webhooks cannot be called yet", "reason", problem.Error())
 	}
 	registerExpiry("ca", authority)
 	if leaf != nil {

@@ -69,7 +69,7 @@ func (v *keyProviderValidator[T]) ValidateCreate(ctx context.Context, object T) 
 	}
 	found, err := v.conflicts(ctx, object)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "The webhook could not check whether another key provider has the same name")
+		log.FromContext(ctx).Error(err, "the webhook could not check whether another key provider has the same name")
 		return admission.Warnings{"the webhook could not check whether another key provider has the same name"}, nil
 	}
 	return found, nil
@@ -90,7 +90,7 @@ func (v *keyProviderValidator[T]) ValidateUpdate(ctx context.Context, before, af
 		return nil, err
 	}
 	if request, err := admission.RequestFromContext(ctx); err == nil && (request.DryRun == nil || !*request.DryRun) {
-		log.FromContext(ctx).Info("A key provider is changed", "kind", v.kind, "namespace", after.GetNamespace(), "name", after.GetName(), "by", request.UserInfo.Username,
+		log.FromContext(ctx).Info("a key provider is changed", "kind", v.kind, "namespace", after.GetNamespace(), "name", after.GetName(), "by", request.UserInfo.Username,
 			"fields", fields, "endpointsBefore", old.Endpoints, "endpoints", changed.Endpoints)
 	}
 	fields = slices.DeleteFunc(fields, func(field string) bool { return !slices.Contains(sourceFields, field) })

@@ -73,7 +73,7 @@ func (k *keyProviders) each(ctx context.Context, spec *v1alpha1.ProfileSpec, pro
 	for _, name := range names[:min(len(names), maxProviders)] {
 		sentence, err := problem(name)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "The webhook could not check whether a key provider exists", "provider", name)
+			log.FromContext(ctx).Error(err, "the webhook could not check whether a key provider exists", "provider", name)
 			sentence = fmt.Sprintf("the webhook could not check whether the key provider %q exists", name)
 		}
 		if sentence != "" {

@@ -106,7 +106,7 @@ func (v *profileValidator[T]) judge(ctx context.Context, before, object T) (admi
 	warnings := append(v.useless(object), v.keys(ctx, object)...)
 	conflicts, err := v.conflicts(ctx, before, object)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "The webhook could not check whether a profile conflicts with others")
+		log.FromContext(ctx).Error(err, "the webhook could not check whether a profile conflicts with others")
 		return append(warnings, "the webhook could not check whether the profile conflicts with another one; the condition Accepted will say so"), nil
 	}
 	return append(warnings, conflicts...), nil

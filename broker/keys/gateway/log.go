@@ -29,7 +29,7 @@ func (o *occasional) failed(use *gatewayv1.KeyUse, err error) {
 		return
 	}
 	o.logger.Warn("the key gateway did not do what a call needs",
-		"key", use.GetKeyId(), "profile", use.GetProfile(), "operation", use.GetOperation(), "error", err, "othersSince", o.omitted)
+		"key", use.GetKeyId(), "profile", use.GetProfile(), "operation", use.GetOperation(), "error", err, "omitted", o.omitted)
 	o.last, o.omitted = now, 0
 }
 

@@ -20,10 +20,10 @@ const (
 type problems struct {
 	logger *slog.Logger
 
-	mu         sync.Mutex
-	logged     time.Time // when the last problem was logged, zero for never
-	suppressed int       // how many problems were not logged since
-	failing    map[string]bool
+	mu      sync.Mutex
+	logged  time.Time // when the last problem was logged, zero for never
+	omitted int       // how many problems were not logged since
+	failing map[string]bool
 }
 
 func (p *problems) failed(exporter string, err error) {
@@ -31,7 +31,7 @@ func (p *problems) failed(exporter string, err error) {
 	defer p.mu.Unlock()
 	p.failing[exporter] = true
 	if !p.logged.IsZero() && time.Since(p.logged) < quietTime {
-		p.suppressed++
+		p.omitted++
 		return
 	}
 	problem := err.Error()
@@ -39,8 +39,8 @@ func (p *problems) failed(exporter string, err error) {
 		problem = problem[:maxProblem] + "…"
 	}
 	p.logger.Warn("the export of spans failed, and they are dropped; calls are not affected",
-		"exporter", exporter, "problem", problem, "suppressed", p.suppressed)
-	p.logged, p.suppressed = time.Now(), 0
+		"exporter", exporter, "problem", problem, "omitted", p.omitted)
+	p.logged, p.omitted = time.Now(), 0
 }
 
 func (p *problems) succeeded(exporter string) {

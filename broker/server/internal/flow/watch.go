@@ -25,7 +25,7 @@ func WatchClients(ctx context.Context, logger *slog.Logger, callers []*Caller, i
 				}
 				for _, conn := range c.overdue(now, idleTime) {
 					logger.Warn("closed a connection: its client took too long to send the rest of a request or to read a reply",
-						"container", c.name, "time", idleTime.String())
+						"container", c.name, "waited", idleTime.String())
 					_ = conn.Close() // the client may have closed it already
 				}
 			}

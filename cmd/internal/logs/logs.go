@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"io"
+	"log/slog"
+)
+
+// The values of the flags --log-format.
+const (
+	JSON = "json"
+	Text = "text"
+)
+
+// Options say what a log is like. All fields are required.
+type Options struct {
+	// To gets the lines, each by one call of Write.
+	To io.Writer
+	// Format is JSON or Text.
+	Format string
+	// Level is the least severe level that is written. It is asked for each line.
+	Level slog.Leveler
+	// Component and Version name the program and its version.
+	Component, Version string
+}
+
+// New returns the handler of a program's log. end writes how many lines the limit on repeats has
+// left out so far; the handler can still be used afterwards.
+func New(o Options) (handler slog.Handler, end func()) {
+	options := &slog.HandlerOptions{Level: o.Level, ReplaceAttr: schema}
+	var lines slog.Handler = slog.NewJSONHandler(o.To, options)
+	if o.Format == Text {
+		lines = slog.NewTextHandler(o.To, options)
+	}
+	lines = lines.WithAttrs([]slog.Attr{slog.String("component", o.Component), slog.String("version", o.Version)})
+	r := newRepeats(lines)
+	return &limited{next: lines, repeats: r}, r.report
+}
+
+// schema gives the parts that all lines have the same form, whichever library writes the line.
+func schema(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		if a.Value.Kind() == slog.KindTime {
+			a.Value = slog.TimeValue(a.Value.Time().UTC())
+		}
+	case slog.LevelKey:
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			a.Value = slog.StringValue(levelName(level))
+		}
+	case "err": // the name that logr gives to errors
+		a.Key = "error"
+	}
+	return a
+}
+
+// levelName returns one of four names. Libraries of Kubernetes have levels between them: logr's
+// verbosity 1 is between debug and info.
+func levelName(level slog.Level) string {
+	switch {
+	case level < slog.LevelInfo:
+		return slog.LevelDebug.String()
+	case level < slog.LevelWarn:
+		return slog.LevelInfo.String()
+	case level < slog.LevelError:
+		return slog.LevelWarn.String()
+	}
+	return slog.LevelError.String()
+}

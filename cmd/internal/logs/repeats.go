@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"context"
+	"hash/maphash"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The limits on repeats. They hold from the first line that is written until a window later,
+// when the next window begins.
+const (
+	window = time.Minute
+	// maxSameLine is how many lines of one level, message and attributes are written.
+	maxSameLine = 10
+	// maxSameMessage is how many lines of one level and message are written, whatever their
+	// attributes are.
+	maxSameMessage = 600
+	// maxMessages is how many messages are told apart. Libraries write messages that contain
+	// what a client sends. Further ones of a level count as one message.
+	maxMessages = 256
+	// maxMessage is how many bytes of a message are kept until the window ends.
+	maxMessage = 256
+	// maxLines is how many lines are told apart. For further ones, maxSameMessage alone holds.
+	maxLines = 2048
+)
+
+// leftOut is the message of the line that says how many lines were left out.
+const leftOut = "left lines out of the log because they repeat"
+
+// otherMessages is what the lines of further messages count as.
+const otherMessages = "other messages"
+
+// ignoredKey is an attribute that differs in each line of controller-runtime about the same object.
+const ignoredKey = "reconcileID"
+
+// limited is a handler that leaves out lines that repeat.
+type limited struct {
+	next    slog.Handler
+	repeats *repeats
+	// with is a hash of the attributes and groups of the handler, 0 for none.
+	with uint64
+}
+
+// Enabled implements slog.Handler.
+func (l *limited) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.next.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (l *limited) Handle(ctx context.Context, record slog.Record) error {
+	if !l.repeats.admit(record, l.with) {
+		return nil
+	}
+	return l.next.Handle(ctx, record)
+}
+
+// WithAttrs implements slog.Handler.
+func (l *limited) WithAttrs(attributes []slog.Attr) slog.Handler {
+	var sum maphash.Hash
+	sum.SetSeed(l.repeats.seed)
+	maphash.WriteComparable(&sum, l.with)
+	for _, a := range attributes {
+		hashAttribute(&sum, a)
+	}
+	return &limited{l.next.WithAttrs(attributes), l.repeats, sum.Sum64()}
+}
+
+// WithGroup implements slog.Handler.
+func (l *limited) WithGroup(name string) slog.Handler {
+	var sum maphash.Hash
+	sum.SetSeed(l.repeats.seed)
+	maphash.WriteComparable(&sum, l.with)
+	hashText(&sum, name)
+	return &limited{l.next.WithGroup(name), l.repeats, sum.Sum64()}
+}
+
+// message is what is limited by maxSameMessage.
+type message struct {
+	level slog.Level
+	text  string
+}
+
+// tally says what happened to the lines of one message.
+type tally struct{ written, omitted int }
+
+// repeats counts the lines of the current window.
+type repeats struct {
+	// to gets the lines about what was left out.
+	to   slog.Handler
+	seed maphash.Seed
+
+	mu       sync.Mutex
+	ends     time.Time // of the window
+	messages map[message]*tally
+	lines    map[uint64]int
+	// reporting is set while a timer will report what was left out.
+	reporting bool
+}
+
+func newRepeats(to slog.Handler) *repeats {
+	return &repeats{to: to, seed: maphash.MakeSeed(), messages: map[message]*tally{}, lines: map[uint64]int{}}
+}
+
+// admit counts a line, and reports whether it is written.
+func (r *repeats) admit(record slog.Record, with uint64) bool {
+	line := r.hash(record, with)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); !now.Before(r.ends) {
+		r.write(r.begin(now))
+	}
+	return r.count(record, line)
+}
+
+// count counts a line of the current window, and reports whether it is written. The caller holds
+// the mutex.
+func (r *repeats) count(record slog.Record, line uint64) bool {
+	t := r.tally(message{record.Level, shorten(record.Message)})
+	same, known := r.lines[line]
+	if t.written >= maxSameMessage || same >= maxSameLine {
+		t.omitted++
+		if !r.reporting {
+			r.reporting = true
+			time.AfterFunc(time.Until(r.ends), r.due)
+		}
+		return false
+	}
+	t.written++
+	if known || len(r.lines) < maxLines {
+		r.lines[line] = same + 1
+	}
+	return true
+}
+
+func (r *repeats) tally(m message) *tally {
+	if t := r.messages[m]; t != nil {
+		return t
+	}
+	if len(r.messages) >= maxMessages {
+		m.text = otherMessages
+		if t := r.messages[m]; t != nil {
+			return t
+		}
+	}
+	t := &tally{}
+	r.messages[m] = t
+	return t
+}
+
+// begin begins a window, and returns what the one before has left out. The caller holds the mutex.
+func (r *repeats) begin(now time.Time) map[message]int {
+	omitted := map[message]int{}
+	for m, t := range r.messages {
+		if t.omitted > 0 {
+			omitted[m] = t.omitted
+		}
+	}
+	clear(r.messages)
+	clear(r.lines)
+	r.ends, r.reporting = now.Add(window), false
+	return omitted
+}
+
+// due ends the window if that is over, and writes what it has left out.
+func (r *repeats) due() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); !now.Before(r.ends) { // else a line has begun another window
+		r.write(r.begin(now))
+	}
+}
+
+// report ends the window, and writes what it has left out.
+func (r *repeats) report() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.write(r.begin(time.Now()))
+}
+
+// write writes a line for each message of which lines were left out.
+func (r *repeats) write(omitted map[message]int) {
+	for m, count := range omitted {
+		record := slog.NewRecord(time.Now(), m.level, leftOut, 0)
+		record.AddAttrs(slog.String("repeated", m.text), slog.Int("omitted", count))
+		_ = r.to.Handle(context.Background(), record) // a log that cannot be written has nobody to tell
+	}
+}
+
+// shorten returns the beginning of a message that is long, in memory of its own.
+func shorten(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxMessage]), "")
+}
+
+// hash returns the same number for lines of the same level, message and attributes.
+func (r *repeats) hash(record slog.Record, with uint64) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(r.seed)
+	maphash.WriteComparable(&sum, with)
+	maphash.WriteComparable(&sum, record.Level)
+	hashText(&sum, record.Message)
+	record.Attrs(func(a slog.Attr) bool {
+		hashAttribute(&sum, a)
+		return true
+	})
+	return sum.Sum64()
+}
+
+func hashAttribute(sum *maphash.Hash, a slog.Attr) {
+	if a.Key == ignoredKey {
+		return
+	}
+	hashText(sum, a.Key)
+	hashText(sum, a.Value.Resolve().String())
+}
+
+// hashText also hashes the length, so that two texts differ from one.
+func hashText(sum *maphash.Hash, text string) {
+	maphash.WriteComparable(sum, len(text))
+	sum.WriteString(text)
+}
