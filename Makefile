@@ -88,6 +88,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-conformance
 	$(MAKE) test-attack
 	$(MAKE) test-clients
+	$(MAKE) test-contract
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
 	$(MAKE) test-redis
@@ -115,6 +116,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/deployment && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster. "make verify" has go vet's checks.
@@ -132,6 +134,10 @@ test-process: ## Run the tests that start programs, put load on them, or count m
 .PHONY: test-clients
 test-clients: ## Run released clients of the protocol against the broker (Linux, root, Node.js, a JDK, Python with pip; clients and packages come from the npm registry and from PyPI).
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
+
+.PHONY: test-contract
+test-contract: ## Put the cases of test/contract to a broker by every client in this repository and by every version of the wire.
+	cd test/contract && go test -vet=off -count=1 .
 
 .PHONY: test-openssl
 test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// newDriver starts a driver for the broker at a socket.
+type newDriver func(socket string) (driver, error)
+
+// drivers returns the drivers of the wire, and for each client one with Exchange and one without.
+func drivers(t *testing.T) map[string]newDriver {
+	t.Helper()
+	all := map[string]newDriver{}
+	for _, g := range []generation{v0, v1, exchange} {
+		all["the wire "+string(g)] = func(socket string) (driver, error) { return newWire(socket, g) }
+	}
+	programs, err := filepath.Glob("drivers/*/run")
+	if err != nil || len(programs) == 0 {
+		t.Fatalf("no drivers: %v", err)
+	}
+	for _, path := range programs {
+		name := "client " + filepath.Base(filepath.Dir(path))
+		all[name] = func(socket string) (driver, error) { return startProgram("./"+path, socket) }
+		all[name+" without Exchange"] = func(socket string) (driver, error) { return startProgram("./"+path, socket, "--unary") }
+	}
+	return all
+}
+
+func TestEveryClientKeepsTheContract(t *testing.T) {
+	cases, err := readCases("cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := startBroker(t)
+	for name, start := range drivers(t) {
+		t.Run(name, func(t *testing.T) {
+			d := open(t, broker, start)
+			unsupported := map[string]bool{}
+			for _, c := range cases {
+				if _, isWire := d.(*wire); c.WireOnly && !isWire {
+					continue
+				}
+				missing, err := c.run(broker.values, func(int) driver { return d })
+				if err != nil {
+					t.Errorf("%s: %v", c.Name, err)
+				}
+				if missing != "" {
+					unsupported[missing] = true
+				}
+			}
+			if len(unsupported) > 0 {
+				t.Logf("without %v", slices.Sorted(maps.Keys(unsupported)))
+			}
+		})
+	}
+}
+
+// TestWhatOneClientMakesEveryOtherOneReads runs each step of a case by another client.
+func TestWhatOneClientMakesEveryOtherOneReads(t *testing.T) {
+	cases, err := readCases("cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := startBroker(t)
+	all := drivers(t)
+	names := slices.Sorted(maps.Keys(all))
+	var opened []driver
+	for _, name := range names {
+		opened = append(opened, open(t, broker, all[name]))
+	}
+	ran := 0
+	for _, c := range cases {
+		if c.WireOnly || len(c.Steps) == 1 {
+			continue
+		}
+		for first := range opened {
+			for second := range opened {
+				missing, err := c.run(broker.values, func(step int) driver {
+					if step == 0 {
+						return opened[first]
+					}
+					return opened[second]
+				})
+				if err != nil {
+					t.Errorf("%s: %s, and then %s: %v", c.Name, names[first], names[second], err)
+				}
+				if missing == "" {
+					ran++
+				}
+			}
+		}
+	}
+	if ran == 0 {
+		t.Error("no case ran")
+	}
+}
+
+// run runs a case. It returns the operation that a driver does not have, if there is one.
+func (c Case) run(values map[string]any, by func(step int) driver) (missing string, err error) {
+	saved := maps.Clone(values)
+	for i, s := range c.Steps {
+		missing, err := s.run(saved, by(i))
+		if err != nil {
+			return "", fmt.Errorf("step %d, %s: %w", i+1, s.Operation, err)
+		}
+		if missing {
+			return s.Operation, nil
+		}
+	}
+	return "", nil
+}
+
+func (s Step) run(saved map[string]any, d driver) (missing bool, err error) {
+	request, err := fill(s.Request, saved)
+	if err != nil {
+		return false, err
+	}
+	call := Call{Operation: s.Operation, Request: request.(map[string]any)}
+	answer, err := d.call(call)
+	switch {
+	case err != nil:
+		return false, err
+	case answer.Unsupported:
+		return true, nil
+	case s.Error != nil:
+		return false, s.Error.compare(call, answer)
+	case answer.Error != nil:
+		return false, fmt.Errorf("the call ended with %s: %s", answer.Error.Code, answer.Error.Message)
+	}
+	want, err := fill(s.Reply, saved)
+	if err != nil {
+		return false, err
+	}
+	if err := compare("reply", want, any(answer.Reply)); err != nil {
+		return false, err
+	}
+	for name, path := range s.Save {
+		if saved[name], err = field(answer.Reply, path); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// compare returns an error if a call did not end as expected, or if the error does not say of which
+// operation and profile it is.
+func (e ExpectedError) compare(call Call, answer Answer) error {
+	if answer.Error == nil {
+		return fmt.Errorf("the call returned a reply, expected the error %s", e.Code)
+	}
+	want := map[string]any{
+		"code": e.Code, "message": map[string]any{"$contains": e.Message}, "operation": call.profileOperation(), "profile": call.Request["profile"],
+	}
+	got := map[string]any{
+		"code": answer.Error.Code, "message": answer.Error.Message, "operation": answer.Error.Operation, "profile": answer.Error.Profile,
+	}
+	return compare("error", want, any(got))
+}
+
+// open starts a driver until the test ends.
+func open(t *testing.T, b *broker, start newDriver) driver {
+	t.Helper()
+	d, err := start(b.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		remove, err := buildBroker()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer remove()
+		return m.Run()
+	}())
+}
