@@ -89,6 +89,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-attack
 	$(MAKE) test-clients
 	$(MAKE) test-contract
+	$(MAKE) test-client-python
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
 	$(MAKE) test-redis
@@ -117,6 +118,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
+	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python && "$$bin/ruff" format --check . && "$$bin/ruff" check . && "$$bin/mypy"
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster. "make verify" has go vet's checks.
@@ -138,6 +140,10 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 .PHONY: test-contract
 test-contract: ## Put the cases of test/contract to a broker by every client in this repository and by every version of the wire.
 	cd test/contract && go test -vet=off -count=1 .
+
+.PHONY: test-client-python
+test-client-python: ## Run the tests of the Python client against the broker (Linux, Python with pip; packages come from PyPI once; half a minute).
+	python=$$(hack/tools/venv clients/python/requirements.txt)/bin/python; cd clients/python && PYTHONPATH=src "$$python" -m pytest --quiet
 
 .PHONY: test-openssl
 test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import grpc
+import grpc.aio
+
+from cryptobroker import _data_keys, _operations
+from cryptobroker._calls import Call, Calls, Operation, Tries
+from cryptobroker._errors import CryptoBrokerError
+from cryptobroker._methods import method_of
+from cryptobroker._results import Deprecation, TraceContext
+from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _method(build: Callable[P, Call[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Returns the method that makes a call."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(build(*args, **kwargs))
+
+    return method_of(build, method)
+
+
+class AsyncClient:
+    """The same as Client for asyncio: its methods are coroutines with the same arguments, results and errors.
+    A canceled task cancels its call. One event loop may use it, the one of its first call.
+
+    Args:
+        socket: the path of the broker's socket. The default is the value of the environment variable
+            CRYPTO_BROKER_SOCKET, or else DEFAULT_SOCKET.
+        profile: the profile of all calls that do not name a profile.
+        timeout: the time in seconds for every call with all its tries. The default is no limit.
+        retry_budget: for how many seconds after its begin a call is tried again, if the broker cannot be
+            reached or is busy. With 0 there is one try. The longest wait between two tries is one second.
+        trace_context: returns the trace context of a call, or None. It is called once for each call, in
+            the task of the call.
+        on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
+        exchange: whether calls may share one stream. Without it each call is a unary call.
+    """
+
+    def __init__(
+        self,
+        *,
+        socket: str | os.PathLike[str] | None = None,
+        profile: str = "",
+        timeout: float | None = None,
+        retry_budget: float = DEFAULT_RETRY_BUDGET,
+        trace_context: Callable[[], TraceContext | None] | None = None,
+        on_deprecation: Callable[[Deprecation], None] | None = None,
+        exchange: bool = True,
+    ) -> None:
+        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation, exchange)
+        self._calls = Calls(self._settings)
+        self._active = 0  # how many calls have begun and not ended
+        self._idle = asyncio.Event()  # set while no call is active
+        self._idle.set()
+        self._closed = False
+        self._stop = asyncio.Event()  # set when close stops waiting for calls
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._methods: dict[str, Any] = {}
+
+    hash_data = _method(_operations.hash_data)
+    sign_certificate = _method(_operations.sign_certificate)
+    encrypt_data = _method(_operations.encrypt_data)
+    decrypt_data = _method(_operations.decrypt_data)
+    sign_data = _method(_operations.sign_data)
+    verify_data = _method(_operations.verify_data)
+    generate_data_key = _method(_data_keys.generate_data_key)
+    wrap_key = _method(_data_keys.wrap_key)
+    unwrap_key = _method(_data_keys.unwrap_key)
+    unwrap_batch = _method(_data_keys.unwrap_batch)
+    rewrap_key = _method(_data_keys.rewrap_key)
+    get_public_key = _method(_data_keys.get_public_key)
+    health = _method(_operations.health)
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Lets new calls fail with ClientClosedError, and waits for calls that have begun. No connection is
+        left. It may be called again.
+
+        Args:
+            timeout: how many seconds to wait. Calls that have not ended by then fail with
+                ClientClosedError. None waits for all calls.
+        """
+        self._closed = True
+        try:
+            await asyncio.wait_for(self._idle.wait(), timeout)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._calls.stopped = True
+            self._stop.set()
+        if self._channel is not None:
+            await self._channel.close()
+        await self._idle.wait()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, call: Call[T]) -> T:
+        self._enter(call)
+        try:
+            self._calls.prepare(call)
+            tries = Tries(self._settings, call)
+            while True:
+                try:
+                    reply = await self._try(call, tries.remaining())
+                    break
+                except CryptoBrokerError as error:
+                    wait = tries.wait_after(error)
+                if await self._stopped_within(wait):
+                    raise call.closed(tries.last)
+            return self._calls.finish(call, reply)
+        finally:
+            self._leave()
+
+    async def _try(self, call: Call[Any], remaining: float | None) -> Any:
+        """Makes a call once and returns the reply."""
+        try:
+            return await self._unary(call.operation)(call.encoded, timeout=remaining)
+        except grpc.RpcError as error:
+            raise self._calls.failed(call, error, remaining) from None
+        except (asyncio.CancelledError, grpc.aio.UsageError):
+            if self._calls.stopped:  # gRPC cancels calls of a channel that is closed, and refuses new ones
+                raise call.closed() from None
+            raise
+
+    def _unary(self, operation: Operation) -> Any:
+        """Returns the function of gRPC that makes a unary call."""
+        method = self._methods.get(operation.path)
+        if method is None:
+            method = self._connected().unary_unary(operation.path, response_deserializer=operation.reply.FromString)
+            self._methods[operation.path] = method
+        return method
+
+    def _connected(self) -> grpc.aio.Channel:
+        if self._channel is None:
+            self._channel = grpc.aio.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
+        return self._channel
+
+    async def _stopped_within(self, seconds: float) -> bool:
+        """Waits, and reports whether close stopped waiting for calls meanwhile."""
+        try:
+            return await asyncio.wait_for(self._stop.wait(), seconds)
+        except asyncio.TimeoutError:
+            return False
+
+    def _enter(self, call: Call[Any]) -> None:
+        """Counts a call that begins."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise RuntimeError("crypto broker: found another event loop, expected the one of the client's first call")
+        if self._closed:
+            raise call.closed()
+        self._active += 1
+        self._idle.clear()
+
+    def _leave(self) -> None:
+        """Counts a call that has ended."""
+        self._active -= 1
+        if self._active == 0:
+            self._idle.set()

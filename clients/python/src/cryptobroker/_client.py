@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import grpc
+
+from cryptobroker import _data_keys, _operations
+from cryptobroker._calls import Call, Calls, Operation, Tries
+from cryptobroker._errors import CryptoBrokerError
+from cryptobroker._methods import method_of
+from cryptobroker._results import Deprecation, TraceContext
+from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _method(build: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Returns the method that makes a call."""
+
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(build(*args, **kwargs))
+
+    return method_of(build, method)
+
+
+class Client:
+    """Calls one broker over its Unix socket. It is safe for use by several threads, which share one
+    connection: a program needs one client. It connects at its first call, so make that call after a fork.
+
+    A call that ends with UNAVAILABLE, RESOURCE_EXHAUSTED or ABORTED is made again, with exponential backoff
+    and full jitter, until the retry budget is spent or its time has passed. All operations can be repeated,
+    because a broker stores nothing of them. If the reply of a try was lost, the broker may have made a
+    signature or a ciphertext that nobody gets.
+
+    Args:
+        socket: the path of the broker's socket. The default is the value of the environment variable
+            CRYPTO_BROKER_SOCKET, or else DEFAULT_SOCKET.
+        profile: the profile of all calls that do not name a profile.
+        timeout: the time in seconds for every call with all its tries. The default is no limit.
+        retry_budget: for how many seconds after its begin a call is tried again, if the broker cannot be
+            reached or is busy. With 0 there is one try. The longest wait between two tries is one second.
+        trace_context: returns the trace context of a call, or None. It is called once for each call, in
+            the thread of the call.
+        on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
+            Several threads may call it at one time.
+        exchange: whether calls may share one stream. Without it each call is a unary call.
+    """
+
+    def __init__(
+        self,
+        *,
+        socket: str | os.PathLike[str] | None = None,
+        profile: str = "",
+        timeout: float | None = None,
+        retry_budget: float = DEFAULT_RETRY_BUDGET,
+        trace_context: Callable[[], TraceContext | None] | None = None,
+        on_deprecation: Callable[[Deprecation], None] | None = None,
+        exchange: bool = True,
+    ) -> None:
+        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation, exchange)
+        self._calls = Calls(self._settings)
+        self._lock = threading.Lock()
+        self._ended = threading.Condition(self._lock)  # notified when a call ends
+        self._active = 0  # how many calls have begun and not ended
+        self._closed = False
+        self._stop = threading.Event()  # set when close stops waiting for calls
+        self._channel: grpc.Channel | None = None
+        self._methods: dict[str, Any] = {}
+
+    hash_data = _method(_operations.hash_data)
+    sign_certificate = _method(_operations.sign_certificate)
+    encrypt_data = _method(_operations.encrypt_data)
+    decrypt_data = _method(_operations.decrypt_data)
+    sign_data = _method(_operations.sign_data)
+    verify_data = _method(_operations.verify_data)
+    generate_data_key = _method(_data_keys.generate_data_key)
+    wrap_key = _method(_data_keys.wrap_key)
+    unwrap_key = _method(_data_keys.unwrap_key)
+    unwrap_batch = _method(_data_keys.unwrap_batch)
+    rewrap_key = _method(_data_keys.rewrap_key)
+    get_public_key = _method(_data_keys.get_public_key)
+    health = _method(_operations.health)
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Lets new calls fail with ClientClosedError, and waits for calls that have begun. No connection is
+        left. It may be called again.
+
+        Args:
+            timeout: how many seconds to wait. Calls that have not ended by then fail with
+                ClientClosedError. None waits for all calls.
+        """
+        with self._ended:
+            self._closed = True
+            self._ended.wait_for(lambda: self._active == 0, timeout)
+            self._calls.stopped = True
+            channel = self._channel
+        self._stop.set()
+        if channel is not None:
+            channel.close()
+        with self._ended:
+            self._ended.wait_for(lambda: self._active == 0)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, call: Call[T]) -> T:
+        self._enter(call)
+        try:
+            self._calls.prepare(call)
+            tries = Tries(self._settings, call)
+            while True:
+                try:
+                    reply = self._try(call, tries.remaining())
+                    break
+                except CryptoBrokerError as error:
+                    wait = tries.wait_after(error)
+                if self._stop.wait(wait):
+                    raise call.closed(tries.last)
+            return self._calls.finish(call, reply)
+        finally:
+            self._leave()
+
+    def _try(self, call: Call[Any], remaining: float | None) -> Any:
+        """Makes a call once and returns the reply."""
+        try:
+            return self._unary(call.operation)(call.encoded, timeout=remaining)
+        except grpc.RpcError as error:
+            raise self._calls.failed(call, error, remaining) from None
+        except ValueError:
+            if self._calls.stopped:  # gRPC refuses calls of a channel that is closed
+                raise call.closed() from None
+            raise
+
+    def _unary(self, operation: Operation) -> Any:
+        """Returns the function of gRPC that makes a unary call."""
+        method = self._methods.get(operation.path)
+        if method is None:
+            method = self._connected().unary_unary(operation.path, response_deserializer=operation.reply.FromString)
+            self._methods[operation.path] = method
+        return method
+
+    def _connected(self) -> grpc.Channel:
+        with self._lock:
+            if self._channel is None:
+                self._channel = grpc.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
+            return self._channel
+
+    def _enter(self, call: Call[Any]) -> None:
+        """Counts a call that begins."""
+        with self._lock:
+            if self._closed:
+                raise call.closed()
+            self._active += 1
+
+    def _leave(self) -> None:
+        """Counts a call that has ended."""
+        with self._ended:
+            self._active -= 1
+            if self._active == 0:
+                self._ended.notify_all()
