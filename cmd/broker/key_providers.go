@@ -22,14 +22,5 @@ var keyProviders = providers.Types{
 
 // followProviders opens the key providers of a directory, follows their changes, and logs them.
 func followProviders(ctx context.Context, dir string, stack *keys.Stack, logger *slog.Logger) (*providers.Followed, error) {
-	return providers.Follow(ctx, dir, keyProviders, stack.Use, func(event providers.Event) {
-		if event.Err != nil {
-			logger.Warn("cannot read the key providers: the broker goes on with those that it has", "directory", dir, "providers", event.Providers, "error", event.Err)
-			return
-		}
-		logger.Info("key providers opened", "directory", dir, "providers", event.Providers)
-		for _, problem := range event.Problems {
-			logger.Warn("the broker cannot use a key provider, or not its new configuration", "problem", problem)
-		}
-	})
+	return providers.Follow(ctx, dir, keyProviders, stack.Use, providers.LogTo(logger, dir))
 }

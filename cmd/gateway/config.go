@@ -87,9 +87,8 @@ func (c *config) check() error {
 	expect(len(validation.IsDNS1123Label(c.operatorNamespace)) == 0, "operator-namespace", c.operatorNamespace, "the name of the operator's namespace (or set POD_NAMESPACE)")
 	expect(c.shutdownDelay >= 0, "shutdown-delay", c.shutdownDelay.String(), "0s or more")
 	expect(c.tlsProvider == tlsprovider.Go || c.tlsProvider == tlsprovider.OpenSSL, "tls-provider", c.tlsProvider, tlsprovider.Go+" or "+tlsprovider.OpenSSL)
-	if levels := []string{"debug", "info", "warn", "error"}; !slices.Contains(levels, c.logLevel) {
-		expect(false, "log-level", c.logLevel, "debug, info, warn or error")
-	} else if err := c.level.UnmarshalText([]byte(c.logLevel)); err != nil {
+	var err error
+	if c.level, err = parseLevel(c.logLevel); err != nil {
 		problems = append(problems, err)
 	}
 	if c.trustedKeys == "" {
@@ -100,6 +99,14 @@ func (c *config) check() error {
 	return errors.Join(problems...)
 }
 
+// parseLevel returns the level of the log that --log-level names.
+func parseLevel(text string) (level slog.Level, err error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
+		return 0, fmt.Errorf("--log-level is %q, expected debug, info, warn or error", text)
+	}
+	return level, level.UnmarshalText([]byte(text))
+}
+
 func isAddress(text string) bool {
 	_, port, err := net.SplitHostPort(text)
 	_, bad := strconv.ParseUint(port, 10, 16)
@@ -108,8 +115,8 @@ func isAddress(text string) bool {
 
 // newLogger returns the logger of the gateway, which its libraries also use. end writes what the
 // limit on repeats has left out.
-func newLogger(c *config, to io.Writer) (logger *slog.Logger, end func()) {
-	handler, end := logs.New(logs.Options{To: to, Format: logs.JSON, Level: c.level, Component: "gateway", Version: program.Version(version)})
+func newLogger(level slog.Leveler, to io.Writer) (logger *slog.Logger, end func()) {
+	handler, end := logs.New(logs.Options{To: to, Format: logs.JSON, Level: level, Component: "gateway", Version: program.Version(version)})
 	libraries.Use(handler)
 	return slog.New(handler), end
 }

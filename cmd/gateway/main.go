@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -43,6 +44,9 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 		fmt.Fprintln(stdout, program.VersionLine("gateway", version))
 		return program.ExitOK
 	}
+	if len(args) > 0 && args[0] == "kms" {
+		return runKMS(ctx, args[1:], stdout, stderr)
+	}
 	c, err := parse(args, lookup)
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
@@ -61,15 +65,11 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 
 // operate runs the gateway of the cluster that the environment names until ctx ends.
 func operate(ctx context.Context, c *config, logTo io.Writer) error {
-	logger, endLog := newLogger(c, logTo)
+	logger, endLog := newLogger(c.level, logTo)
 	defer endLog()
-	if err := dumps.Forbid(); err != nil { // before a credential is in memory
-		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
+	if err := protect(c.tlsProvider, logger); err != nil {
+		return err
 	}
-	if err := tlsprovider.Use(c.tlsProvider, false); err != nil { // before the first client of TLS
-		return fmt.Errorf("--tls-provider: %w", err)
-	}
-	logger.Info("TLS for key managers", "provider", tlsprovider.Current())
 	kubernetes, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("no access to a cluster: %w", err)
@@ -81,12 +81,26 @@ func operate(ctx context.Context, c *config, logTo io.Writer) error {
 	return g.run(ctx)
 }
 
+// protect keeps credentials and keys out of core dumps, and chooses the provider of TLS. It comes
+// before the first credential and the first connection.
+func protect(provider string, logger *slog.Logger) error {
+	if err := dumps.Forbid(); err != nil {
+		logger.Warn("cannot turn core dumps off: a dump could have credentials in it", "error", err)
+	}
+	if err := tlsprovider.Use(provider, false); err != nil {
+		return fmt.Errorf("--tls-provider: %w", err)
+	}
+	logger.Info("TLS for key managers", "provider", tlsprovider.Current())
+	return nil
+}
+
 func usage() string {
 	return `Uses the keys of key managers for the brokers of pods. Brokers get signatures, ciphertexts and public
 keys, and never a private or an AES key.
 
 Usage:
   gateway [flags]    run until SIGTERM or SIGINT
+  gateway kms        serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
   gateway version    print the version
 
 The cluster is that of the pod's service account, else that of the file which the environment variable

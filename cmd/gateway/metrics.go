@@ -28,6 +28,9 @@ type metrics struct {
 	endpoints                                 endpointMetrics
 }
 
+// durationBuckets are the buckets of durations of requests, in seconds.
+var durationBuckets = []float64{100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10}
+
 func newMetrics(g *process) *metrics {
 	m := &metrics{
 		gateway:  g,
@@ -39,7 +42,7 @@ func newMetrics(g *process) *metrics {
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "crypto_broker_gateway_request_duration_seconds",
 			Help:    "Time from the start of a request to its reply, by method.",
-			Buckets: []float64{100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10},
+			Buckets: durationBuckets,
 		}, []string{"method"}),
 		connections: prometheus.NewDesc("crypto_broker_gateway_connections", "Connections of brokers that are open.", nil, nil),
 		calls:       prometheus.NewDesc("crypto_broker_gateway_requests_in_flight", "Requests of brokers that are being served.", nil, nil),
@@ -49,6 +52,13 @@ func newMetrics(g *process) *metrics {
 			"Connections to key managers, by type and state: busy with a request, or idle.", []string{"type", "state"}, nil),
 		endpoints: newEndpointMetrics(),
 	}
+	m.registry.MustRegister(m, m.requests, m.durations)
+	describeProgram(m.registry)
+	return m
+}
+
+// describeProgram adds the metrics that say what the program is, and those of its process.
+func describeProgram(registry *prometheus.Registry) {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "crypto_broker_gateway_build_info",
 		Help: "Always 1. The labels are the version of the gateway and of Go.",
@@ -60,8 +70,7 @@ func newMetrics(g *process) *metrics {
 	}, []string{"provider", "version", "fips_module", "fips"})
 	module := tlsprovider.Current()
 	secured.WithLabelValues(module.Provider, module.Version, module.FIPSModule, strconv.FormatBool(module.FIPS)).Set(1)
-	m.registry.MustRegister(m, m.requests, m.durations, build, secured, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
+	registry.MustRegister(build, secured, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 // observe counts a request that ended. The server calls it for methods of the protocol only.

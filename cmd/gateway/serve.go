@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/cluster"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/gateway/internal/service"
@@ -95,7 +96,9 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 			return nil, errors.Join(fmt.Errorf("open the status port %s: %w", c.statusAddress, err), g.listener.Close())
 		}
 	}
-	g.status = newStatus(g.ready, g.source.Report, metrics, logger)
+	paths := http.NewServeMux()
+	paths.Handle("GET "+contract.KeyProvidersPath, &reports{ready: g.ready, report: g.source.Report})
+	g.status = newStatus(paths, g.ready, metrics.registry, logger)
 	return g, nil
 }
 

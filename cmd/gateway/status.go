@@ -12,15 +12,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/providerreport"
 )
 
-// newStatus returns the HTTP server of the status port. ready returns what is missing.
-func newStatus(ready func() string, report func() *providerreport.Report, m *metrics, logger *slog.Logger) *http.Server {
-	mux := http.NewServeMux()
+// newStatus returns the HTTP server of the status port, whose mux may have further paths. ready
+// returns what is missing.
+func newStatus(mux *http.ServeMux, ready func() string, registry *prometheus.Registry, logger *slog.Logger) *http.Server {
 	mux.HandleFunc("GET "+contract.HealthPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET "+contract.ReadyPath, func(w http.ResponseWriter, _ *http.Request) {
 		if missing := ready(); missing != "" {
@@ -29,9 +30,8 @@ func newStatus(ready func() string, report func() *providerreport.Report, m *met
 		}
 		fmt.Fprintln(w, "ready")
 	})
-	mux.Handle("GET "+contract.KeyProvidersPath, &reports{ready: ready, report: report})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
-	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog, MaxRequestsInFlight: 4, Timeout: 5 * time.Second}))
+	mux.Handle("GET "+contract.MetricsPath, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: errorLog, MaxRequestsInFlight: 4, Timeout: 5 * time.Second}))
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute,
 		MaxHeaderBytes: 8 << 10, ErrorLog: errorLog,

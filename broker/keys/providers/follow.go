@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,20 @@ type Event struct {
 	Problems []error
 	// Err is why the directory could not be read, else nil. All providers stay as they were.
 	Err error
+}
+
+// LogTo returns an observer for [Follow] that logs each event. dir is the directory.
+func LogTo(logger *slog.Logger, dir string) func(Event) {
+	return func(event Event) {
+		if event.Err != nil {
+			logger.Warn("cannot read the key providers: those that are open stay open", "directory", dir, "providers", event.Providers, "error", event.Err)
+			return
+		}
+		logger.Info("key providers opened", "directory", dir, "providers", event.Providers)
+		for _, problem := range event.Problems {
+			logger.Warn("cannot use a key provider, or not its new configuration", "problem", problem)
+		}
+	}
 }
 
 // Followed are the providers of a directory.
