@@ -20,7 +20,7 @@ import (
 
 // logging are the folders with the code of the programs that write logs. The command lines write
 // none: what they print is the result of a command.
-var logging = []string{"../api", "../broker", "../cmd", "../controllers", "../webhook"}
+var logging = []string{"../api", "../broker", "../cmd", "../controllers", "../keyaccess", "../webhook"}
 
 var notLogging = []string{"../cmd/crypto-broker", "../cmd/kubectl-crypto_broker"}
 

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// How often an issuer is asked at most, whatever tokens arrive.
+const (
+	// fetchFloor is the time from one successful request for keys to the next.
+	fetchFloor = 30 * time.Second
+	// fetchRetry is the time from a failed request to the next.
+	fetchRetry = 5 * time.Second
+)
+
+// keySource has the keys of an issuer. Use of the keys makes it fetch newer ones in the background, so that no call waits for them;
+// a service without calls makes no requests.
+type keySource struct {
+	Issuer
+	client *http.Client
+	now    func() time.Time
+	log    *slog.Logger
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	flying sync.WaitGroup
+
+	mu sync.Mutex
+	// keys are the last good ones, of the time fetched.
+	keys    []publicKey
+	fetched time.Time
+	// notBefore is when the next request may begin.
+	notBefore time.Time
+	// flight is closed when the request that is under way ends. It is nil if there is none.
+	flight chan struct{}
+}
+
+func newKeySource(settings Issuer, now func() time.Time, log *slog.Logger) (*keySource, error) {
+	client, err := newClient(settings)
+	if err != nil {
+		return nil, err
+	}
+	i := &keySource{Issuer: settings, client: client, now: now, log: log.With("issuer", settings.URL)}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	return i, nil
+}
+
+func (i *keySource) close() {
+	i.cancel()
+	i.flying.Wait()
+	i.client.CloseIdleConnections()
+}
+
+// key returns the key that a token names. A token without a key id is accepted if exactly one key fits its algorithm.
+func (i *keySource) key(ctx context.Context, id, algorithm string) (publicKey, *Error) {
+	find := func(keys []publicKey) []publicKey {
+		var found []publicKey
+		for _, key := range keys {
+			if (id == "" || key.id == id) && key.fits(algorithm) {
+				found = append(found, key)
+			}
+		}
+		return found
+	}
+	keys, refused := i.until(ctx, func(keys []publicKey) bool { return len(find(keys)) > 0 })
+	if refused != nil {
+		return publicKey{}, refused
+	}
+	switch found := find(keys); len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return publicKey{}, invalidToken("the token is by a key that its issuer does not have")
+	}
+	return publicKey{}, invalidToken("the token fits more than one key of its issuer")
+}
+
+// current returns the keys of the issuer.
+func (i *keySource) current(ctx context.Context) ([]publicKey, error) {
+	keys, refused := i.until(ctx, func(keys []publicKey) bool { return len(keys) > 0 })
+	if refused != nil {
+		return nil, refused
+	}
+	return keys, nil
+}
+
+// until returns the keys of the issuer. If they are not enough, it waits for the end of one request for newer ones.
+func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([]publicKey, *Error) {
+	for waited := false; ; waited = true {
+		keys, flight := i.look(enough)
+		switch {
+		case keys != nil && enough(keys):
+			return keys, nil
+		case flight == nil || waited:
+			if keys == nil {
+				return nil, unavailable("the keys of the issuer cannot be had at this time")
+			}
+			return keys, nil
+		}
+		select {
+		case <-flight:
+		case <-ctx.Done():
+			return nil, unavailable("the keys of the issuer did not arrive in time")
+		}
+	}
+}
+
+// look returns the keys that may be used, and the request that is under way. It begins one if the keys are old or not
+// enough, and the last one is long enough ago.
+func (i *keySource) look(enough func([]publicKey) bool) ([]publicKey, chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	var keys []publicKey
+	if age := now.Sub(i.fetched); age < i.KeepKeys {
+		keys = i.keys
+		if age < i.RefreshKeys && enough(keys) {
+			return keys, nil
+		}
+	}
+	if i.flight == nil && !now.Before(i.notBefore) && i.ctx.Err() == nil {
+		i.flight = make(chan struct{})
+		i.flying.Add(1)
+		go i.refresh(i.flight)
+	}
+	return keys, i.flight
+}
+
+// refresh fetches the keys. After an error, the last good keys stay.
+func (i *keySource) refresh(flight chan struct{}) {
+	defer i.flying.Done()
+	keys, skipped, err := i.fetch(i.ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if err != nil {
+		i.notBefore = now.Add(fetchRetry)
+		i.log.Warn("the keys of the issuer cannot be fetched", "error", err, "keys", len(i.keys))
+	} else {
+		if !slices.EqualFunc(keys, i.keys, func(a, b publicKey) bool { return a.id == b.id && a.thumbprint == b.thumbprint }) {
+			i.log.Info("the keys of the issuer changed", "keys", len(keys), "unusable", skipped)
+		}
+		i.keys, i.fetched, i.notBefore = keys, now, now.Add(fetchFloor)
+	}
+	i.flight = nil
+	close(flight)
+}

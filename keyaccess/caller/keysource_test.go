@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+)
+
+// source returns the keys of the first issuer.
+func (w *world) source() *keySource { return w.verifier.issuers[w.issuer.URL] }
+
+// settled waits until no request to the issuer is under way.
+func (w *world) settled() { w.source().flying.Wait() }
+
+func (w *world) asked(want int) {
+	w.Helper()
+	w.settled()
+	if got := w.issuer.Asked(issuer.KeysPath); got != want {
+		w.Fatalf("the issuer was asked for its keys %d times, expected %d", got, want)
+	}
+}
+
+func TestKeysAreFetchedOnceForManyCalls(t *testing.T) {
+	w := newWorld(t, nil)
+	w.asked(0)
+	var calls sync.WaitGroup
+	for range 20 {
+		request := w.request(w.bound())
+		calls.Go(func() {
+			if _, err := w.verifier.Verify(t.Context(), request); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	w.asked(1)
+}
+
+func TestKeysAreRefreshedInTheBackgroundWhileTheyAreUsed(t *testing.T) {
+	w := newWorld(t, nil)
+	w.accept(w.request(w.bound()))
+	w.clock.Add(DefaultRefreshKeys)
+	// The call does not wait for the issuer, which answers only after it.
+	release := make(chan struct{})
+	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		<-release
+		http.Error(rw, "", http.StatusInternalServerError)
+	}))
+	w.accept(w.request(w.bound()))
+	close(release)
+	w.settled()
+	w.issuer.Replace(nil)
+	w.clock.Add(fetchRetry)
+	w.accept(w.request(w.bound()))
+	w.asked(2)
+	w.clock.Add(DefaultRefreshKeys - time.Second)
+	w.accept(w.request(w.bound()))
+	w.asked(2)
+}
+
+func TestANewKeyIsFoundAtItsFirstToken(t *testing.T) {
+	w := newWorld(t, nil)
+	w.accept(w.request(w.bound()))
+	w.clock.Add(fetchFloor)
+	if err := w.issuer.Rotate(jose.RS256); err != nil {
+		t.Fatal(err)
+	}
+	w.accept(w.request(w.bound()))
+	w.asked(2)
+}
+
+func TestAWithdrawnKeyIsRefusedAfterTheRefresh(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(time.Hour).Unix()}))
+	w.accept(w.request(token))
+	if err := w.issuer.Rotate(jose.ES256); err != nil {
+		t.Fatal(err)
+	}
+	w.issuer.Withdraw()
+	w.clock.Add(DefaultRefreshKeys)
+	w.accept(w.request(token)) // begins the refresh
+	w.settled()
+	w.refuse(w.request(token), InvalidToken, "does not have")
+}
+
+// TestForgedKeyIdsDoNotReachTheIssuer is the attack of a stranger who would make the service ask the issuer all the time.
+func TestForgedKeyIdsDoNotReachTheIssuer(t *testing.T) {
+	w := newWorld(t, nil)
+	w.accept(w.request(w.bound()))
+	forger := w.newProver(jose.ES256).SigningKey()
+	forged := func(n int) Request {
+		return w.request(issuer.Sign(forger, map[string]any{"kid": fmt.Sprint("forged-", n)}, w.issuer.Claims("alice", w.prover.Key)))
+	}
+	for n := range 50 {
+		w.refuse(forged(n), InvalidToken, "does not have")
+	}
+	w.asked(1)
+	w.clock.Add(fetchFloor)
+	for n := range 50 {
+		w.refuse(forged(n), InvalidToken, "does not have")
+	}
+	w.asked(2)
+}
+
+func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
+	w := newWorld(t, nil)
+	w.accept(w.request(w.bound()))
+	w.clock.Add(fetchFloor)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-release
+		http.Error(rw, "", http.StatusInternalServerError)
+	}))
+	forged := w.request(issuer.Sign(w.newProver(jose.ES256).SigningKey(), map[string]any{"kid": "forged"}, w.issuer.Claims("alice", w.prover.Key)))
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		if _, err := w.verifier.Verify(t.Context(), forged); err == nil {
+			t.Error("a forged token was accepted")
+		}
+	})
+	<-arrived
+	w.accept(w.request(w.bound()))
+	close(release)
+	calls.Wait()
+}
+
+func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
+	w := newWorld(t, nil)
+	token := w.issuer.Token(with(w.issuer.Claims("alice", w.prover.Key), map[string]any{"exp": w.clock.Now().Add(3 * time.Hour).Unix()}))
+	w.accept(w.request(token))
+	w.issuer.Replace(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusBadGateway) }))
+	w.clock.Add(DefaultKeepKeys - time.Second)
+	w.accept(w.request(token))
+	w.settled()
+	w.clock.Add(time.Second)
+	w.refuse(w.request(token), Unavailable, "cannot be had")
+	w.settled()
+	w.issuer.Replace(nil)
+	w.refuse(w.request(token), Unavailable, "cannot be had") // the next request comes after a pause
+	w.clock.Add(fetchRetry)
+	w.accept(w.request(token))
+}
+
+func TestACallDoesNotWaitLongerThanItsContext(t *testing.T) {
+	w := newWorld(t, nil)
+	release := make(chan struct{})
+	w.issuer.Replace(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer close(release)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.verifier.Verify(ctx, w.request(w.bound())); reasonOf(err) != Unavailable {
+		t.Errorf("found %v", err)
+	}
+}
+
+func TestFetchNamesTheIssuersWithoutKeys(t *testing.T) {
+	w := newWorld(t, nil)
+	w.issuer.Replace(http.NotFoundHandler())
+	if err := w.verifier.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), w.issuer.URL) {
+		t.Errorf("found %v", err)
+	}
+	w.issuer.Replace(nil)
+	w.clock.Add(fetchRetry)
+	if err := w.verifier.Fetch(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.accept(w.request(w.bound()))
+	w.asked(1)
+}
+
+// TestDocumentsThatAreRefused has what servers in the place of the issuer could answer.
+func TestDocumentsThatAreRefused(t *testing.T) {
+	text := func(format string) func(w *world) http.HandlerFunc {
+		return func(w *world) http.HandlerFunc {
+			return func(rw http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprint(rw, strings.ReplaceAll(format, "ISSUER", w.issuer.URL))
+			}
+		}
+	}
+	keys := func(set string) func(w *world) http.HandlerFunc {
+		return func(w *world) http.HandlerFunc {
+			return func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == issuer.KeysPath {
+					_, _ = fmt.Fprint(rw, set)
+					return
+				}
+				_, _ = fmt.Fprintf(rw, `{"issuer":%q,"jwks_uri":%q}`, w.issuer.URL, w.issuer.URL+issuer.KeysPath)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		answer func(w *world) http.HandlerFunc
+		text   string
+	}{
+		"a document of another issuer": {text(`{"issuer":"https://evil.example","jwks_uri":"ISSUER/keys"}`), "discovery document is of the issuer"},
+		"a document without an issuer": {text(`{"jwks_uri":"ISSUER/keys"}`), "discovery document is of the issuer"},
+		"keys without TLS":             {text(`{"issuer":"ISSUER","jwks_uri":"http://127.0.0.1:1/keys"}`), "expected https"},
+		"keys in a file":               {text(`{"issuer":"ISSUER","jwks_uri":"file:///etc/passwd"}`), "expected a URL"},
+		"no URL of keys":               {text(`{"issuer":"ISSUER"}`), "expected a URL"},
+		"no JSON":                      {text(`<html>`), "no JSON"},
+		"an endless document":          {text(strings.Repeat(" ", maxDocument+1)), "more than"},
+		"no keys":                      {keys(`{"keys":[]}`), "none of the 0"},
+		"too many keys":                {keys(`{"keys":[` + strings.Repeat("{},", maxKeys) + `{}]}`), "at most 100"},
+		"a shared key":                 {keys(`{"keys":[{"kty":"oct","k":"AAAA","kid":"key-1"}]}`), "none of the 1"},
+		"an issuer that sends its clients elsewhere": {func(*world) http.HandlerFunc {
+			return func(rw http.ResponseWriter, r *http.Request) {
+				http.Redirect(rw, r, "https://127.0.0.1:1/", http.StatusFound)
+			}
+		}, "found status 302"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.issuer.Replace(test.answer(w))
+			w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
+			w.settled()
+			if !strings.Contains(w.log.String(), test.text) {
+				t.Errorf("the log lacks %q", test.text)
+			}
+		})
+	}
+}
+
+func TestKeysForOtherPurposesAreNotUsed(t *testing.T) {
+	for name, change := range map[string]func(members map[string]any){
+		"a key for encryption":             func(m map[string]any) { m["use"] = "enc" },
+		"a key for signing alone":          func(m map[string]any) { m["key_ops"] = []string{"sign"} },
+		"a key for another algorithm":      func(m map[string]any) { m["alg"] = "ES384" },
+		"a private key that was published": func(m map[string]any) { m["d"] = strings.Repeat("A", 43) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			other := w.newProver(jose.ES256)
+			members := members(t, other.Key.Public())
+			members["kid"] = "other"
+			token := func() string {
+				return issuer.Sign(other.SigningKey(), map[string]any{"kid": "other"}, w.issuer.Claims("alice", w.prover.Key))
+			}
+			w.issuer.Publish(members)
+			w.accept(w.request(token()))
+			change(members)
+			w.clock.Add(DefaultRefreshKeys)
+			w.accept(w.request(w.bound()))
+			w.settled()
+			w.refuse(w.request(token()), InvalidToken, "")
+		})
+	}
+}
+
+func TestATokenWithoutAKeyIdNeedsExactlyOneKeyOfItsAlgorithm(t *testing.T) {
+	w := newWorld(t, nil)
+	without := func() Request {
+		return w.request(issuer.Sign(w.issuer.Key(), nil, w.issuer.Claims("alice", w.prover.Key)))
+	}
+	w.accept(without())
+	for _, next := range []struct {
+		algorithm jose.SignatureAlgorithm
+		accepted  bool
+	}{{jose.RS256, true}, {jose.RS256, false}} {
+		if err := w.issuer.Rotate(next.algorithm); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Add(DefaultRefreshKeys)
+		w.accept(w.request(w.bound()))
+		w.settled()
+		if next.accepted {
+			w.accept(without())
+		} else {
+			w.refuse(without(), InvalidToken, "more than one")
+		}
+	}
+}
+
+func TestAnIssuerByHTTPOnTheLoopbackAddressNeedsItsSetting(t *testing.T) {
+	w := newWorld(t, nil)
+	w.issuer = issuer.Start(t, issuer.Options{HTTP: true, Audience: audience, Now: w.clock.Now})
+	w.verifier = w.newVerifier(func(c *Config) { c.Issuers[0].LoopbackHTTP = true })
+	w.accept(w.request(w.bound()))
+}
+
+func TestAnIssuerWithAnUnknownCertificateIsNotAsked(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Issuers[0].Authorities = nil })
+	w.refuse(w.request(w.bound()), Unavailable, "cannot be had")
+	w.asked(0)
+	if !strings.Contains(w.log.String(), "certificate") {
+		t.Error("the log does not say why")
+	}
+}
+
+func TestTokensOfOneIssuerAreNotCheckedWithTheKeysOfAnother(t *testing.T) {
+	w := newWorld(t, nil)
+	other := issuer.Start(t, issuer.Options{Audience: audience, Now: w.clock.Now})
+	w.verifier = w.newVerifier(func(c *Config) {
+		c.Issuers = append(c.Issuers, Issuer{URL: other.URL, Audiences: []string{audience}, Authorities: other.Authorities()})
+	})
+	w.accept(w.request(other.Token(other.Claims("alice", w.prover.Key))))
+	w.accept(w.request(w.bound()))
+	w.refuse(w.request(other.Token(w.issuer.Claims("alice", w.prover.Key))), InvalidToken, "wrong signature")
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4/json"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/session"
+)
+
+// maxProofID is the size in bytes of the longest jti of a proof.
+const maxProofID = 256
+
+// proof is a DPoP proof (RFC 9449, section 4.2).
+type proof struct {
+	key    publicKey
+	claims proofClaims
+}
+
+type proofClaims struct {
+	ID       string   `json:"jti"`
+	Method   string   `json:"htm"`
+	URL      string   `json:"htu"`
+	IssuedAt *seconds `json:"iat"`
+	Hash     string   `json:"ath"`
+}
+
+// identity is what the table of proofs remembers of a proof. A client chooses jti, so it is unique for one key only.
+func (p *proof) identity(thumbprint string) identity { return identityOf(thumbprint, p.claims.ID) }
+
+// checkProof checks the proof of a request with a token, as RFC 9449, section 4.3, says; but for replays.
+func (v *Verifier) checkProof(request Request, token, bound string) (*proof, *Error) {
+	if len(request.Proofs) != 1 {
+		return nil, invalidProof(fmt.Sprintf("found %d headers DPoP, expected one", len(request.Proofs)))
+	}
+	if len(request.Proofs[0]) > MaxProof {
+		return nil, invalidProof(fmt.Sprintf("the proof is longer than %d bytes", MaxProof))
+	}
+	s, err := open(request.Proofs[0])
+	if err != nil {
+		return nil, invalidProof("the proof " + err.Error())
+	}
+	switch {
+	case s.header.Type != "dpop+jwt":
+		return nil, invalidProof("the proof has another type, expected dpop+jwt")
+	case !slices.Contains(Algorithms, s.header.Algorithm):
+		return nil, invalidProof("the proof has an algorithm that this service does not accept")
+	case s.header.Key == nil:
+		return nil, invalidProof("the proof has no key in its header")
+	}
+	p := &proof{}
+	if p.key, err = parseKey(s.header.Key); errors.Is(err, errPrivate) {
+		return nil, invalidProof("the proof has a private key in its header")
+	} else if err != nil {
+		return nil, invalidProof("the proof has a key that this service does not accept")
+	}
+	// The thumbprint comes first: it costs less than a signature.
+	if p.key.thumbprint != bound {
+		return nil, invalidProof("the proof is by another key than the one that the token is bound to")
+	}
+	if err := s.verify(p.key, Algorithms); err != nil {
+		return nil, invalidProof("the proof " + err.Error())
+	}
+	if json.Unmarshal(s.payload, &p.claims) != nil {
+		return nil, invalidProof("the proof has claims that cannot be read")
+	}
+	return p, v.checkProofClaims(&p.claims, request, token)
+}
+
+func (v *Verifier) checkProofClaims(c *proofClaims, request Request, token string) *Error {
+	now := v.config.Now()
+	switch {
+	case c.ID == "" || len(c.ID) > maxProofID:
+		return invalidProof(fmt.Sprintf("the proof has no jti, or one of more than %d bytes", maxProofID))
+	case c.Method == "" || c.Method != request.Method:
+		return invalidProof("the proof is for another method")
+	case !v.isFor(c.URL, request.URL):
+		return invalidProof("the proof is for another URL")
+	case c.Hash != hashOf(token):
+		return invalidProof("the proof is for another token")
+	case c.IssuedAt == nil:
+		return invalidProof("the proof has no time")
+	case c.IssuedAt.time().After(now.Add(v.config.Skew)):
+		return invalidProof("the proof is from the future")
+	case c.IssuedAt.time().Before(now.Add(-v.config.ProofAge)):
+		return invalidProof("the proof is too old")
+	}
+	return nil
+}
+
+// isFor reports whether the URL of a proof is the URL of a request: one of the URLs of the service with the path of the
+// request. Both are compared in normal form, without query and fragment (RFC 9449, section 4.3, and RFC 3986, section 6.2).
+func (v *Verifier) isFor(claimed, requested string) bool {
+	if _, rest, absolute := strings.Cut(requested, "://"); absolute {
+		_, requested = splitAuthority(rest)
+	}
+	scheme, rest, absolute := strings.Cut(claimed, "://")
+	if !absolute {
+		return false
+	}
+	authority, path := splitAuthority(rest)
+	origin := normalOrigin(scheme, authority)
+	claimedPath, clear := session.NormalPath(path)
+	if !clear {
+		return false
+	}
+	return slices.ContainsFunc(v.bases, func(b base) bool {
+		requestedPath, clear := session.NormalPath(b.path + withoutQuery(requested))
+		return clear && b.origin == origin && requestedPath == claimedPath
+	})
+}
+
+// splitAuthority splits what comes after the scheme of a URL into authority and path. An empty path is "/".
+func splitAuthority(rest string) (authority, path string) {
+	rest = withoutQuery(rest)
+	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+		return rest[:slash], rest[slash:]
+	}
+	return rest, "/"
+}
+
+func withoutQuery(text string) string {
+	if end := strings.IndexAny(text, "?#"); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// normalOrigin returns scheme and authority in normal form: lower case, without the port that the scheme implies.
+func normalOrigin(scheme, authority string) string {
+	scheme, authority = strings.ToLower(scheme), strings.ToLower(authority)
+	switch scheme {
+	case "https":
+		authority = strings.TrimSuffix(authority, ":443")
+	case "http":
+		authority = strings.TrimSuffix(authority, ":80")
+	}
+	return scheme + "://" + strings.TrimSuffix(authority, ":")
+}
