@@ -49,6 +49,7 @@ from cryptobroker._results import (
     WrapKeyResult,
     WrappedKey,
 )
+from cryptobroker._session_results import InitSessionResult, OpenRequestResult, SealReplyResult
 from cryptobroker._settings import DEFAULT_RETRY_BUDGET, DEFAULT_SOCKET, SOCKET_VARIABLE
 from cryptobroker._streams import Readable
 from cryptobroker._thread_streams import CipherStream, Source
@@ -77,17 +78,20 @@ __all__ = [
     "GetPublicKeyResult",
     "HashDataResult",
     "Health",
+    "InitSessionResult",
     "InternalError",
     "InvalidArgumentError",
     "Key",
     "KeyId",
     "NotFoundError",
     "NotServedError",
+    "OpenRequestResult",
     "PermissionDeniedError",
     "RawKey",
     "Readable",
     "ResourceExhaustedError",
     "RewrapKeyResult",
+    "SealReplyResult",
     "SignCertificateResult",
     "SignDataResult",
     "SignatureFormat",

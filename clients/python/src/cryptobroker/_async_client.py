@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import grpc
 import grpc.aio
 
-from cryptobroker import _data_keys, _operations, _streams, _thread_streams
+from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
 from cryptobroker._async_streams import AsyncCipherStream, AsyncSource, in_thread, source_of
 from cryptobroker._calls import Call, Calls, Operation, Tries
 from cryptobroker._client import Client
@@ -90,6 +90,11 @@ class AsyncClient:
     unwrap_batch = _method(_data_keys.unwrap_batch)
     rewrap_key = _method(_data_keys.rewrap_key)
     get_public_key = _method(_data_keys.get_public_key)
+    init_session = _method(_sessions.init_session)
+    open_request = _method(_sessions.open_request)
+    seal_reply = _method(_sessions.seal_reply)
+    close_session = _method(_sessions.close_session)
+    rekey_session = _method(_sessions.rekey_session)
     health = _method(_operations.health)
 
     async def hash_stream(

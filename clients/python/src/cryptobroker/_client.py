@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import grpc
 
-from cryptobroker import _data_keys, _operations, _streams, _thread_streams
+from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
 from cryptobroker._calls import Call, Calls, Operation, Tries
 from cryptobroker._errors import CryptoBrokerError
 from cryptobroker._methods import method_of
@@ -88,6 +88,11 @@ class Client:
     unwrap_batch = _method(_data_keys.unwrap_batch)
     rewrap_key = _method(_data_keys.rewrap_key)
     get_public_key = _method(_data_keys.get_public_key)
+    init_session = _method(_sessions.init_session)
+    open_request = _method(_sessions.open_request)
+    seal_reply = _method(_sessions.seal_reply)
+    close_session = _method(_sessions.close_session)
+    rekey_session = _method(_sessions.rekey_session)
     health = _method(_operations.health)
 
     def hash_stream(self, source: Source, *, profile: str = "", timeout: float | None = None) -> HashDataResult:
