@@ -3,6 +3,7 @@ module github.com/crypto-broker/crypto-broker-operator
 go 1.26.0
 
 require (
+	connectrpc.com/connect v1.20.0
 	filippo.io/mldsa v1.0.0
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/config v1.33.14

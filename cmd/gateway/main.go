@@ -47,6 +47,9 @@ func run(ctx context.Context, args []string, lookup func(string) (string, bool),
 	if len(args) > 0 && args[0] == "kms" {
 		return runKMS(ctx, args[1:], stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == keyAccessCommand {
+		return runKeyAccess(ctx, args[1:], stdout, stderr)
+	}
 	c, err := parse(args, lookup)
 	if errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, usage())
@@ -99,9 +102,10 @@ func usage() string {
 keys, and never a private or an AES key.
 
 Usage:
-  gateway [flags]    run until SIGTERM or SIGINT
-  gateway kms        serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
-  gateway version    print the version
+  gateway [flags]       run until SIGTERM or SIGINT
+  gateway kms           serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
+  gateway key-access    release data keys of OpenTDF files; needs no cluster; see gateway key-access --help
+  gateway version       print the version
 
 The cluster is that of the pod's service account, else that of the file which the environment variable
 KUBECONFIG names. KeyProviders and ClusterKeyProviders say which key managers there are. The signed profiles

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/dumps"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
+	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
+)
+
+// keyAccessCommand is the command that runs the key access service.
+const keyAccessCommand = "key-access"
+
+// keyAccessRetry is the time between attempts to get the keys of issuers before the service is ready.
+const keyAccessRetry = time.Second
+
+// keyAccess is a key access service that is about to run.
+type keyAccess struct {
+	config       *keyAccessFile
+	logger       *slog.Logger
+	keys         *keyring.Directory
+	verifier     *caller.Verifier
+	certificates *certificates.Mounted // nil without TLS
+	server       *http.Server
+	listener     net.Listener
+	status       *http.Server
+	// statusListener is nil if the status port is off.
+	statusListener    net.Listener
+	issuers, stopping atomic.Bool
+}
+
+// runKeyAccess is the command without its process. It returns the exit code.
+func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := program.Flags("gateway " + keyAccessCommand)
+	file := flags.String("config", "", "`file` with the configuration in YAML; required")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprintf(stdout, "Runs a key access service for OpenTDF until SIGTERM or SIGINT. docs/key-access.md has the configuration.\n\nFlags:\n%s", flags.FlagUsagesWrapped(program.HelpWidth))
+		return program.ExitOK
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q, expected flags only", flags.Arg(0))
+	case err == nil && *file == "":
+		err = errors.New("--config is empty, expected the file with the configuration")
+	}
+	var config *keyAccessFile
+	if err == nil {
+		config, err = readKeyAccessFile(*file)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "gateway %s: %v\nSee gateway %s --help.\n", keyAccessCommand, err, keyAccessCommand)
+		return program.ExitUsage
+	}
+	handler, endLog := logs.New(logs.Options{To: stderr, Format: logs.JSON, Level: slog.LevelInfo, Component: "gateway", Version: program.Version(version)})
+	defer endLog()
+	libraries.Use(handler)
+	logger := slog.New(handler)
+	if err := dumps.Forbid(); err != nil { // before a key is in memory
+		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
+	}
+	k, err := newKeyAccess(ctx, config, logger)
+	if err == nil {
+		err = k.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "gateway %s: %v\n", keyAccessCommand, err)
+		return program.ExitFailed
+	}
+	return program.ExitOK
+}
+
+// newKeyAccess connects the parts of a service, and opens its ports.
+func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logger) (*keyAccess, error) {
+	k := &keyAccess{config: config, logger: logger}
+	var err error
+	if k.keys, err = keyring.Open(config.KeyDir, k.keysChanged); err != nil {
+		return nil, err
+	}
+	callers, err := config.callers()
+	if err != nil {
+		return nil, err
+	}
+	callers.Log = logger
+	if k.verifier, err = caller.New(callers); err != nil {
+		return nil, fmt.Errorf("issuers: %w", err)
+	}
+	service := keyaccess.New(keyaccess.Options{
+		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: &config.Access,
+		Limits: config.limits(), WithoutSHA1: config.FIPS, Logger: logger,
+	})
+	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	k.server = &http.Server{
+		Handler: service.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog, Protocols: &http.Protocols{},
+	}
+	k.server.Protocols.SetHTTP1(true)
+	k.server.Protocols.SetHTTP2(true)
+	k.server.Protocols.SetUnencryptedHTTP2(config.InsecurePlaintext)
+	if !config.InsecurePlaintext {
+		if k.certificates, err = certificates.NewMounted(config.CertificateDir); err != nil {
+			return nil, err
+		}
+		k.server.TLSConfig = &tls.Config{}
+		k.certificates.TLSOption(k.server.TLSConfig)
+	}
+	registry := prometheus.NewRegistry()
+	describeProgram(registry)
+	k.status = newStatus(http.NewServeMux(), k.ready, registry, logger)
+	var network net.ListenConfig
+	if k.listener, err = network.Listen(ctx, "tcp", config.BindAddress); err != nil {
+		return nil, fmt.Errorf("open the port for clients %s: %w", config.BindAddress, err)
+	}
+	if config.StatusBindAddress != "0" {
+		if k.statusListener, err = network.Listen(ctx, "tcp", config.StatusBindAddress); err != nil {
+			return nil, errors.Join(fmt.Errorf("open the status port %s: %w", config.StatusBindAddress, err), k.listener.Close())
+		}
+	}
+	return k, nil
+}
+
+// keysChanged implements the observer of [keyring.Open].
+func (k *keyAccess) keysChanged(ring *keyring.Ring, err error) {
+	if err != nil {
+		k.logger.Error("a change of the keys does not count", "error", err)
+		return
+	}
+	k.logger.Info("keys changed", "keys", ring.Len(), "algorithms", ring.Algorithms())
+}
+
+// run serves until ctx ends, which is no error. Calls that have begun may then end.
+func (k *keyAccess) run(ctx context.Context) error {
+	defer k.verifier.Close()
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { k.keys.Run(running); return nil })
+	group.Go(func() error { return k.fetchIssuers(running) })
+	if k.certificates != nil {
+		group.Go(func() error { return k.certificates.Start(running) })
+	}
+	group.Go(func() error { return served(k.serve()) })
+	if k.statusListener != nil {
+		group.Go(func() error { return served(k.status.Serve(k.statusListener)) })
+	}
+	group.Go(func() error {
+		<-running.Done()
+		k.stopping.Store(true)
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		return errors.Join(k.server.Shutdown(deadline), k.status.Close())
+	})
+	k.logger.Info("listening", "address", k.listener.Addr().String(), "url", k.config.URL,
+		"keys", k.keys.Ring().Len(), "algorithms", k.keys.Ring().Algorithms())
+	if k.config.FIPS {
+		k.logger.Warn(`rsa keys are off because FIPS 140-3 is required: OpenTDF uses them with RSA-OAEP and SHA-1, for the key type "wrapped" and for clients`)
+	}
+	if k.config.InsecurePlaintext {
+		k.logger.Warn("tokens and requests are not encrypted on the way to the service, because of insecurePlaintext")
+	}
+	if k.config.Access.AllowAllAuthenticated {
+		k.logger.Warn("every caller whose token is valid may have every data key, because of allowAllAuthenticated")
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	k.logger.Info("stopped")
+	return nil
+}
+
+func (k *keyAccess) serve() error {
+	if k.certificates == nil {
+		return k.server.Serve(k.listener)
+	}
+	return k.server.ServeTLS(k.listener, "", "")
+}
+
+// served returns the error of a server that has ended, unless it was told to end.
+func served(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// fetchIssuers gets the keys of the issuers, so that the service becomes ready.
+func (k *keyAccess) fetchIssuers(ctx context.Context) error {
+	retry := time.NewTicker(keyAccessRetry)
+	defer retry.Stop()
+	for reported := false; ; {
+		err := k.verifier.Fetch(ctx)
+		if err == nil {
+			k.issuers.Store(true)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !reported {
+			k.logger.Warn("the keys of issuers are missing; trying again each second", "error", err)
+			reported = true
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ready returns the empty string if the service serves, else what is missing.
+func (k *keyAccess) ready() string {
+	switch {
+	case k.stopping.Load():
+		return "shutting down"
+	case !k.issuers.Load():
+		return "the keys of the issuers are not read yet"
+	}
+	if k.certificates != nil {
+		if err := k.certificates.Ready(nil); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/fips140"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+)
+
+// keyAccessFile is the configuration file of the key access service. docs/key-access.md has its
+// fields.
+type keyAccessFile struct {
+	URL               string            `json:"url"`
+	BindAddress       string            `json:"bindAddress"`
+	StatusBindAddress string            `json:"statusBindAddress"`
+	CertificateDir    string            `json:"certificateDir"`
+	InsecurePlaintext bool              `json:"insecurePlaintext"`
+	KeyDir            string            `json:"keyDir"`
+	FIPS              bool              `json:"fips"`
+	Issuers           []keyAccessIssuer `json:"issuers"`
+	Access            policy.Rules      `json:"access"`
+	Limits            keyAccessLimits   `json:"limits"`
+}
+
+type keyAccessIssuer struct {
+	URL              string   `json:"url"`
+	Audiences        []string `json:"audiences"`
+	Algorithms       []string `json:"algorithms"`
+	PlainBearer      bool     `json:"plainBearer"`
+	ProofWithBearer  bool     `json:"proofWithBearer"`
+	RequireTokenType bool     `json:"requireTokenType"`
+	AuthoritiesFile  string   `json:"authoritiesFile"`
+	InsecureLoopback bool     `json:"insecureLoopback"`
+}
+
+type keyAccessLimits struct {
+	BodyBytes   int `json:"bodyBytes"`
+	Objects     int `json:"objects"`
+	PolicyBytes int `json:"policyBytes"`
+}
+
+// maxConfigBytes and maxAuthorityBytes are the sizes of the largest files.
+const maxConfigBytes, maxAuthorityBytes = 1 << 20, 1 << 20
+
+// readKeyAccessFile reads and checks the configuration. The error has a sentence for each problem.
+func readKeyAccessFile(name string) (*keyAccessFile, error) {
+	text, err := readLimited(name, maxConfigBytes)
+	if err != nil {
+		return nil, err
+	}
+	c := &keyAccessFile{
+		BindAddress: ":8443", StatusBindAddress: ":8081",
+		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes},
+	}
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	c.URL = strings.TrimSuffix(c.URL, "/")
+	c.FIPS = c.FIPS || fips140.Enforced()
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+func readLimited(name string, limit int64) ([]byte, error) {
+	text, _, err := regular.Read(name, limit)
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("%s: found more than %d bytes", name, limit)
+	}
+	return text, nil
+}
+
+func (c *keyAccessFile) check() error {
+	var problems []error
+	expect := func(ok bool, field string, found any, expected string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("%s: found %q, expected %s", field, fmt.Sprint(found), expected))
+		}
+	}
+	u, err := url.Parse(c.URL)
+	expect(err == nil && u.Host != "" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && (u.Scheme == "https" || u.Scheme == "http" && c.InsecurePlaintext),
+		"url", c.URL, "the URL by which clients reach the service, with https and without a path, such as https://keys.example.com")
+	expect(isAddress(c.BindAddress), "bindAddress", c.BindAddress, `an address with a port such as ":8443"`)
+	expect(c.StatusBindAddress == "0" || isAddress(c.StatusBindAddress), "statusBindAddress", c.StatusBindAddress, `an address with a port such as ":8081", or "0" for none`)
+	expect(c.InsecurePlaintext != (c.CertificateDir != ""), "certificateDir", c.CertificateDir, "the directory of tls.crt and tls.key, or insecurePlaintext: true without it")
+	expect(filepath.IsAbs(c.KeyDir), "keyDir", c.KeyDir, "the absolute path of the directory of keys")
+	for _, limit := range []struct {
+		field string
+		found int
+	}{{"bodyBytes", c.Limits.BodyBytes}, {"objects", c.Limits.Objects}, {"policyBytes", c.Limits.PolicyBytes}} {
+		expect(limit.found > 0, "limits."+limit.field, limit.found, "a number above 0")
+	}
+	if err := c.Access.Check(); err != nil {
+		problems = append(problems, fmt.Errorf("access: %w", err))
+	}
+	return errors.Join(problems...)
+}
+
+// limits returns the limits of requests.
+func (c *keyAccessFile) limits() keyaccess.Limits {
+	return keyaccess.Limits{BodyBytes: c.Limits.BodyBytes, Limits: request.Limits{Objects: c.Limits.Objects, Policy: c.Limits.PolicyBytes}}
+}
+
+// callers returns the configuration of the verifier of callers.
+func (c *keyAccessFile) callers() (caller.Config, error) {
+	config := caller.Config{URLs: []string{c.URL}}
+	for i, issuer := range c.Issuers {
+		settings := caller.Issuer{
+			URL: issuer.URL, Audiences: issuer.Audiences, Algorithms: issuer.Algorithms, PlainBearer: issuer.PlainBearer,
+			ProofWithBearer: issuer.ProofWithBearer, RequireTokenType: issuer.RequireTokenType, LoopbackHTTP: issuer.InsecureLoopback,
+		}
+		if issuer.AuthoritiesFile != "" {
+			var err error
+			if settings.Authorities, err = readLimited(issuer.AuthoritiesFile, maxAuthorityBytes); err != nil {
+				return caller.Config{}, fmt.Errorf("issuers[%d].authoritiesFile: %w", i, err)
+			}
+		}
+		config.Issuers = append(config.Issuers, settings)
+	}
+	return config, nil
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+)
+
+// keyAccessConfig writes a configuration that is valid, in which a test replaces old by new.
+func keyAccessConfig(t *testing.T, issuerURL, old, replacement string) string {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDir := filepath.Join(dir, "keys")
+	if err := os.Mkdir(keyDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(keyDir, "ec-1.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := `url: http://127.0.0.1:8443/
+bindAddress: 127.0.0.1:0
+statusBindAddress: "0"
+insecurePlaintext: true
+keyDir: ` + keyDir + `
+issuers:
+- url: ` + issuerURL + `
+  audiences: [key-access]
+  insecureLoopback: true
+access:
+  allowAllAuthenticated: true
+`
+	if !strings.Contains(text, old) {
+		t.Fatalf("the configuration has no %q", old)
+	}
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(text, old, replacement, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestAKeyAccessServiceServesUntilItIsToldToEnd(t *testing.T) {
+	file := keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, `statusBindAddress: "0"`, `statusBindAddress: "0"`)
+	ctx, cancel := context.WithCancel(t.Context())
+	log, logTo := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"key-access", "--config", file}, os.LookupEnv, io.Discard, logTo)
+		_ = logTo.Close() // ends the reader of the log
+	}()
+	lines := bufio.NewScanner(log)
+	line := struct{ Msg, Address string }{}
+	for line.Msg != "listening" {
+		if !lines.Scan() {
+			t.Fatal("the service has ended without listening")
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+	}
+	rest := make(chan string, 1)
+	go func() {
+		text, _ := io.ReadAll(log) // the other end closes it
+		rest <- string(text)
+	}()
+	out, err := http.Get("http://" + line.Address + "/kas/v2/kas_public_key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close()
+	if text, err := io.ReadAll(out.Body); err != nil || !strings.Contains(string(text), `"kid":"ec-1"`) {
+		t.Errorf("found %s, %v", text, err)
+	}
+	cancel()
+	if found := <-code; found != program.ExitOK {
+		t.Errorf("found the exit code %d: %s", found, <-rest)
+	}
+}
+
+func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing.T) {
+	for name, c := range map[string]struct{ old, replacement, part string }{
+		"an unknown field":             {"keyDir:", "keysDir: /x\nkeyDir:", `unknown field "keysDir"`},
+		"a URL with a path":            {":8443/", ":8443/kas", `url: found "http://127.0.0.1:8443/kas", expected the URL by which clients reach the service, with https and without a path`},
+		"plaintext that is not said":   {"insecurePlaintext: true", "insecurePlaintext: false", `certificateDir: found "", expected the directory of tls.crt and tls.key`},
+		"an address without a port":    {"127.0.0.1:0", "127.0.0.1", `bindAddress: found "127.0.0.1", expected an address with a port`},
+		"no rules":                     {"allowAllAuthenticated: true", "allowAllAuthenticated: false", "access: found no rule, so that nobody may have a key"},
+		"a limit of nothing":           {"access:", "limits: {objects: 0}\naccess:", `limits.objects: found "0", expected a number above 0`},
+		"a directory that is relative": {"keyDir: /", "keyDir: x/", "expected the absolute path of the directory of keys"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var problem strings.Builder
+			file := keyAccessConfig(t, "http://127.0.0.1:1", c.old, c.replacement)
+			code := run(t.Context(), []string{"key-access", "--config", file}, os.LookupEnv, io.Discard, &problem)
+			if code != program.ExitUsage || !strings.Contains(problem.String(), c.part) {
+				t.Errorf("found the exit code %d and %s, expected %q", code, &problem, c.part)
+			}
+		})
+	}
+	for name, c := range map[string]struct{ old, replacement, part string }{
+		"an issuer that is not secure":           {"insecureLoopback: true", "insecureLoopback: false", "expected https"},
+		"a directory with other files":           {"/keys\n", "\n", `"config.yaml": expected a name such as rsa-1.key`},
+		"an authorities' file that is not there": {"insecureLoopback: true", "authoritiesFile: /nobody", "issuers[0].authoritiesFile: stat /nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var problem strings.Builder
+			file := keyAccessConfig(t, "http://127.0.0.1:1", c.old, c.replacement)
+			if code := run(t.Context(), []string{"key-access", "--config", file}, os.LookupEnv, io.Discard, &problem); code != program.ExitFailed || !strings.Contains(problem.String(), c.part) {
+				t.Errorf("found the exit code %d and %s, expected %q", code, &problem, c.part)
+			}
+		})
+	}
+}

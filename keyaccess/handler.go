@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyaccess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/wellknownconfiguration"
+	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+)
+
+// Procedures of Connect and gRPC.
+const (
+	procedurePublicKey       = "/kas.AccessService/PublicKey"
+	procedureLegacyPublicKey = "/kas.AccessService/LegacyPublicKey"
+	procedureRewrap          = "/kas.AccessService/Rewrap"
+	procedureConfiguration   = "/wellknownconfiguration.WellKnownService/GetWellKnownConfiguration"
+	procedureHealth          = "/grpc.health.v1.Health/Check"
+)
+
+// Handler returns the handler of all requests of clients.
+func (s *Service) Handler() http.Handler {
+	options := []connect.HandlerOption{connect.WithReadMaxBytes(s.Limits.BodyBytes)}
+	reading := append([]connect.HandlerOption{connect.WithIdempotency(connect.IdempotencyNoSideEffects)}, options...)
+
+	mux := http.NewServeMux()
+	mux.Handle(procedurePublicKey, connect.NewUnaryHandler(procedurePublicKey, s.connectPublicKey, reading...))
+	mux.Handle(procedureLegacyPublicKey, connect.NewUnaryHandler(procedureLegacyPublicKey, s.connectLegacyPublicKey, reading...))
+	mux.Handle(procedureRewrap, s.authenticated(connect.NewErrorWriter(options...), connect.NewUnaryHandler(procedureRewrap, s.connectRewrap, options...)))
+	mux.Handle(procedureConfiguration, connect.NewUnaryHandler(procedureConfiguration, s.connectConfiguration, reading...))
+	mux.Handle(procedureHealth, connect.NewUnaryHandler(procedureHealth, connectHealth, options...))
+	mux.HandleFunc("GET "+pathPublicKey, s.servePublicKey)
+	mux.HandleFunc("GET "+pathLegacyPublicKey, s.serveLegacyPublicKey)
+	mux.Handle("POST "+pathRewrap, s.authenticated(jsonErrors{}, http.HandlerFunc(s.serveRewrap)))
+	mux.HandleFunc("GET "+pathConfiguration, s.serveConfiguration)
+	return s.surviving(mux)
+}
+
+// surviving answers a request that panics, and logs no text of the panic, which could quote a key.
+func (s *Service) surviving(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recovered := recover(); recovered != nil {
+				cause, stack := defect.Describe(recovered)
+				s.Logger.Error("a request failed because of a defect; the others are not affected", "method", r.Pattern, "cause", cause, "stack", stack)
+				http.Error(w, "failed because of a defect in the service; its log has it", http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Service) connectPublicKey(_ context.Context, in *connect.Request[kas.PublicKeyRequest]) (*connect.Response[kas.PublicKeyResponse], error) {
+	return respond(s.publicKey(in.Msg))
+}
+
+func (s *Service) connectLegacyPublicKey(_ context.Context, in *connect.Request[kas.LegacyPublicKeyRequest]) (*connect.Response[wrapperspb.StringValue], error) {
+	text, err := s.legacyPublicKey(in.Msg)
+	return respond(wrapperspb.String(text), err)
+}
+
+func (s *Service) connectRewrap(ctx context.Context, in *connect.Request[kas.RewrapRequest]) (*connect.Response[kas.RewrapResponse], error) {
+	return respond(s.rewrap(ctx, in.Msg.GetSignedRequestToken()))
+}
+
+func (s *Service) connectConfiguration(context.Context, *connect.Request[wellknownconfiguration.GetWellKnownConfigurationRequest]) (*connect.Response[wellknownconfiguration.GetWellKnownConfigurationResponse], error) {
+	configuration, err := structpb.NewStruct(s.configuration())
+	return respond(&wellknownconfiguration.GetWellKnownConfigurationResponse{Configuration: configuration}, err)
+}
+
+// connectHealth says that the service serves, because it has answered.
+func connectHealth(context.Context, *connect.Request[healthpb.HealthCheckRequest]) (*connect.Response[healthpb.HealthCheckResponse], error) {
+	return respond(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}, nil)
+}
+
+func respond[T any](message *T, err error) (*connect.Response[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(message), nil
+}
+
+// errorWriter writes an error in the protocol of a request.
+type errorWriter interface {
+	Write(w http.ResponseWriter, r *http.Request, err error) error
+}
+
+// callerKey is the key of the caller in a context.
+type callerKey struct{}
+
+func callerOf(ctx context.Context) (caller.Caller, bool) {
+	who, ok := ctx.Value(callerKey{}).(caller.Caller)
+	return who, ok
+}
+
+// authenticated has next serve requests of callers who are known. It refuses others before it
+// reads a body.
+func (s *Service) authenticated(write errorWriter, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		credentials, err := caller.FromHTTP(r)
+		var who caller.Caller
+		if err == nil {
+			who, err = s.Verifier.Verify(r.Context(), credentials)
+		}
+		if err != nil {
+			for _, challenge := range s.Verifier.Challenges(err) {
+				w.Header().Add("WWW-Authenticate", challenge)
+			}
+			_ = write.Write(w, r, connect.NewError(codeOf(err), err)) // the client has gone if this fails
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	})
+}
+
+// codeOf returns the code for an error of a Verifier.
+func codeOf(err error) connect.Code {
+	refused := (*caller.Error)(nil)
+	if errors.As(err, &refused) {
+		switch refused.Reason {
+		case caller.InvalidRequest:
+			return connect.CodeInvalidArgument
+		case caller.Unavailable:
+			return connect.CodeUnavailable
+		}
+	}
+	return connect.CodeUnauthenticated
+}

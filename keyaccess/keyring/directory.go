@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyring
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
+	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
+)
+
+const (
+	suffix      = ".key"
+	currentFile = "current"
+	// maxFile is the size of the largest file in bytes.
+	maxFile = 64 << 10
+	// maxKeys is the largest number of keys.
+	maxKeys = 256
+)
+
+// Directory has the ring of a directory.
+type Directory struct {
+	dir     string
+	observe func(*Ring, error)
+	current atomic.Pointer[Ring]
+
+	// Only the goroutine that reads the directory uses the fields below.
+	parsed map[[sha256.Size]byte]wrapping.Key
+	told   string
+}
+
+// Open reads a directory of keys. The path is absolute. observe is called with a new ring, and
+// with the reason why a change does not count, once for each. It is not called before Open returns.
+func Open(dir string, observe func(*Ring, error)) (*Directory, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("key directory %q: expected an absolute path", dir)
+	}
+	d := &Directory{dir: filepath.Clean(dir), observe: observe, parsed: map[[sha256.Size]byte]wrapping.Key{}}
+	ring, digest, err := d.read()
+	if err != nil {
+		return nil, fmt.Errorf("key directory %s: %w", d.dir, err)
+	}
+	d.told = digest
+	d.current.Store(ring)
+	return d, nil
+}
+
+// Ring returns the keys that are in use.
+func (d *Directory) Ring() *Ring { return d.current.Load() }
+
+// Run follows the directory until ctx ends.
+func (d *Directory) Run(ctx context.Context) {
+	watch.New(watch.Config{
+		Dir:       d.dir,
+		Matters:   func(name string) bool { return name == currentFile || strings.HasSuffix(name, suffix) },
+		Look:      d.look,
+		Problem:   func(error) {}, // the directory is read each second instead
+		Interval:  10 * time.Second,
+		Unwatched: time.Second,
+		Quiet:     50 * time.Millisecond,
+	}).Run(ctx)
+}
+
+// look implements the function of [watch.Config].
+func (d *Directory) look() bool {
+	before := d.link()
+	ring, digest, err := d.read()
+	if errors.Is(err, regular.ErrBeingWritten) || d.link() != before {
+		return false
+	}
+	if err != nil {
+		digest = err.Error()
+	}
+	if digest == d.told {
+		return true
+	}
+	d.told = digest
+	if err != nil {
+		d.observe(nil, fmt.Errorf("key directory %s: %w", d.dir, err))
+		return true
+	}
+	d.current.Store(ring)
+	d.observe(ring, nil)
+	return true
+}
+
+// link returns where the link of a kubelet points. Without a kubelet it is empty.
+func (d *Directory) link() string {
+	target, _ := os.Readlink(filepath.Join(d.dir, watch.DataLink)) // without a link there is no kubelet
+	return target
+}
+
+// read reads the directory. It returns a text that differs for different content.
+func (d *Directory) read() (*Ring, string, error) {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, "", err
+	}
+	keys := map[string]wrapping.Key{}
+	parsed := map[[sha256.Size]byte]wrapping.Key{}
+	var current []string
+	var digest strings.Builder
+	for _, entry := range entries {
+		name, isKey := strings.CutSuffix(entry.Name(), suffix)
+		switch {
+		case strings.HasPrefix(entry.Name(), "."): // of a kubelet
+		case entry.Name() == currentFile:
+			text, _, err := regular.Read(filepath.Join(d.dir, currentFile), maxFile)
+			if err != nil {
+				return nil, "", err
+			}
+			current = strings.Fields(string(text))
+			fmt.Fprintf(&digest, "%q\n", current)
+		case !isKey || !id.MatchString(name):
+			return nil, "", fmt.Errorf("%.70q: expected a name such as rsa-1.key, with 1 to 64 letters, digits and . _ - before .key, or %s", entry.Name(), currentFile)
+		case len(keys) == maxKeys:
+			return nil, "", fmt.Errorf("found more than %d keys", maxKeys)
+		default:
+			key, sum, err := d.readKey(entry.Name())
+			if err != nil {
+				return nil, "", err
+			}
+			keys[name], parsed[sum] = key, key
+			fmt.Fprintf(&digest, "%s %x\n", name, sum)
+		}
+	}
+	ring, err := NewRing(keys, current)
+	if err != nil {
+		return nil, "", err
+	}
+	d.parsed = parsed
+	return ring, digest.String(), nil
+}
+
+// readKey reads a key, unless it was read before: the check of an RSA key takes time.
+func (d *Directory) readKey(name string) (wrapping.Key, [sha256.Size]byte, error) {
+	text, _, err := regular.Read(filepath.Join(d.dir, name), maxFile)
+	if err != nil {
+		return nil, [sha256.Size]byte{}, err
+	}
+	defer clear(text)
+	if len(text) > maxFile {
+		return nil, [sha256.Size]byte{}, fmt.Errorf("%s: has more than %d bytes", name, maxFile)
+	}
+	sum := sha256.Sum256(text)
+	if key := d.parsed[sum]; key != nil {
+		return key, sum, nil
+	}
+	key, err := wrapping.ParseKey(text)
+	if err != nil {
+		return nil, sum, fmt.Errorf("%s %w", name, err)
+	}
+	return key, sum, nil
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyaccess
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
+)
+
+// Verifier says who calls. [caller.Verifier] implements it.
+type Verifier interface {
+	// Verify returns who calls. Its error is a [*caller.Error].
+	Verify(ctx context.Context, request caller.Request) (caller.Caller, error)
+	// Challenges returns the values of the header WWW-Authenticate for an error of Verify.
+	Challenges(err error) []string
+}
+
+// Default limits of a request.
+const (
+	DefaultBodyBytes   = 4 << 20
+	DefaultObjects     = 1000
+	DefaultPolicyBytes = 256 << 10
+)
+
+// Limits are the limits of a request. All are above 0.
+type Limits struct {
+	// BodyBytes is the size of the largest request in bytes, after decompression.
+	BodyBytes int
+	request.Limits
+}
+
+// Options are what a Service consists of. All fields without a remark are required.
+type Options struct {
+	// URL is how clients reach the service, without a slash at the end.
+	URL string
+	// Issuer is the issuer of tokens that clients learn from the configuration of the service.
+	Issuer     string
+	Keys       func() *keyring.Ring
+	Verifier   Verifier
+	Authorizer policy.Authorizer
+	Limits     Limits
+	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
+	WithoutSHA1 bool
+	// Now returns the time, [time.Now] if it is nil.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Service is a key access service. It is safe for concurrent use.
+type Service struct {
+	Options
+}
+
+// New returns a service.
+func New(options Options) *Service {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	return &Service{Options: options}
+}
+
+// The results of data keys.
+const (
+	permit = "permit"
+	fail   = "fail"
+)
+
+// Texts of failures. Clients look for "InvalidArgument", "PermissionDenied" and "desc = bad request" in them.
+const (
+	// textBadRequest is the text of every failure that depends on a data key or a private key.
+	textBadRequest = "rpc error: code = InvalidArgument desc = bad request"
+	textForbidden  = "rpc error: code = PermissionDenied desc = forbidden"
+	// textUnsupported comes before the text of a failure that depends on neither.
+	textUnsupported = "rpc error: code = InvalidArgument desc = "
+)
+
+// rewrap answers a request for data keys.
+func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse, error) {
+	who, ok := callerOf(ctx)
+	if !ok { // the handler is missing in front
+		return nil, connect.NewError(connect.CodeInternal, errors.New("nobody has established who calls"))
+	}
+	text, err := request.Open(token, who.ProofKey, s.Now())
+	if err != nil {
+		return nil, connect.NewError(connect.CodeUnauthenticated, fmt.Errorf("signed_request_token: %w", err))
+	}
+	body, err := request.Parse(text, s.Limits.Limits)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("signed_request_token: %w", err))
+	}
+	recipient, err := wrapping.NewRecipient(body.ClientKey, !s.WithoutSHA1)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("clientPublicKey %w", err))
+	}
+	r := &release{Service: s, who: who, ring: s.Keys(), recipient: recipient}
+	response := &kas.RewrapResponse{SessionPublicKey: recipient.SessionKey()}
+	for _, wanted := range body.Policies {
+		results, err := r.policy(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		response.Responses = append(response.Responses, &kas.PolicyRewrapResult{PolicyId: wanted.GetPolicy().GetId(), Results: results})
+	}
+	if body.First {
+		return asFirst(response)
+	}
+	return response, nil
+}
+
+// asFirst makes a response for a request of the first version.
+func asFirst(response *kas.RewrapResponse) (*kas.RewrapResponse, error) {
+	result := response.GetResponses()[0].GetResults()[0]
+	switch text := result.GetError(); {
+	case result.GetStatus() == permit:
+		response.EntityWrappedKey = result.GetKasWrappedKey()
+		return response, nil
+	case text == textForbidden:
+		return nil, connect.NewError(connect.CodePermissionDenied, errors.New(text))
+	default:
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New(text))
+	}
+}
+
+// release is one request for data keys.
+type release struct {
+	*Service
+	who       caller.Caller
+	ring      *keyring.Ring
+	recipient *wrapping.Recipient
+}
+
+// policy returns the results for the data keys of one policy, in their order.
+func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest) ([]*kas.KeyAccessRewrapResult, error) {
+	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
+	var results []*kas.KeyAccessRewrapResult
+	for _, object := range wanted.GetKeyAccessObjects() {
+		if err := ctx.Err(); err != nil {
+			return nil, connect.NewError(connect.CodeCanceled, err)
+		}
+		result := &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
+		dataKey, text := r.object(ctx, object.GetKeyAccessObject(), wanted.GetPolicy().GetBody(), parsed, parseErr)
+		if text == "" {
+			wrapped, err := r.recipient.Wrap(dataKey)
+			clear(dataKey)
+			if err != nil {
+				return nil, connect.NewError(connect.CodeInternal, errors.New("the data key cannot be wrapped for the client"))
+			}
+			result.Status = permit
+			result.Result = &kas.KeyAccessRewrapResult_KasWrappedKey{KasWrappedKey: wrapped}
+		} else {
+			result.Result = &kas.KeyAccessRewrapResult_Error{Error: text}
+		}
+		results = append(results, result)
+	}
+	return results, nil
+}
+
+// object returns a data key, or the text of a failure.
+func (r *release) object(ctx context.Context, object *kas.KeyAccess, body string, parsed policy.Policy, parseErr error) (dataKey []byte, text string) {
+	if text := r.unsupported(object); text != "" {
+		return nil, textUnsupported + text
+	}
+	dataKey, keyID, unwrapped := r.unwrap(ctx, object)
+	// The binding is checked whatever happened before, so that all failures take the same path.
+	bound := wrapping.Binds(dataKey, body, object.GetPolicyBinding().GetHash())
+	if !unwrapped || !bound || parseErr != nil {
+		clear(dataKey)
+		return nil, textBadRequest
+	}
+	// Only now is the policy that which the creator of the file has chosen.
+	if err := r.Authorizer.Authorize(ctx, r.who, policy.Object{Policy: parsed, KeyID: keyID}); err != nil {
+		clear(dataKey)
+		r.Logger.Info("access to a data key denied", "issuer", r.who.Issuer, "subject", r.who.Subject, "policy", fmt.Sprintf("%.80q", parsed.ID), "reason", err.Error())
+		return nil, textForbidden
+	}
+	return dataKey, ""
+}
+
+// unsupported returns why the service has no answer for an object, whatever is in it.
+func (r *release) unsupported(object *kas.KeyAccess) string {
+	switch kind := wrapping.Type(object.GetKeyType()); {
+	case len(object.GetHeader()) > 0:
+		return "found the header of a NanoTDF, expected a key access object of a TDF"
+	case kind == wrapping.RSA && r.WithoutSHA1:
+		return `the type "wrapped" is off here, because it needs RSA-OAEP with SHA-1`
+	case kind == wrapping.RSA, kind == wrapping.EC, kind == wrapping.MLKEM:
+		return ""
+	default:
+		return fmt.Sprintf("found the type %.40q, expected one of %q", kind, wrapping.Types)
+	}
+}
+
+// dataKeySize is the size of the data keys of OpenTDF in bytes: AES-256.
+const dataKeySize = 32
+
+// unwrap returns the data key of an object and the id of the key that has unwrapped it. If no key
+// does, it returns a random data key.
+func (r *release) unwrap(ctx context.Context, object *kas.KeyAccess) (dataKey []byte, keyID string, ok bool) {
+	wrapped := wrapping.Wrapped{Type: wrapping.Type(object.GetKeyType()), Key: object.GetWrappedKey(), Ephemeral: object.GetEphemeralPublicKey()}
+	for _, key := range r.ring.For(object.GetKid(), wrapped.Type) {
+		found, err := key.Key.Unwrap(ctx, wrapped)
+		if err == nil && len(found) == dataKeySize {
+			return found, key.ID, true
+		}
+		clear(found)
+	}
+	random := make([]byte, dataKeySize)
+	_, _ = rand.Read(random) // never fails
+	return random, "", false
+}
