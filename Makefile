@@ -145,6 +145,10 @@ test-contract: ## Put the cases of test/contract to a broker by every client in 
 test-client-python: ## Run the tests of the Python client against the broker (Linux, Python with pip; packages come from PyPI once; half a minute).
 	python=$$(hack/tools/venv clients/python/requirements.txt)/bin/python; cd clients/python && PYTHONPATH=src "$$python" -m pytest --quiet
 
+.PHONY: contract-table
+contract-table: ## Write the table of clients and operations in docs/compatibility.md.
+	cd test/contract && go test -vet=off -count=1 -run '^TestEveryClientKeepsTheContract' . -update
+
 .PHONY: test-openssl
 test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.
 	cd clients/openssl && export LIBSSL="$(LIBSSL)" && CGO_ENABLED=0 go test -vet=off -count=1 ./... && go test -race -vet=off -count=1 -short ./...

@@ -8,11 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
 // newDriver starts a driver for the broker at a socket.
 type newDriver func(socket string) (driver, error)
+
+// withoutExchange ends the name of a driver that makes unary calls.
+const withoutExchange = " without Exchange"
 
 // drivers returns the drivers of the wire, and for each client one with Exchange and one without.
 func drivers(t *testing.T) map[string]newDriver {
@@ -28,7 +32,7 @@ func drivers(t *testing.T) map[string]newDriver {
 	for _, path := range programs {
 		name := "client " + filepath.Base(filepath.Dir(path))
 		all[name] = func(socket string) (driver, error) { return startProgram("./"+path, socket) }
-		all[name+" without Exchange"] = func(socket string) (driver, error) { return startProgram("./"+path, socket, "--unary") }
+		all[name+withoutExchange] = func(socket string) (driver, error) { return startProgram("./"+path, socket, "--unary") }
 	}
 	return all
 }
@@ -39,10 +43,10 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	broker := startBroker(t)
+	found := matrix{}
 	for name, start := range drivers(t) {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, broker, start)
-			unsupported := map[string]bool{}
 			for _, c := range cases {
 				if _, isWire := d.(*wire); c.WireOnly && !isWire {
 					continue
@@ -51,15 +55,11 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s: %v", c.Name, err)
 				}
-				if missing != "" {
-					unsupported[missing] = true
-				}
-			}
-			if len(unsupported) > 0 {
-				t.Logf("without %v", slices.Sorted(maps.Keys(unsupported)))
+				found.add(strings.TrimSuffix(name, withoutExchange), c, missing)
 			}
 		})
 	}
+	found.compare(t)
 }
 
 // TestWhatOneClientMakesEveryOtherOneReads runs each step of a case by another client.

@@ -55,6 +55,7 @@ def _run(*command: str, **environment: str) -> str:
         (0, f"sha-256 {hashlib.sha256(b'abc').hexdigest()}\n"),
         (1, f"{[hashlib.sha256(b'%d' % n).hexdigest()[:8] for n in range(3)]}\n"),
         (2, "4711 boxes\n"),
+        (3, "a text of any size\n"),
     ],
 )
 def test_the_programs_of_the_readme_run_with_the_wheel_alone(
@@ -64,7 +65,7 @@ def test_the_programs_of_the_readme_run_with_the_wheel_alone(
 
 
 def test_each_program_of_the_readme_is_run() -> None:
-    assert len(PROGRAMS) == 3
+    assert len(PROGRAMS) == 4
 
 
 def test_the_wheel_has_types_a_license_and_no_tests(wheel: Path) -> None:

@@ -6,6 +6,7 @@ is for threads, AsyncClient is for asyncio. A call that fails raises a CryptoBro
 """
 
 from cryptobroker._async_client import AsyncClient
+from cryptobroker._async_streams import AsyncCipherStream, AsyncReadable, AsyncSource
 from cryptobroker._client import Client
 from cryptobroker._errors import (
     AbortedError,
@@ -39,6 +40,7 @@ from cryptobroker._results import (
     SignatureFormat,
     SignCertificateResult,
     SignDataResult,
+    StreamResult,
     TraceContext,
     UnwrapBatchResult,
     UnwrapKeyResult,
@@ -47,15 +49,22 @@ from cryptobroker._results import (
     WrapKeyResult,
     WrappedKey,
 )
+from cryptobroker._session_results import InitSessionResult, OpenRequestResult, SealReplyResult
 from cryptobroker._settings import DEFAULT_RETRY_BUDGET, DEFAULT_SOCKET, SOCKET_VARIABLE
+from cryptobroker._streams import Readable
+from cryptobroker._thread_streams import CipherStream, Source
 
 __all__ = [
     "DEFAULT_RETRY_BUDGET",
     "DEFAULT_SOCKET",
     "SOCKET_VARIABLE",
     "AbortedError",
+    "AsyncCipherStream",
     "AsyncClient",
+    "AsyncReadable",
+    "AsyncSource",
     "CanceledError",
+    "CipherStream",
     "Client",
     "ClientClosedError",
     "Code",
@@ -69,19 +78,25 @@ __all__ = [
     "GetPublicKeyResult",
     "HashDataResult",
     "Health",
+    "InitSessionResult",
     "InternalError",
     "InvalidArgumentError",
     "Key",
     "KeyId",
     "NotFoundError",
     "NotServedError",
+    "OpenRequestResult",
     "PermissionDeniedError",
     "RawKey",
+    "Readable",
     "ResourceExhaustedError",
     "RewrapKeyResult",
+    "SealReplyResult",
     "SignCertificateResult",
     "SignDataResult",
     "SignatureFormat",
+    "Source",
+    "StreamResult",
     "TraceContext",
     "UnavailableError",
     "UnimplementedError",

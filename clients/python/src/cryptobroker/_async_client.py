@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -12,12 +13,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import grpc
 import grpc.aio
 
-from cryptobroker import _data_keys, _operations
+from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
+from cryptobroker._async_streams import AsyncCipherStream, AsyncSource, in_thread, source_of
 from cryptobroker._calls import Call, Calls, Operation, Tries
+from cryptobroker._client import Client
 from cryptobroker._errors import CryptoBrokerError
 from cryptobroker._methods import method_of
-from cryptobroker._results import Deprecation, TraceContext
+from cryptobroker._results import Data, Deprecation, HashDataResult, StreamResult, TraceContext
 from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
+from cryptobroker._thread_streams import CipherStream
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -69,6 +73,9 @@ class AsyncClient:
         self._stop = asyncio.Event()  # set when close stops waiting for calls
         self._loop: asyncio.AbstractEventLoop | None = None
         self._channel: grpc.aio.Channel | None = None
+        self._threads: Client | None = None
+        # The threads of streams. Inputs may use the ones of the event loop.
+        self._executor = concurrent.futures.ThreadPoolExecutor(256, "crypto-broker")
         self._methods: dict[str, Any] = {}
 
     hash_data = _method(_operations.hash_data)
@@ -83,17 +90,100 @@ class AsyncClient:
     unwrap_batch = _method(_data_keys.unwrap_batch)
     rewrap_key = _method(_data_keys.rewrap_key)
     get_public_key = _method(_data_keys.get_public_key)
+    init_session = _method(_sessions.init_session)
+    open_request = _method(_sessions.open_request)
+    seal_reply = _method(_sessions.seal_reply)
+    close_session = _method(_sessions.close_session)
+    rekey_session = _method(_sessions.rekey_session)
     health = _method(_operations.health)
+
+    async def hash_stream(
+        self, source: AsyncSource, *, profile: str = "", timeout: float | None = None
+    ) -> HashDataResult:
+        """Hashes an input of any size.
+
+        The call is made again, as other calls are, while at most 256 KiB were read. If more was read, it is made
+        again only if the input is a file that can seek. An error of the input is raised as it is.
+
+        Args:
+            source: what to hash: a file in binary mode, or pieces of bytes of any sizes.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        call = _streams.hash_stream(profile, timeout)
+        given = source_of(source, call.handle)
+        threads = self._in_threads(call.call)
+        return await in_thread(self._executor, lambda: _thread_streams.hash_stream(threads, given, call), call.handle)
+
+    def encrypt_stream(
+        self, source: AsyncSource, *, key_id: str, context: Data = b"", profile: str = "", timeout: float | None = None
+    ) -> AsyncCipherStream:
+        """Encrypts data of any size. The output has the wrapped data key in front, so decryption needs nothing else.
+
+        The call begins when the output is read. It is made again, as other calls are, while at most 64 KiB were
+        read and nothing was put out. After an error the output is not complete: discard it. An error of the
+        input is raised as it is.
+
+        Args:
+            source: what to encrypt: a file in binary mode, or pieces of bytes of any sizes.
+            key_id: the id of the wrapping key. The profile has to list it.
+            context: what the stream is bound to, at most 4 KiB. It is needed again to decrypt.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        return self._cipher_stream(source, _streams.encrypt_stream(key_id, context, profile, timeout))
+
+    def decrypt_stream(
+        self, source: AsyncSource, *, context: Data = b"", profile: str = "", timeout: float | None = None
+    ) -> AsyncCipherStream:
+        """Decrypts what encrypt_stream has encrypted.
+
+        What it puts out is authentic, but only its end without an error says that nothing is missing. The rest
+        is as in encrypt_stream.
+
+        Args:
+            source: what to decrypt: a file in binary mode, or pieces of bytes of any sizes.
+            context: the context of the stream, empty if it has none.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        return self._cipher_stream(source, _streams.decrypt_stream(context, profile, timeout))
+
+    def _cipher_stream(self, source: AsyncSource, stream: _streams.Stream[StreamResult]) -> AsyncCipherStream:
+        given = source_of(source, stream.handle)
+        threads = self._in_threads(stream.call)
+        return AsyncCipherStream(self._executor, CipherStream(threads, given, stream), stream.handle)
+
+    def _in_threads(self, call: Call[Any]) -> Client:
+        """Returns the client for threads that makes the streams of this client, over a connection of its own."""
+        loop = self._check_open(call)
+        if self._threads is None:
+
+            def tell(warning: Deprecation) -> None:
+                loop.call_soon_threadsafe(self._calls.tell, warning)
+
+            settings = self._settings
+            self._threads = Client(
+                socket=settings.socket,
+                profile=settings.profile,
+                timeout=settings.timeout,
+                retry_budget=settings.retry_budget,
+                trace_context=settings.trace_context,
+                on_deprecation=tell,
+            )
+        return self._threads
 
     async def close(self, *, timeout: float | None = None) -> None:
         """Lets new calls fail with ClientClosedError, and waits for calls that have begun. No connection is
-        left. It may be called again.
+        left. Output of encrypt_stream and decrypt_stream that was not read by then fails. It may be called again.
 
         Args:
             timeout: how many seconds to wait. Calls that have not ended by then fail with
                 ClientClosedError. None waits for all calls.
         """
         self._closed = True
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.close, timeout=timeout)
         try:
             await asyncio.wait_for(self._idle.wait(), timeout)
         except asyncio.TimeoutError:
@@ -124,8 +214,7 @@ class AsyncClient:
                     break
                 except CryptoBrokerError as error:
                     wait = tries.wait_after(error)
-                if await self._stopped_within(wait):
-                    raise call.closed(tries.last)
+                await self._wait(call, tries, wait)
             return self._calls.finish(call, reply)
         finally:
             self._leave()
@@ -154,15 +243,21 @@ class AsyncClient:
             self._channel = grpc.aio.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
         return self._channel
 
-    async def _stopped_within(self, seconds: float) -> bool:
-        """Waits, and reports whether close stopped waiting for calls meanwhile."""
+    async def _wait(self, call: Call[Any], tries: Tries, seconds: float) -> None:
+        """Waits for the next try. It raises the error of the call if close has stopped waiting for calls."""
         try:
-            return await asyncio.wait_for(self._stop.wait(), seconds)
+            await asyncio.wait_for(self._stop.wait(), seconds)
         except asyncio.TimeoutError:
-            return False
+            return
+        raise call.closed(tries.last)
 
     def _enter(self, call: Call[Any]) -> None:
         """Counts a call that begins."""
+        self._check_open(call)
+        self._active += 1
+        self._idle.clear()
+
+    def _check_open(self, call: Call[Any]) -> asyncio.AbstractEventLoop:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -170,8 +265,7 @@ class AsyncClient:
             raise RuntimeError("crypto broker: found another event loop, expected the one of the client's first call")
         if self._closed:
             raise call.closed()
-        self._active += 1
-        self._idle.clear()
+        return loop
 
     def _leave(self) -> None:
         """Counts a call that has ended."""

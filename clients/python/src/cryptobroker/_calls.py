@@ -114,19 +114,21 @@ class Calls:
             raise call.error(Code.INTERNAL, f"the reply cannot be read: it has no {lack}") from None
 
     def warning(self, reply: Any) -> Deprecation | None:
-        """Returns the warning of a deprecated profile in a reply. It calls the handler of warnings, once
-        for each different warning.
-        """
+        """Returns the warning of a deprecated profile in a reply, after the handler of warnings has it."""
         if not reply.metadata.HasField("deprecation"):
             return None
         found = reply.metadata.deprecation
         warning = Deprecation(
             found.profile, found.replaced_by, found.deprecated_since, found.remove_after, found.reason
         )
+        self.tell(warning)
+        return warning
+
+    def tell(self, warning: Deprecation) -> None:
+        """Calls the handler of warnings, once for each different warning."""
         if self.settings.on_deprecation and warning not in self._warned:
             self._warned.add(warning)
             self.settings.on_deprecation(warning)
-        return warning
 
     def failed(self, call: Call[Any], error: grpc.RpcError, deadline: float | None) -> CryptoBrokerError:
         """Returns the error of a try that gRPC has ended. The deadline is the one of the try, or None."""
@@ -177,14 +179,18 @@ class Tries:
             raise late(self._call, self.last)
         return left
 
-    def wait_after(self, error: CryptoBrokerError, final: bool = False) -> float:
-        """Returns how many seconds to wait before the next try. It raises the error of the call if the
-        error is not transient, if the try cannot be repeated, or if the budget has no time for another one.
+    def wait_after(self, error: CryptoBrokerError, final: str = "") -> float:
+        """Returns how many seconds to wait before the next try.
+
+        It raises the error of the call if the error is not transient, if final says why the call cannot be
+        made again, or if the budget has no time for another try.
         """
         if error.code is Code.DEADLINE_EXCEEDED and self.last and self.deadline is not None:
             raise late(self._call, self.last) from None
-        if error.code not in TRANSIENT or final or not self._call.operation.profiled:
+        if error.code not in TRANSIENT or not self._call.operation.profiled:
             raise error
+        if final:
+            raise error_of(error.code, error.operation, error.profile, f"{error.reason}; {final}") from None
         self._count += 1
         wait = jittered(self._count)
         took = time.monotonic() - self._began

@@ -11,12 +11,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import grpc
 
-from cryptobroker import _data_keys, _operations
+from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
 from cryptobroker._calls import Call, Calls, Operation, Tries
 from cryptobroker._errors import CryptoBrokerError
 from cryptobroker._methods import method_of
-from cryptobroker._results import Deprecation, TraceContext
+from cryptobroker._results import Data, Deprecation, HashDataResult, TraceContext
 from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
+from cryptobroker._thread_streams import CipherStream, Source
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,11 +88,63 @@ class Client:
     unwrap_batch = _method(_data_keys.unwrap_batch)
     rewrap_key = _method(_data_keys.rewrap_key)
     get_public_key = _method(_data_keys.get_public_key)
+    init_session = _method(_sessions.init_session)
+    open_request = _method(_sessions.open_request)
+    seal_reply = _method(_sessions.seal_reply)
+    close_session = _method(_sessions.close_session)
+    rekey_session = _method(_sessions.rekey_session)
     health = _method(_operations.health)
+
+    def hash_stream(self, source: Source, *, profile: str = "", timeout: float | None = None) -> HashDataResult:
+        """Hashes an input of any size.
+
+        The call is made again, as other calls are, while at most 256 KiB were read. If more was read, it is made
+        again only if the input is a file that can seek. An error of the input is raised as it is.
+
+        Args:
+            source: what to hash: a file in binary mode, or pieces of bytes of any sizes.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        return _thread_streams.hash_stream(self, source, _streams.hash_stream(profile, timeout))
+
+    def encrypt_stream(
+        self, source: Source, *, key_id: str, context: Data = b"", profile: str = "", timeout: float | None = None
+    ) -> CipherStream:
+        """Encrypts data of any size. The output has the wrapped data key in front, so decryption needs nothing else.
+
+        The call begins when the output is read. It is made again, as other calls are, while at most 64 KiB were
+        read and nothing was put out. After an error the output is not complete: discard it. An error of the
+        input is raised as it is.
+
+        Args:
+            source: what to encrypt: a file in binary mode, or pieces of bytes of any sizes.
+            key_id: the id of the wrapping key. The profile has to list it.
+            context: what the stream is bound to, at most 4 KiB. It is needed again to decrypt.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        return CipherStream(self, source, _streams.encrypt_stream(key_id, context, profile, timeout))
+
+    def decrypt_stream(
+        self, source: Source, *, context: Data = b"", profile: str = "", timeout: float | None = None
+    ) -> CipherStream:
+        """Decrypts what encrypt_stream has encrypted.
+
+        What it puts out is authentic, but only its end without an error says that nothing is missing. The rest
+        is as in encrypt_stream.
+
+        Args:
+            source: what to decrypt: a file in binary mode, or pieces of bytes of any sizes.
+            context: the context of the stream, empty if it has none.
+            profile: the name of the profile, if it is not the one of the client.
+            timeout: the time for the call with all its tries, in seconds.
+        """
+        return CipherStream(self, source, _streams.decrypt_stream(context, profile, timeout))
 
     def close(self, *, timeout: float | None = None) -> None:
         """Lets new calls fail with ClientClosedError, and waits for calls that have begun. No connection is
-        left. It may be called again.
+        left. Output of encrypt_stream and decrypt_stream that was not read by then fails. It may be called again.
 
         Args:
             timeout: how many seconds to wait. Calls that have not ended by then fail with
@@ -127,8 +180,7 @@ class Client:
                     break
                 except CryptoBrokerError as error:
                     wait = tries.wait_after(error)
-                if self._stop.wait(wait):
-                    raise call.closed(tries.last)
+                self._wait(call, tries, wait)
             return self._calls.finish(call, reply)
         finally:
             self._leave()
@@ -157,6 +209,27 @@ class Client:
             if self._channel is None:
                 self._channel = grpc.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
             return self._channel
+
+    def _wait(self, call: Call[Any], tries: Tries, seconds: float) -> None:
+        """Waits for the next try. It raises the error of the call if close has stopped waiting for calls."""
+        if self._stop.wait(seconds):
+            raise call.closed(tries.last)
+
+    def _stream_error(
+        self, call: Call[Any], error: Exception, unread: Exception | None, remaining: float | None
+    ) -> CryptoBrokerError:
+        """Returns the error of a try of a stream. It raises the error of the input if there is one."""
+        if unread is not None:
+            raise unread
+        if isinstance(error, grpc.RpcError):
+            return self._calls.failed(call, error, remaining)
+        if self._calls.stopped:
+            return call.closed()
+        raise error
+
+    def _check_open(self, call: Call[Any]) -> None:
+        if self._closed:
+            raise call.closed()
 
     def _enter(self, call: Call[Any]) -> None:
         """Counts a call that begins."""

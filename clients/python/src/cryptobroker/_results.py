@@ -180,6 +180,19 @@ class DecryptDataResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamResult:
+    """How a stream was encrypted or decrypted.
+
+    Attributes:
+        algorithm: the algorithm of the stream, such as "aes256-gcm-hkdf-64kb".
+        deprecation: the warning of a deprecated profile, else None.
+    """
+
+    algorithm: str
+    deprecation: Deprecation | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SignDataResult:
     """A signature.
 
