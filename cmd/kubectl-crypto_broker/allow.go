@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
@@ -123,17 +121,7 @@ func annotate(ctx context.Context, client kubernetes.Interface, changes []effect
 		all[i] = changes[i].Change
 	}
 	key, value, _ := strings.Cut(downgrade.Annotation(all...), "=")
-	return patchAnnotation(ctx, client, source, key, value)
-}
-
-// patchAnnotation writes an annotation of an object.
-func patchAnnotation(ctx context.Context, client kubernetes.Interface, source downgrade.Source, key, value string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
-	if err != nil {
-		return err
-	}
-	return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(pathOf(source)...).
-		Param("fieldManager", "kubectl-crypto_broker").Body(patch).Do(ctx).Error()
+	return effective.Annotate(ctx, client, source, key, value)
 }
 
 // servedPause is the time between two looks at what a namespace serves.

@@ -59,6 +59,19 @@ func (c *cluster) connect() (kubernetes.Interface, string, error) {
 
 // connectWith is connect with a handler of the API server's warnings.
 func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interface, string, error) {
+	settings, namespace, err := c.settings(warnings)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := kubernetes.NewForConfig(settings)
+	if err != nil {
+		return nil, "", fmt.Errorf("preparing to ask the cluster at %s: %w", settings.Host, err)
+	}
+	return client, namespace, nil
+}
+
+// settings returns how to reach the cluster, and a namespace as connect does.
+func (c *cluster) settings(warnings rest.WarningHandler) (*rest.Config, string, error) {
 	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
 	settings, err := config.ClientConfig()
 	if err != nil {
@@ -77,9 +90,5 @@ func (c *cluster) connectWith(warnings rest.WarningHandler) (kubernetes.Interfac
 	if c.allNamespaces {
 		namespace = ""
 	}
-	client, err := kubernetes.NewForConfig(settings)
-	if err != nil {
-		return nil, "", fmt.Errorf("preparing to ask the cluster at %s: %w", settings.Host, err)
-	}
-	return client, namespace, nil
+	return settings, namespace, nil
 }

@@ -3,16 +3,14 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/rollouts"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
 )
 
@@ -35,15 +33,12 @@ rollout at once: all pods get the new profile.` + annotationOfRollouts,
 	cluster.flags(cmd, false)
 	cmd.ValidArgsFunction = cluster.complete(profileNames)
 	full := cmd.Flags().Bool("full", false, "bring the new profile to all pods at once")
-	cmd.RunE = cluster.askRollout(func(status *v1alpha1.RolloutStatus) (what, then string, err error) {
-		switch {
-		case *full:
-			return "", "brings the new profile to all pods", nil
-		case status.Phase == v1alpha1.RolloutReturned:
-			return "", "", fmt.Errorf("the rollout went back to the old profile: %s Change the profile, or use --full to bring the new one to all pods", status.Message)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *full {
+			return cluster.askRollout(cmd, args, rollouts.PromoteFull)
 		}
-		return "/" + strconv.Itoa(int(status.Step)), fmt.Sprintf("goes on after step %d", status.Step), nil
-	})
+		return cluster.askRollout(cmd, args, rollouts.Promote)
+	}
 	return cmd
 }
 
@@ -58,73 +53,37 @@ change: take it back there, or bring it to all pods by promote --full.` + annota
 	}
 	cluster.flags(cmd, false)
 	cmd.ValidArgsFunction = cluster.complete(profileNames)
-	cmd.RunE = cluster.askRollout(func(*v1alpha1.RolloutStatus) (what, then string, err error) {
-		return "/" + v1alpha1.PromoteReturn, "gives all pods the old profile again", nil
-	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return cluster.askRollout(cmd, args, rollouts.Abort)
+	}
 	return cmd
 }
 
-// askRollout returns the run of a command that asks something of the rollout of one profile.
-// ask returns what follows the attempt in the annotation, and what the rollout does then.
-func (c *cluster) askRollout(ask func(*v1alpha1.RolloutStatus) (what, then string, err error)) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return program.Usagef("found no argument, expected one profile such as cprof/NAME")
-		}
-		object, err := parseProfile(args[0])
-		if err != nil {
-			return err
-		}
-		client, namespace, err := c.connect()
-		if err != nil {
-			return err
-		}
-		source := downgrade.Source{Kind: object.kind, Name: object.name}
-		if source.Kind == downgrade.KindNamespaced {
-			source.Namespace = namespace
-		}
-		status, err := rolloutOf(cmd.Context(), client, source)
-		if err != nil {
-			return err
-		}
-		if status == nil || status.Phase == v1alpha1.RolloutComplete {
-			fmt.Fprintf(cmd.OutOrStdout(), "Nothing of %s is being rolled out.\n", source)
-			return nil
-		}
-		what, then, err := ask(status)
-		if err != nil {
-			return err
-		}
-		if err := patchAnnotation(cmd.Context(), client, source, v1alpha1.PromoteAnnotation, status.Attempt+what); err != nil {
-			return fmt.Errorf("the rollout of %s stays as it is: %w", source, err)
-		}
+// askRollout asks something of the rollout of the one profile that the arguments name.
+func (c *cluster) askRollout(cmd *cobra.Command, args []string, action rollouts.Action) error {
+	if len(args) == 0 {
+		return program.Usagef("found no argument, expected one profile such as cprof/NAME")
+	}
+	object, err := parseProfile(args[0])
+	if err != nil {
+		return err
+	}
+	client, namespace, err := c.connect()
+	if err != nil {
+		return err
+	}
+	source := downgrade.Source{Kind: object.kind, Name: object.name}
+	if source.Kind == downgrade.KindNamespaced {
+		source.Namespace = namespace
+	}
+	switch then, err := rollouts.Ask(cmd.Context(), client, source, action, nil); {
+	case errors.Is(err, rollouts.ErrNone):
+		fmt.Fprintf(cmd.OutOrStdout(), "Nothing of %s is being rolled out.\n", source)
+		return nil
+	case err != nil:
+		return err
+	default:
 		fmt.Fprintf(cmd.OutOrStdout(), "The rollout of %s %s.\n", source, then)
 		return nil
 	}
-}
-
-// rolloutOf returns status.rollout of a profile of either kind.
-func rolloutOf(ctx context.Context, client kubernetes.Interface, source downgrade.Source) (*v1alpha1.RolloutStatus, error) {
-	body, err := client.CoreV1().RESTClient().Get().AbsPath(pathOf(source)...).DoRaw(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s could not be read: %w", source, err)
-	}
-	var found struct {
-		Status struct {
-			Rollout *v1alpha1.RolloutStatus `json:"rollout"`
-		} `json:"status"`
-	}
-	if err := json.Unmarshal(body, &found); err != nil {
-		return nil, fmt.Errorf("%s can't be read: %w", source, err)
-	}
-	return found.Status.Rollout, nil
-}
-
-// pathOf returns the path of an object in the API server.
-func pathOf(source downgrade.Source) []string {
-	path := []string{"/apis", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version}
-	if source.Namespace != "" {
-		path = append(path, "namespaces", source.Namespace)
-	}
-	return append(path, source.Resource(), source.Name)
 }

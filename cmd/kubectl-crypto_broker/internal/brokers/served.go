@@ -42,7 +42,7 @@ var digestPattern = regexp.MustCompile(`^(sha256:[0-9a-f]{64})?$`)
 func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r *Row, sets *Sets) {
 	r.Set = SetUnknown
 	if !Started(pod) {
-		r.Set, r.Note = setStarting, Waiting(ctx, pod, sets)
+		r.Set, r.Note = SetStarting, Waiting(ctx, pod, sets)
 		return
 	}
 	port := contract.StatusPort(injected.Broker(pod).Args)
@@ -79,7 +79,7 @@ func Served(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, r
 	case answer.Digest == target && answer.Reason == string(directory.ProfilesRejected):
 		r.Set = SetPartial
 	case answer.Digest == target:
-		r.Set = setUpdated
+		r.Set = SetUpdated
 	case slices.Contains(refusals, directory.Reason(answer.Reason)):
 		r.Set = SetRefused
 	default:

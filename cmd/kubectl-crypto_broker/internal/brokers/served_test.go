@@ -88,7 +88,7 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		set    string
 		note   string
 	}{
-		"the namespace's set":                             {200, said(current, "Loaded"), nil, setUpdated, ""},
+		"the namespace's set":                             {200, said(current, "Loaded"), nil, SetUpdated, ""},
 		"that without some profiles":                      {200, said(current, "ProfilesRejected"), nil, SetPartial, ""},
 		"an older one":                                    {200, said(older, "Loaded"), nil, SetBehind, ""},
 		"an older one, and refused a newer":               {200, said(older, "SetRejected"), nil, SetRefused, ""},
@@ -101,16 +101,16 @@ func TestABrokerSaysWhatItServes(t *testing.T) {
 		"nothing, since it can't be reached":              {503, `no route`, nil, SetUnknown, "the broker did not answer"},
 		"nothing, since it has no port":                   {200, "", func(p *corev1.Pod) { p.Spec.InitContainers[0].Args = nil }, SetUnknown, "no status port"},
 		"nothing, since it is on the network of its node": {200, "", func(p *corev1.Pod) { p.Spec.HostNetwork = true }, SetUnknown, "no status port"},
-		"nothing, since it has not started":               {200, "", func(p *corev1.Pod) { p.Status.InitContainerStatuses = nil }, setStarting, "read no set yet"},
-		"nothing, since its image can't be pulled":        {200, "", waits("ImagePullBackOff", nil), setStarting, "waits with ImagePullBackOff: for a reason"},
-		"nothing, since it ended": {200, "", waits("CrashLoopBackOff", &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}), setStarting,
+		"nothing, since it has not started":               {200, "", func(p *corev1.Pod) { p.Status.InitContainerStatuses = nil }, SetStarting, "read no set yet"},
+		"nothing, since its image can't be pulled":        {200, "", waits("ImagePullBackOff", nil), SetStarting, "waits with ImagePullBackOff: for a reason"},
+		"nothing, since it ended": {200, "", waits("CrashLoopBackOff", &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}), SetStarting,
 			"waits with CrashLoopBackOff, after it ended with OOMKilled and exit code 137: see kubectl logs orders -n shop -c crypto-broker --previous"},
-		"nothing, since it has no node": {200, "", unscheduled, setStarting, "the pod has no node yet: Insufficient memory."},
-		"nothing, since its namespace has no profile": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "empty", nil }, setStarting,
+		"nothing, since it has no node": {200, "", unscheduled, SetStarting, "the pod has no node yet: Insufficient memory."},
+		"nothing, since its namespace has no profile": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "empty", nil }, SetStarting,
 			"namespace empty has no profile that is accepted"},
-		"nothing, since its namespace's last profile is gone": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "emptied", nil }, setStarting,
+		"nothing, since its namespace's last profile is gone": {200, "", func(p *corev1.Pod) { p.Namespace, p.Status.InitContainerStatuses = "emptied", nil }, SetStarting,
 			"namespace emptied has no profile that is accepted"},
-		"the empty set that its namespace has": {200, said(profile.Digest([]byte("[]\n")), "Loaded"), func(p *corev1.Pod) { p.Namespace = "emptied" }, setUpdated, ""},
+		"the empty set that its namespace has": {200, said(profile.Digest([]byte("[]\n")), "Loaded"), func(p *corev1.Pod) { p.Namespace = "emptied" }, SetUpdated, ""},
 	}
 	for sentence, test := range tests {
 		t.Run(sentence, func(t *testing.T) {

@@ -38,11 +38,11 @@ const (
 
 // States of the set of profiles that a broker serves.
 const (
-	setUpdated  = "updated"  // the broker serves the namespace's set
+	SetUpdated  = "updated"  // the broker serves the namespace's set
 	SetBehind   = "behind"   // it serves another set
 	SetRefused  = "refused"  // it serves another set, and refused a newer one
 	SetPartial  = "partial"  // it serves the namespace's set without some profiles
-	setStarting = "starting" // it serves none yet
+	SetStarting = "starting" // it serves none yet
 	SetUnknown  = "unknown"  // not known; Note says why
 )
 
@@ -81,10 +81,15 @@ type Survey struct {
 	Client kubernetes.Interface
 	// Ask says that brokers are asked which set they serve.
 	Ask bool
+	// AskIn restricts Ask to brokers of some namespaces; nil for all. A broker that has not
+	// started is described in any case.
+	AskIn func(namespace string) bool
 	// Judge says that outdated brokers are marked.
 	Judge bool
 	// All says that pods that want no broker are listed, too.
 	All bool
+	// Owners are the owners of pods that are known already; nil for none.
+	Owners *workload.Owners
 }
 
 // Rows returns the pods in the order of namespace and name, and notes about what could
@@ -97,6 +102,15 @@ func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Ro
 	case err != nil:
 		return nil, nil, err
 	}
+	found := make([]*corev1.Pod, len(pods.Items))
+	for i := range pods.Items {
+		found[i] = &pods.Items[i]
+	}
+	return s.Of(ctx, found, namespace)
+}
+
+// Of is Rows for pods that were read before: the pods of a namespace, or of all if it is empty.
+func (s Survey) Of(ctx context.Context, pods []*corev1.Pod, namespace string) (rows []Row, notes []string, err error) {
 	namespaces, err := s.namespaces(ctx, namespace)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -105,12 +119,14 @@ func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Ro
 		notes = append(notes, "which namespaces ask for brokers by label, or are left out, is not known, so pods may be missing here, or too many: "+apierror.OneLine(apierror.Plain(err)))
 	}
 	reach := coverage.NewReach(ctx, s.Client, namespaces)
-	owners := workload.NewOwners(s.Client)
+	owners := s.Owners
+	if owners == nil {
+		owners = workload.NewOwners(s.Client)
+	}
 	sets := NewSets(s.Client)
 	var asked []int // rows of brokers to ask
 	var live []*corev1.Pod
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for _, pod := range pods {
 		if workload.Ended(pod) {
 			continue
 		}
@@ -126,7 +142,7 @@ func (s Survey) Rows(ctx context.Context, namespace, selector string) (rows []Ro
 			return nil, nil, err
 		}
 		r.Workload = r.Owner.String()
-		if r.Broker == Present && s.Ask {
+		if r.Broker == Present && s.Ask && (s.AskIn == nil || s.AskIn(r.Namespace) || !Started(pod)) {
 			asked = append(asked, len(rows))
 		}
 		rows = append(rows, r)

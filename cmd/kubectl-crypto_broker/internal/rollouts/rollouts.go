@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollouts asks the operator to go on with the rollout of a profile, to finish it, or to
+// take it back.
+package rollouts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/effective"
+	"github.com/crypto-broker/crypto-broker-operator/controllers/downgrade"
+)
+
+// Action is what somebody asks of a rollout.
+type Action string
+
+// The actions.
+const (
+	// Promote ends the present step, also after a failure.
+	Promote Action = "promote"
+	// PromoteFull brings the new profile to all pods.
+	PromoteFull Action = "promote-full"
+	// Abort gives all pods the old profile again.
+	Abort Action = "abort"
+)
+
+// ErrNone means that nothing of the profile is being rolled out.
+var ErrNone = errors.New("nothing of it is being rolled out")
+
+// IsActive reports whether a rollout is not over.
+func IsActive(status *v1alpha1.RolloutStatus) bool {
+	return status != nil && status.Phase != v1alpha1.RolloutComplete
+}
+
+// Seen is the state of a rollout that somebody has looked at.
+type Seen struct {
+	Attempt string
+	Step    int32
+}
+
+// Ask asks something of the rollout of a profile, and returns what the rollout does then. If seen
+// is not nil and the rollout is another one or at another step by now, Ask returns an error.
+func Ask(ctx context.Context, client kubernetes.Interface, source downgrade.Source, action Action, seen *Seen) (then string, err error) {
+	status, err := read(ctx, client, source)
+	switch {
+	case err != nil:
+		return "", err
+	case !IsActive(status):
+		return "", ErrNone
+	case seen != nil && *seen != Seen{status.Attempt, status.Step}:
+		return "", errors.New("the rollout has changed meanwhile: look at it again")
+	}
+	value, then, err := action.annotation(status)
+	if err != nil {
+		return "", err
+	}
+	if err := effective.Annotate(ctx, client, source, v1alpha1.PromoteAnnotation, value); err != nil {
+		return "", fmt.Errorf("the rollout of %s stays as it is: %w", source, err)
+	}
+	return then, nil
+}
+
+// annotation returns the value that asks for the action, and what the rollout does then.
+func (a Action) annotation(status *v1alpha1.RolloutStatus) (value, then string, err error) {
+	switch a {
+	case PromoteFull:
+		return status.Attempt, "brings the new profile to all pods", nil
+	case Abort:
+		return status.Attempt + "/" + v1alpha1.PromoteReturn, "gives all pods the old profile again", nil
+	case Promote:
+		if status.Phase == v1alpha1.RolloutReturned {
+			return "", "", fmt.Errorf("the rollout went back to the old profile: %s Change the profile, or use --full to bring the new one to all pods", status.Message)
+		}
+		return status.Attempt + "/" + strconv.Itoa(int(status.Step)), fmt.Sprintf("goes on after step %d", status.Step), nil
+	default:
+		return "", "", fmt.Errorf("found the action %q, expected %s, %s or %s", string(a), Promote, PromoteFull, Abort)
+	}
+}
+
+// read returns status.rollout of a profile of either kind.
+func read(ctx context.Context, client kubernetes.Interface, source downgrade.Source) (*v1alpha1.RolloutStatus, error) {
+	body, err := client.CoreV1().RESTClient().Get().AbsPath(effective.Path(source)...).DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s could not be read: %w", source, err)
+	}
+	var found struct {
+		Status struct {
+			Rollout *v1alpha1.RolloutStatus `json:"rollout"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(body, &found); err != nil {
+		return nil, fmt.Errorf("%s can't be read: %w", source, err)
+	}
+	return found.Status.Rollout, nil
+}
