@@ -68,7 +68,7 @@ Exit codes:
 	root.AddCommand(
 		newPods(cluster), newMissing(cluster), newOutdated(cluster), newRestart(cluster), newExplain(cluster),
 		newInject(cluster), newValidate(), newCheck(cluster), newVersion(cluster),
-		newProfiles(cluster), newInventory(cluster), newWhatIf(cluster), newDiff(cluster), newAllow(cluster), newPromote(cluster), newAbort(cluster), newRotateKey(cluster), newBundle(cluster),
+		newDashboard(cluster), newProfiles(cluster), newInventory(cluster), newWhatIf(cluster), newDiff(cluster), newAllow(cluster), newPromote(cluster), newAbort(cluster), newRotateKey(cluster), newBundle(cluster),
 	)
 	subcommands.Configure(root)
 	subcommands.Strict(root)
