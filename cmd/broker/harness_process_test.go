@@ -71,6 +71,7 @@ type process struct {
 
 	mu    sync.Mutex
 	lines []line
+	text  bytes.Buffer  // the lines as they are
 	more  chan struct{} // closed and made anew with each line
 }
 
@@ -134,6 +135,7 @@ func (p *process) read(stderr io.Reader) {
 		}
 		p.mu.Lock()
 		p.lines = append(p.lines, l)
+		p.text.Write(append(scanner.Bytes(), '\n'))
 		close(p.more)
 		p.more = make(chan struct{})
 		p.mu.Unlock()
@@ -144,6 +146,13 @@ func (p *process) log() []line {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]line(nil), p.lines...)
+}
+
+// raw returns the log as it is.
+func (p *process) raw() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.text.Bytes())
 }
 
 // logged waits for the n-th line with a message.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/quoted"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
@@ -172,7 +173,7 @@ func (s *session) send(ctx context.Context, method, path, token string, body []b
 	case err != nil:
 		return s.unavailable(ctx, what, err)
 	case response.StatusCode >= 300:
-		return s.refused(what, response.StatusCode, data)
+		return s.refused(what, response.StatusCode, data, token, string(body))
 	case reply == nil:
 		return nil
 	}
@@ -190,8 +191,9 @@ func (s *session) unavailable(ctx context.Context, what string, err error) error
 	return fmt.Errorf("%w: %s at %s: %w", keys.ErrUnavailable, what, s.endpoint, err)
 }
 
-// refused returns the error of a reply that is not a success.
-func (s *session) refused(what string, status int, data []byte) error {
+// refused returns the error of a reply that is not a success. What the reply says is left out if it quotes
+// what was sent.
+func (s *session) refused(what string, status int, data []byte, sent ...string) error {
 	var kind error
 	switch status {
 	case http.StatusBadRequest:
@@ -217,6 +219,9 @@ func (s *session) refused(what string, status int, data []byte) error {
 	reason := strings.Join(strings.Fields(strings.Join(reply.Errors, "; ")), " ")
 	if reply.Sealed {
 		reason = "the server is sealed"
+	}
+	if quoted.Any(reason, sent...) {
+		reason = "the reason quotes the request and is not shown"
 	}
 	const longest = 200
 	if len(reason) > longest {

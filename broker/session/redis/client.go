@@ -224,8 +224,18 @@ func (c *connection) tell(now state, err error) {
 	defer c.telling.Unlock()
 	if c.state != now {
 		c.state = now
-		c.observe(err)
+		c.observe(withoutArguments(err))
 	}
+}
+
+// withoutArguments returns what may be in a log. Redis quotes the arguments of a command that it does not know. One is
+// the password, before version 6, and others are keys of sessions.
+func withoutArguments(err error) error {
+	if answer, ok := rueidis.IsRedisErr(err); ok {
+		text, _, _ := strings.Cut(answer.Error(), ", with args")
+		return errors.New(text)
+	}
+	return err
 }
 
 // answered tells the observer that Redis answers, unless something else is wrong.

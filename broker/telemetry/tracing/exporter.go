@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -51,6 +52,11 @@ func (c *Config) exporter(ctx context.Context, name string, stdout io.Writer) (s
 		return to.overGRPC(ctx, t, secure)
 	}
 	return to.overHTTP(ctx, t, secure)
+}
+
+// secrets returns the values of headers.
+func (c *collector) secrets() []string {
+	return append(slices.Collect(maps.Values(c.headers)), c.authorization)
 }
 
 func (c *collector) overGRPC(ctx context.Context, t target, secure *tlsprovider.Client) (sdk.SpanExporter, error) {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/internal/quoted"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 // problems logs why exports fail, at most one line a minute.
 type problems struct {
 	logger *slog.Logger
+	// secrets are the values of headers, which a collector may quote.
+	secrets []string
 
 	mu      sync.Mutex
 	logged  time.Time // when the last problem was logged, zero for never
@@ -35,6 +39,9 @@ func (p *problems) failed(exporter string, err error) {
 		return
 	}
 	problem := err.Error()
+	if quoted.Any(problem, p.secrets...) {
+		problem = "the collector's answer quotes a header of the request and is not shown"
+	}
 	if len(problem) > maxProblem {
 		problem = problem[:maxProblem] + "…"
 	}

@@ -62,7 +62,7 @@ func New(ctx context.Context, c *Config, o Options) (*Tracer, error) {
 	}
 	ending, end := context.WithCancel(context.Background())
 	t := &Tracer{decision: c.decision(), readParents: c.readsParents(), end: end}
-	p := &problems{logger: o.Logger, failing: map[string]bool{}}
+	p := &problems{logger: o.Logger, failing: map[string]bool{}, secrets: c.collector.secrets()}
 	otel.SetErrorHandler(p)
 	options := []sdk.TracerProviderOption{
 		sdk.WithResource(from), sdk.WithIDGenerator(ids{}),
