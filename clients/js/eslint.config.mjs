@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import js from "@eslint/js";
+import ts from "typescript-eslint";
+
+export default ts.config(
+  { ignores: ["dist/", "src/messages/"] },
+  js.configs.recommended,
+  {
+    files: ["src/**"],
+    extends: [ts.configs.strictTypeChecked, ts.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+    },
+  },
+  {
+    files: ["**/*.mjs", "**/*.cjs"],
+    languageOptions: {
+      globals: {
+        AbortController: "readonly",
+        AbortSignal: "readonly",
+        Buffer: "readonly",
+        URL: "readonly",
+        console: "readonly",
+        process: "readonly",
+        require: "readonly",
+        performance: "readonly",
+        setImmediate: "readonly",
+        setTimeout: "readonly",
+      },
+    },
+  },
+);
