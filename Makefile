@@ -90,6 +90,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-clients
 	$(MAKE) test-contract
 	$(MAKE) test-client-python
+	$(MAKE) test-client-js
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
 	$(MAKE) test-redis
@@ -118,6 +119,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
+	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
 	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python && "$$bin/ruff" format --check . && "$$bin/ruff" check . && "$$bin/mypy"
 
 .PHONY: test-unit
@@ -140,6 +142,10 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 .PHONY: test-contract
 test-contract: ## Put the cases of test/contract to a broker by every client in this repository and by every version of the wire.
 	cd test/contract && go test -vet=off -count=1 .
+
+.PHONY: test-client-js
+test-client-js: ## Run the tests of the JavaScript client against the broker (Linux, Node.js, OpenSSL; packages come from the npm registry once; half a minute).
+	hack/tools/packages clients/js && cd clients/js && npm_config_cache="$(CRYPTO_BROKER_CACHE)/npm" npm test --silent
 
 .PHONY: test-client-python
 test-client-python: ## Run the tests of the Python client against the broker (Linux, Python with pip; packages come from PyPI once; half a minute).

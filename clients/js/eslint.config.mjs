@@ -7,10 +7,15 @@ export default ts.config(
   { ignores: ["dist/", "src/messages/"] },
   js.configs.recommended,
   {
-    files: ["src/**"],
+    files: ["src/**/*.ts", "src/**/*.mts"],
     extends: [ts.configs.strictTypeChecked, ts.configs.stylisticTypeChecked],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
+      // An empty name stands for the default, as an absent one does.
+      "@typescript-eslint/prefer-nullish-coalescing": [
+        "error",
+        { ignorePrimitives: { string: true } },
+      ],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
     },
   },

@@ -16,6 +16,9 @@ import { asBuffer, codeOfStatus, type Status, type Transport } from "./transport
  */
 export const maxExchanged = 16 << 10;
 
+/** ok is the code of a stream that the broker has ended in order. */
+const ok: number = status.OK;
+
 /** maxInFlight is how many calls may wait for their reply on the stream at one time. */
 const maxInFlight = 1024;
 
@@ -239,8 +242,11 @@ class Exchange {
   }
 
   #send(): void {
-    while (!this.ended && !this.#blocked && this.#messages.length > 0) {
-      const message = this.#messages.shift() as Uint8Array;
+    while (!this.ended && !this.#blocked) {
+      const message = this.#messages.shift();
+      if (message === undefined) {
+        return;
+      }
       this.#blocked = !this.#stream.write(message, () => message.fill(0));
     }
   }
@@ -318,7 +324,7 @@ class Exchange {
       this.#owner.unimplemented();
     }
     const lost =
-      end.code === status.OK ||
+      end.code === ok ||
       code === "UNAVAILABLE" ||
       code === "DEADLINE_EXCEEDED" ||
       code === "CANCELLED";
