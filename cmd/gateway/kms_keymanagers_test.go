@@ -21,7 +21,6 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/test/apiserver"
-	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/openbao"
 )
 
@@ -182,23 +181,4 @@ func startKMS(t *testing.T, bao *openbao.Server, endpoint string) string {
 		return err
 	})
 	return socket
-}
-
-// block returns the content of a block of code in docs/kubernetes-kms.md that begins with a comment.
-func block(t *testing.T, language, comment string) string {
-	t.Helper()
-	repository, err := environment.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(repository, "docs", "kubernetes-kms.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), "```"+language+"\n"+comment)
-	content, _, closed := strings.Cut(rest, "```")
-	if !found || !closed {
-		t.Fatalf("docs/kubernetes-kms.md has no block that begins with %q", comment)
-	}
-	return content
 }

@@ -7,10 +7,12 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,10 +21,16 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	kmsapi "k8s.io/kms/apis/v2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/providers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 )
 
 func TestHelpOfKMSNamesEveryFlag(t *testing.T) {
@@ -139,6 +147,72 @@ func TestKMSServesItsSocketBeforeItsKeyProvidersAreThere(t *testing.T) {
 	}
 	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
 		t.Errorf("after the end, the socket is there: %v", err)
+	}
+}
+
+// block returns the content of a block of code in docs/kubernetes-kms.md that begins with a comment.
+func block(t *testing.T, language, comment string) string {
+	t.Helper()
+	repository, err := environment.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(repository, "docs", "kubernetes-kms.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```"+language+"\n"+comment)
+	content, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatalf("docs/kubernetes-kms.md has no block that begins with %q", comment)
+	}
+	return content
+}
+
+// The manifest, the configuration of the key provider and the configuration of the API server belong
+// together.
+func TestTheExamplesOfTheKMSPluginFitEachOther(t *testing.T) {
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict([]byte(block(t, "yaml", "# /etc/kubernetes/manifests/crypto-broker-kms.yaml\n")), &pod); err != nil {
+		t.Fatal(err)
+	}
+	container := &pod.Spec.Containers[0]
+	if container.Args[0] != "kms" {
+		t.Fatalf("found the arguments %q", container.Args)
+	}
+	c, err := parseKMS(container.Args[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, readOnly := range map[string]bool{c.providersDir: true, c.socketDir: false} {
+		mount := slices.IndexFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path && m.ReadOnly == readOnly })
+		if mount < 0 {
+			t.Fatalf("found no mount of %s, read only %t", path, readOnly)
+		}
+		name := container.VolumeMounts[mount].Name
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name && v.HostPath != nil && v.HostPath.Path == path }) {
+			t.Errorf("the volume %s is not the node's %s", name, path)
+		}
+	}
+	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+		if found := net.JoinHostPort(probe.HTTPGet.Host, probe.HTTPGet.Port.String()); found != c.statusAddress {
+			t.Errorf("a probe asks %s, and the status port is %s", found, c.statusAddress)
+		}
+	}
+	configs, err := providers.Parse([]byte(block(t, "yaml", "# /etc/crypto-broker/key-providers/Providers.yaml\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if provider, _ := keys.SplitID(c.key); configs[0].Name != provider {
+		t.Errorf("the key is %s, and the provider is called %s", c.key, configs[0].Name)
+	}
+	var encryption apiserverv1.EncryptionConfiguration
+	if err := yaml.UnmarshalStrict([]byte(block(t, "yaml", "# /etc/kubernetes/encryption.yaml\n")), &encryption); err != nil {
+		t.Fatal(err)
+	}
+	plugin := encryption.Resources[0].Providers[0].KMS
+	if want := "unix://" + filepath.Join(c.socketDir, contract.SocketFile); plugin.Endpoint != want || plugin.APIVersion != "v2" {
+		t.Errorf("the API server uses version %s at %s, want v2 at %s", plugin.APIVersion, plugin.Endpoint, want)
 	}
 }
 

@@ -72,6 +72,20 @@ func TestTheAPIServersOwnClientEncryptsAndDecryptsSecrets(t *testing.T) {
 	}
 }
 
+func TestTheAPIServersOwnClientConnectsAgainAfterARestartOfThePlugin(t *testing.T) {
+	h := newHarness(t)
+	plugin, err := kmsv2.NewGRPCService(t.Context(), "unix://"+h.socket, "crypto-broker", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := apiServerState(t, plugin)
+	h.stop()
+	h.start()
+	if after := apiServerState(t, plugin); after.EncryptedObjectKeyID != before.EncryptedObjectKeyID {
+		t.Errorf("the key id changed from %s to %s", before.EncryptedObjectKeyID, after.EncryptedObjectKeyID)
+	}
+}
+
 // apiServerState does what the API server does when it polls the plugin.
 func apiServerState(t *testing.T, plugin service.Service) kmsv2.State {
 	t.Helper()

@@ -93,7 +93,9 @@ type harness struct {
 	manager *manager
 	plugin  *kmsplugin.Plugin
 	client  kmsapi.KeyManagementServiceClient
+	dir     string
 	socket  string
+	stop    func()
 	log     *lockedBuffer
 
 	mu  sync.Mutex
@@ -117,30 +119,43 @@ func newHarness(t *testing.T, change ...func(*kmsplugin.Options)) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	sockets, err := unixsocket.Listen(unixsocket.Options{Dir: dir, Group: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- kmsplugin.Serve(ctx, kmsplugin.NewServer(h.plugin), sockets.Listeners()[0]) }()
-	h.socket = sockets.Paths()[0]
+	h.dir = dir
+	h.start()
 	connection, err := grpc.NewClient("unix://"+h.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.client = kmsapi.NewKeyManagementServiceClient(connection)
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the log of the plugin:\n%s", h.log)
+		}
 		_ = connection.Close()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if err := sockets.Close(); err != nil {
-			t.Error(err)
-		}
+		h.stop()
 	})
 	return h
+}
+
+// start starts the plugin. stop stops it.
+func (h *harness) start() {
+	h.Helper()
+	sockets, err := unixsocket.Listen(unixsocket.Options{Dir: h.dir, Group: -1})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.socket = sockets.Paths()[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- kmsplugin.Serve(ctx, kmsplugin.NewServer(h.plugin), sockets.Listeners()[0]) }()
+	h.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			h.Error(err)
+		}
+		if err := sockets.Close(); err != nil {
+			h.Error(err)
+		}
+	}
 }
 
 func (h *harness) clock() time.Time {

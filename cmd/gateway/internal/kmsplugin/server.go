@@ -40,9 +40,6 @@ func NewServer(p *Plugin) *grpc.Server {
 	return server
 }
 
-// Limit returns a listener that has at most as many connections as a plugin serves.
-func Limit(l net.Listener) net.Listener { return netutil.LimitListener(l, maxConnections) }
-
 // serve counts a call. It answers a call that panics, and logs no text of the panic, which could
 // quote a key.
 func (p *Plugin) serve(ctx context.Context, r any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (reply any, err error) {
@@ -81,7 +78,7 @@ func Serve(ctx context.Context, server *grpc.Server, l net.Listener) error {
 		server.GracefulStop()
 	})
 	defer stop()
-	if err := server.Serve(Limit(l)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := server.Serve(netutil.LimitListener(l, maxConnections)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return err
 	}
 	return nil
