@@ -2,5 +2,7 @@
 
 package kmsplugin
 
-// KeyID is for tests.
+// KeyID and Codec are for tests.
 var KeyID = keyID
+
+type Codec = codec

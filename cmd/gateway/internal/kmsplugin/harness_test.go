@@ -51,6 +51,13 @@ func (m *manager) fail(err error) {
 	m.err = err
 }
 
+// hangs makes new requests wait until a channel is closed, or not with nil.
+func (m *manager) hangs(until chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hang = until
+}
+
 // counted returns how many requests there were.
 func (m *manager) counted() int {
 	m.mu.Lock()

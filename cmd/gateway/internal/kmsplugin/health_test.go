@@ -105,11 +105,10 @@ func TestAFailedCallMakesTheNextStatusAskTheKeyManager(t *testing.T) {
 
 // The bound is the time after which the API server gives up by itself, many times over.
 func TestAKeyManagerThatHangsFailsCallsBeforeTheAPIServerGivesUp(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	wrapped := h.encrypt()
-	h.manager.mu.Lock()
-	h.manager.hang = make(chan struct{})
-	h.manager.mu.Unlock()
+	h.manager.hangs(make(chan struct{}))
 	h.later(time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -129,6 +128,24 @@ func TestAKeyManagerThatHangsFailsCallsBeforeTheAPIServerGivesUp(t *testing.T) {
 		}
 	})
 	calls.Wait()
+}
+
+func TestAPluginWhoseKeyManagerHungAsksAgain(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.manager.hangs(make(chan struct{}))
+	if found := h.status().GetHealthz(); found == "ok" {
+		t.Fatal("the key manager does not hang")
+	}
+	h.manager.hangs(nil) // new requests are answered, and those of before are not
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for h.status().GetHealthz() != "ok" {
+		if ctx.Err() != nil {
+			t.Fatal("the plugin waits for a request that hangs, and asks no more")
+		}
+		h.later(time.Minute)
+	}
 }
 
 func TestAChangeOfTheKeyProvidersIsSeenAtOnce(t *testing.T) {

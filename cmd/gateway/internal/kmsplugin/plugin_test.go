@@ -161,6 +161,20 @@ func TestTheLogNamesTheRequestAndNeverThePlaintext(t *testing.T) {
 	}
 }
 
+func TestAKeyOfTheAPIServerIsOverwrittenOnceItIsEncoded(t *testing.T) {
+	response := &kmsapi.DecryptResponse{Plaintext: bytes.Clone(secret)}
+	encoded, err := kmsplugin.Codec{}.Marshal(response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(encoded.Materialize(), secret) {
+		t.Error("the message does not have the key")
+	}
+	if !bytes.Equal(response.GetPlaintext(), make([]byte, len(secret))) {
+		t.Error("the response still has the key")
+	}
+}
+
 func TestAKeyThatCannotBeTheKeyOfAPluginIsRefused(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		key  string
