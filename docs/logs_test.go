@@ -42,7 +42,7 @@ type logCall struct {
 var (
 	logger      = regexp.MustCompile(`(?i)(log|logger)$`)
 	lineMethods = map[string]int{ // how many arguments are before the attributes
-		"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "With": 0, "WithValues": 0, "LogAttrs": 3,
+		"Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "With": 0, "WithValues": 0, "Log": 3, "LogAttrs": 3,
 		"DebugContext": 2, "InfoContext": 2, "WarnContext": 2, "ErrorContext": 2,
 	}
 	attributeFunctions = []string{"String", "Int", "Int64", "Uint64", "Float64", "Bool", "Time", "Duration", "Any", "Group", "Attr"}

@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
@@ -42,6 +43,7 @@ type config struct {
 	socketGroup     int
 	statusAddress   string
 	logLevel        string
+	logLevelFile    string
 	logFormat       string
 	logOutput       string
 	shutdownTimeout time.Duration
@@ -137,8 +139,12 @@ func (c *config) settings() []setting {
 			usage: "how many calls and streams a connection may have at one time; further ones wait at the client",
 		},
 		{
-			name: contract.LogLevelFlag, env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, "debug", "info", "warn", "error"),
+			name: contract.LogLevelFlag, env: "CRYPTO_BROKER_LOG_LEVEL", kind: "level", initial: "info", set: oneOf(&c.logLevel, logs.Names...),
 			usage: "least important lines to log: debug, info, warn or error",
+		},
+		{
+			name: "log-level-file", env: "CRYPTO_BROKER_LOG_LEVEL_FILE", kind: "path", set: absolutePath(&c.logLevelFile),
+			usage: "file with a level that counts instead of --log-level while the broker runs; read when it changes; --log-level counts again once the file is empty or gone",
 		},
 		{
 			name: "log-format", env: "CRYPTO_BROKER_LOG_FORMAT", kind: "format", initial: "json", set: oneOf(&c.logFormat, "json", "text"),

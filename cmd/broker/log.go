@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 
@@ -14,16 +15,18 @@ import (
 
 // newLogger returns the logger of the broker, which also gets what libraries write to the package
 // log. end writes what the limit on repeats has left out.
-func newLogger(c *config, stdout, stderr io.Writer) (logger *slog.Logger, end func()) {
+func newLogger(ctx context.Context, c *config, stdout, stderr io.Writer) (logger *slog.Logger, end func()) {
 	out := stderr
 	if c.logOutput == "stdout" {
 		out = stdout
 	}
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.logLevel)) // the flag has one of its four names
+	level := logs.NewLevel(c.logLevel)
 	handler, end := logs.New(logs.Options{To: out, Format: c.logFormat, Level: level, Component: "broker", Version: program.Version(version)})
 	logger = slog.New(handler)
 	slog.SetDefault(logger)
+	if c.logLevelFile != "" {
+		level.Follow(ctx, c.logLevelFile, logger)
+	}
 	return logger, end
 }
 

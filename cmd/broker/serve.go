@@ -34,7 +34,7 @@ func serveCommand(ctx context.Context, args []string, lookup func(string) (strin
 	if err := c.read(args, lookup, stdout); err != nil {
 		return err
 	}
-	logger, endLog := newLogger(&c, stdout, stderr)
+	logger, endLog := newLogger(ctx, &c, stdout, stderr)
 	defer endLog()
 	if err := dumps.Forbid(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
