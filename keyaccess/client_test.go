@@ -33,6 +33,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
@@ -107,6 +108,8 @@ type setting struct {
 	bodyBytes   int
 	plainBearer bool
 	log         *written
+	rates       *limit.Rates
+	shedder     *limit.Shedder
 }
 
 // written is what a log has. Requests write it and tests read it.
@@ -183,6 +186,7 @@ func start(t testing.TB, s setting) *service {
 	handler = keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
 		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
+		Rates: s.rates, Shedder: s.shedder,
 	}).Handler()
 	return x
 }

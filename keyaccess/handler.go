@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/wellknownconfiguration"
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 )
 
 // Procedures of Connect and gRPC.
@@ -102,28 +103,59 @@ func callerOf(ctx context.Context) (caller.Caller, bool) {
 	return who, ok
 }
 
-// authenticated has next serve requests of callers who are known. It refuses others before it
-// reads a body.
+// authenticated has next serve requests of callers who are known and who make no more of them than they may. It refuses others
+// before it reads a body, and before it looks at a token if there are too many requests for that.
 func (s *Service) authenticated(write errorWriter, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		credentials, err := caller.FromHTTP(r)
-		var who caller.Caller
-		if err == nil {
-			who, err = s.Verifier.Verify(r.Context(), credentials)
-		}
-		if err != nil {
-			for _, challenge := range s.Verifier.Challenges(err) {
-				w.Header().Add("WWW-Authenticate", challenge)
+		if s.Shedder != nil {
+			leave, err := s.Shedder.Enter(r.Context())
+			if err != nil {
+				s.refuse(write, w, r, err)
+				return
 			}
-			_ = write.Write(w, r, connect.NewError(codeOf(err), err)) // the client has gone if this fails
+			defer leave()
+		}
+		who, err := s.admit(r)
+		if err != nil {
+			s.refuse(write, w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 
-// codeOf returns the code for an error of a Verifier.
+// admit returns who sends a request.
+func (s *Service) admit(r *http.Request) (caller.Caller, error) {
+	credentials, err := caller.FromHTTP(r)
+	if err != nil {
+		return caller.Caller{}, err
+	}
+	who, err := s.Verifier.Verify(r.Context(), credentials)
+	if err == nil && s.Rates != nil {
+		err = s.Rates.Admit(who)
+	}
+	return who, err
+}
+
+// refuse answers a request that is not served.
+func (s *Service) refuse(write errorWriter, w http.ResponseWriter, r *http.Request, err error) {
+	for _, challenge := range s.Verifier.Challenges(err) {
+		w.Header().Add("WWW-Authenticate", challenge)
+	}
+	if tooMany := (*limit.Refused)(nil); errors.As(err, &tooMany) {
+		w.Header().Set("Retry-After", tooMany.Seconds())
+	}
+	_ = write.Write(w, r, connect.NewError(codeOf(err), err)) // the client has gone if this fails
+}
+
+// codeOf returns the code for an error of a Verifier or a limit.
 func codeOf(err error) connect.Code {
+	if tooMany := (*limit.Refused)(nil); errors.As(err, &tooMany) {
+		return connect.CodeResourceExhausted
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return connect.CodeCanceled
+	}
 	refused := (*caller.Error)(nil)
 	if errors.As(err, &refused) {
 		switch refused.Reason {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 )
 
 // Paths of requests with plain JSON, which clients without Connect and gRPC use.
@@ -87,7 +88,11 @@ func (jsonErrors) Write(w http.ResponseWriter, _ *http.Request, err error) error
 		code, text = known.Code(), known.Message()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(statusOf(code))
+	status := statusOf(code)
+	if tooMany := (*limit.Refused)(nil); errors.As(err, &tooMany) {
+		status = http.StatusTooManyRequests
+	}
+	w.WriteHeader(status)
 	return json.NewEncoder(w).Encode(map[string]any{"code": int(code), "message": text, "details": []any{}})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
@@ -52,6 +53,10 @@ type Options struct {
 	Verifier   Verifier
 	Authorizer policy.Authorizer
 	Limits     Limits
+	// Rates are what callers and tenants may ask, or nil without a limit.
+	Rates *limit.Rates
+	// Shedder limits the requests for data keys that are worked on at one time. It is nil without a limit.
+	Shedder *limit.Shedder
 	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
 	WithoutSHA1 bool
 	// Now returns the time, [time.Now] if it is nil.

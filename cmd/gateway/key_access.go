@@ -104,9 +104,13 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	if k.verifier, err = caller.New(callers); err != nil {
 		return nil, fmt.Errorf("issuers: %w", err)
 	}
+	rates, shedder, err := config.loads()
+	if err != nil {
+		return nil, err
+	}
 	service := keyaccess.New(keyaccess.Options{
 		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: &config.Access,
-		Limits: config.limits(), WithoutSHA1: config.FIPS, Logger: logger,
+		Limits: config.limits(), Rates: rates, Shedder: shedder, WithoutSHA1: config.FIPS, Logger: logger,
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{

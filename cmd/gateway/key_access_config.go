@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/request"
 )
@@ -49,6 +51,16 @@ type keyAccessLimits struct {
 	BodyBytes   int `json:"bodyBytes"`
 	Objects     int `json:"objects"`
 	PolicyBytes int `json:"policyBytes"`
+	// Calls a second and at once, of a caller and of a tenant; 0 for no limit.
+	CallerPerSecond float64 `json:"callerPerSecond"`
+	CallerBurst     int     `json:"callerBurst"`
+	TenantClaim     string  `json:"tenantClaim"`
+	TenantPerSecond float64 `json:"tenantPerSecond"`
+	TenantBurst     int     `json:"tenantBurst"`
+	// Requests for data keys at one time, and those that wait.
+	InFlight     int `json:"inFlight"`
+	Queue        int `json:"queue"`
+	QueueSeconds int `json:"queueSeconds"`
 }
 
 // maxConfigBytes and maxAuthorityBytes are the sizes of the largest files.
@@ -62,7 +74,7 @@ func readKeyAccessFile(name string) (*keyAccessFile, error) {
 	}
 	c := &keyAccessFile{
 		BindAddress: ":8443", StatusBindAddress: ":8081",
-		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes},
+		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes, InFlight: 64, Queue: 512, QueueSeconds: 2},
 	}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -106,6 +118,9 @@ func (c *keyAccessFile) check() error {
 	}{{"bodyBytes", c.Limits.BodyBytes}, {"objects", c.Limits.Objects}, {"policyBytes", c.Limits.PolicyBytes}} {
 		expect(limit.found > 0, "limits."+limit.field, limit.found, "a number above 0")
 	}
+	if _, _, err := c.loads(); err != nil {
+		problems = append(problems, fmt.Errorf("limits: %w", err))
+	}
 	if err := c.Access.Check(); err != nil {
 		problems = append(problems, fmt.Errorf("access: %w", err))
 	}
@@ -115,6 +130,20 @@ func (c *keyAccessFile) check() error {
 // limits returns the limits of requests.
 func (c *keyAccessFile) limits() keyaccess.Limits {
 	return keyaccess.Limits{BodyBytes: c.Limits.BodyBytes, Limits: request.Limits{Objects: c.Limits.Objects, Policy: c.Limits.PolicyBytes}}
+}
+
+// loads returns what callers may ask, and how much the service works on at one time.
+func (c *keyAccessFile) loads() (*limit.Rates, *limit.Shedder, error) {
+	l := &c.Limits
+	rates, err := limit.NewRates(limit.Config{
+		Caller: limit.Rate{PerSecond: l.CallerPerSecond, Burst: l.CallerBurst},
+		Tenant: limit.Rate{PerSecond: l.TenantPerSecond, Burst: l.TenantBurst}, TenantClaim: l.TenantClaim,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	shedder, err := limit.NewShedder(limit.Load{InFlight: l.InFlight, Queue: l.Queue, Wait: time.Duration(l.QueueSeconds) * time.Second})
+	return rates, shedder, err
 }
 
 // callers returns the configuration of the verifier of callers.

@@ -109,6 +109,8 @@ func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing
 		"an address without a port":    {"127.0.0.1:0", "127.0.0.1", `bindAddress: found "127.0.0.1", expected an address with a port`},
 		"no rules":                     {"allowAllAuthenticated: true", "allowAllAuthenticated: false", "access: found no rule, so that nobody may have a key"},
 		"a limit of nothing":           {"access:", "limits: {objects: 0}\naccess:", `limits.objects: found "0", expected a number above 0`},
+		"a queue without a wait":       {"access:", "limits: {queueSeconds: 0}\naccess:", "limits: found 64 calls in flight, 512 in the queue and a wait of 0s"},
+		"tenants without a name":       {"access:", "limits: {tenantPerSecond: 1, tenantBurst: 1}\naccess:", "limits: found a rate of tenants or the claim that names them"},
 		"a directory that is relative": {"keyDir: /", "keyDir: x/", "expected the absolute path of the directory of keys"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyaccess_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
+)
+
+// refusedEverywhere expects that a request is refused in each protocol because there are too many, with a good
+// time to try again.
+func refusedEverywhere(t *testing.T, x *service, signed string, retry func(after string) bool) {
+	t.Helper()
+	_, err := x.rewrap(t, signed)
+	if refused := (*connect.Error)(nil); !errors.As(err, &refused) || refused.Code() != connect.CodeResourceExhausted || !retry(refused.Meta().Get("Retry-After")) {
+		t.Errorf("Connect: found %v", err)
+	}
+	if _, err := x.rewrapGRPC(t, signed); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("gRPC: found %v", err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, x.URL+plainPath, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.credentials(request.Header, plainPath)
+	reply, err := x.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.StatusCode != http.StatusTooManyRequests || !retry(reply.Header.Get("Retry-After")) || reply.Header.Get("WWW-Authenticate") != "" {
+		t.Errorf("plain JSON: found %s %v: %s", reply.Status, reply.Header, text)
+	}
+}
+
+func TestACallerWithTooManyRequestsIsRefusedInEachProtocol(t *testing.T) {
+	rates, err := limit.NewRates(limit.Config{Caller: limit.Rate{PerSecond: 0.00001, Burst: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := start(t, setting{rates: rates})
+	client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
+	signed := x.sign(ask(t, client, body, wrap(t, wrapping.P256, dataKey, body)))
+	if _, err := x.rewrap(t, signed); err != nil {
+		t.Fatal(err)
+	}
+	refusedEverywhere(t, x, signed, func(after string) bool { return len(after) >= 5 }) // 100,000 seconds, less the ones that have passed
+	if status, _ := x.get(t, "/kas/v2/kas_public_key"); status != http.StatusOK {
+		t.Errorf("public keys: found status %d", status)
+	}
+}
+
+func TestAServiceWithTooManyRequestsRefusesFurtherOnesInEachProtocol(t *testing.T) {
+	shedder, err := limit.NewShedder(limit.Load{InFlight: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := start(t, setting{shedder: shedder})
+	client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
+	signed := x.sign(ask(t, client, body, wrap(t, wrapping.P256, dataKey, body)))
+	leave, err := shedder.Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedEverywhere(t, x, signed, func(after string) bool { return after == "1" })
+	leave()
+	if _, err := x.rewrap(t, signed); err != nil {
+		t.Error(err)
+	}
+}
