@@ -120,7 +120,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
 	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
-	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python && "$$bin/ruff" format --check . && "$$bin/ruff" check . && "$$bin/mypy"
+	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python; done; "$$bin/mypy"
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster. "make verify" has go vet's checks.

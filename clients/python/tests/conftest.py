@@ -208,7 +208,7 @@ async def make_client(request: pytest.FixtureRequest) -> AsyncIterator[MakeClien
         await client.close()
 
 
-@pytest.fixture(params=["exchange", "unary"])
-def client(request: pytest.FixtureRequest, make_client: MakeClient, shared: Broker) -> Either:
-    """A client of the shared broker, with the stream and without it."""
-    return make_client(shared.socket, exchange=request.param == "exchange")
+@pytest.fixture
+def client(make_client: MakeClient, shared: Broker) -> Either:
+    """A client of the shared broker."""
+    return make_client(shared.socket)

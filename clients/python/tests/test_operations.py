@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation against a broker, by both clients, over the stream and without it."""
+"""Every operation against a broker, by both clients."""
 
 from __future__ import annotations
 

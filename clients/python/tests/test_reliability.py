@@ -42,7 +42,7 @@ async def test_no_call_is_lost_while_the_broker_is_restarted(
         lambda n: _hash(client, b"input %d" % n),
         decrypt,
         lambda _: client.encrypt_data(b"x", key=key, profile="Orders"),
-        lambda _: _hash(client, bytes(200_000)),  # too large for the stream
+        lambda _: _hash(client, bytes(200_000)),  # more than a frame of HTTP/2
     ]
     done, calls = False, 0
 
@@ -99,14 +99,13 @@ async def test_without_a_budget_there_is_one_try(make_client: MakeClient, folder
         await client.hash_data(b"", profile="P")
 
 
-@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "unary"])
 @pytest.mark.parametrize("bound", ["client", "call"])
 async def test_a_call_ends_with_its_time_if_the_broker_does_not_answer(
-    make_client: MakeClient, broker: Broker, exchange: bool, bound: str
+    make_client: MakeClient, broker: Broker, bound: str
 ) -> None:
     broker.wait()
     options = {"timeout": 0.2} if bound == "client" else {}
-    client = make_client(broker.socket, exchange=exchange, profile="Default", **options)
+    client = make_client(broker.socket, profile="Default", **options)
     broker.send(signal.SIGSTOP)
     calls = [client.hash_data(b"", **({} if options else {"timeout": 0.2})) for _ in range(3)]
     for result in await asyncio.gather(*calls, return_exceptions=True):
@@ -114,7 +113,7 @@ async def test_a_call_ends_with_its_time_if_the_broker_does_not_answer(
         assert isinstance(result, TimeoutError)
         assert 'HashData with profile "Default": there was no reply within the time for the call' in result.reason
     broker.send(signal.SIGCONT)
-    other = make_client(broker.socket, exchange=exchange)
+    other = make_client(broker.socket)
     await _hash(other)
 
 
@@ -124,9 +123,8 @@ async def test_the_time_of_a_call_ends_its_tries(make_client: MakeClient, folder
         await client.hash_data(b"", timeout=2)
 
 
-@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "unary"])
-async def test_a_canceled_task_cancels_its_call_and_no_other(broker: Broker, exchange: bool) -> None:
-    async with cryptobroker.AsyncClient(socket=broker.socket, exchange=exchange, timeout=WAIT_LIMIT) as client:
+async def test_a_canceled_task_cancels_its_call_and_no_other(broker: Broker) -> None:
+    async with cryptobroker.AsyncClient(socket=broker.socket, timeout=WAIT_LIMIT) as client:
         await client.hash_data(b"", profile="Default")
         broker.send(signal.SIGSTOP)
         calls = [asyncio.ensure_future(client.hash_data(b"%d" % n, profile="Default")) for n in range(4)]
@@ -139,9 +137,8 @@ async def test_a_canceled_task_cancels_its_call_and_no_other(broker: Broker, exc
             assert (await calls[n]).digest == hashlib.sha256(b"%d" % n).digest()
 
 
-@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "unary"])
-async def test_close_waits_for_calls_that_have_begun(make_client: MakeClient, broker: Broker, exchange: bool) -> None:
-    client = make_client(broker.socket, exchange=exchange)
+async def test_close_waits_for_calls_that_have_begun(make_client: MakeClient, broker: Broker) -> None:
+    client = make_client(broker.socket)
     await _hash(client)
     broker.send(signal.SIGSTOP)
     calls = [asyncio.ensure_future(_hash(client)) for _ in range(3)]
@@ -156,11 +153,8 @@ async def test_close_waits_for_calls_that_have_begun(make_client: MakeClient, br
     await asyncio.gather(*calls)
 
 
-@pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "unary"])
-async def test_calls_that_do_not_end_before_the_time_of_close_fail(
-    make_client: MakeClient, broker: Broker, exchange: bool
-) -> None:
-    client = make_client(broker.socket, exchange=exchange)
+async def test_calls_that_do_not_end_before_the_time_of_close_fail(make_client: MakeClient, broker: Broker) -> None:
+    client = make_client(broker.socket)
     await _hash(client)
     broker.send(signal.SIGSTOP)
     calls = [asyncio.ensure_future(client.hash_data(b"", profile="Default")) for _ in range(3)]
@@ -217,7 +211,7 @@ async def test_the_broker_receives_the_trace_context(make_client: MakeClient, sh
 
 def _tries(budget: float) -> tuple[Tries, Call[None]]:
     call: Call[None] = Call(Operation("HashData", "/p", None), None, lambda *_: None, "P")
-    return Tries(settings_of("/s", "", None, budget, None, None, True), call), call
+    return Tries(settings_of("/s", "", None, budget, None, None), call), call
 
 
 @pytest.mark.parametrize("code", list(Code))

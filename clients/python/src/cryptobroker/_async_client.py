@@ -50,7 +50,6 @@ class AsyncClient:
         trace_context: returns the trace context of a call, or None. It is called once for each call, in
             the task of the call.
         on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
-        exchange: whether calls may share one stream. Without it each call is a unary call.
     """
 
     def __init__(
@@ -62,9 +61,8 @@ class AsyncClient:
         retry_budget: float = DEFAULT_RETRY_BUDGET,
         trace_context: Callable[[], TraceContext | None] | None = None,
         on_deprecation: Callable[[Deprecation], None] | None = None,
-        exchange: bool = True,
     ) -> None:
-        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation, exchange)
+        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation)
         self._calls = Calls(self._settings)
         self._active = 0  # how many calls have begun and not ended
         self._idle = asyncio.Event()  # set while no call is active

@@ -32,15 +32,12 @@ class Operation:
         name: its name in errors.
         path: its method in gRPC.
         reply: the class of the message with which the broker replies.
-        field: the field with its request in a call of Exchange, and with its reply in a reply of it.
-            It is empty if Exchange does not carry the operation.
         profiled: whether it has a profile. Health has none, and is never made again.
     """
 
     name: str
     path: str
     reply: Any
-    field: str = ""
     profiled: bool = True
 
 

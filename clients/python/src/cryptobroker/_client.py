@@ -52,7 +52,6 @@ class Client:
             the thread of the call.
         on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
             Several threads may call it at one time.
-        exchange: whether calls may share one stream. Without it each call is a unary call.
     """
 
     def __init__(
@@ -64,9 +63,8 @@ class Client:
         retry_budget: float = DEFAULT_RETRY_BUDGET,
         trace_context: Callable[[], TraceContext | None] | None = None,
         on_deprecation: Callable[[Deprecation], None] | None = None,
-        exchange: bool = True,
     ) -> None:
-        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation, exchange)
+        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation)
         self._calls = Calls(self._settings)
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)  # notified when a call ends

@@ -22,12 +22,12 @@ from cryptobroker._results import (
 )
 from cryptobroker._stubs.cryptobroker.v1 import data_keys_pb2
 
-_GENERATE_DATA_KEY = operation("GenerateDataKey", data_keys_pb2.GenerateDataKeyResponse, "generate_data_key")
-_WRAP_KEY = operation("WrapKey", data_keys_pb2.WrapKeyResponse, "wrap_key")
-_UNWRAP_KEY = operation("UnwrapKey", data_keys_pb2.UnwrapKeyResponse, "unwrap_key")
-_UNWRAP_BATCH = operation("UnwrapBatch", data_keys_pb2.UnwrapBatchResponse, "unwrap_batch")
-_REWRAP_KEY = operation("RewrapKey", data_keys_pb2.RewrapKeyResponse, "rewrap_key")
-_GET_PUBLIC_KEY = operation("GetPublicKey", data_keys_pb2.GetPublicKeyResponse, "get_public_key")
+_GENERATE_DATA_KEY = operation("GenerateDataKey", data_keys_pb2.GenerateDataKeyResponse)
+_WRAP_KEY = operation("WrapKey", data_keys_pb2.WrapKeyResponse)
+_UNWRAP_KEY = operation("UnwrapKey", data_keys_pb2.UnwrapKeyResponse)
+_UNWRAP_BATCH = operation("UnwrapBatch", data_keys_pb2.UnwrapBatchResponse)
+_REWRAP_KEY = operation("RewrapKey", data_keys_pb2.RewrapKeyResponse)
+_GET_PUBLIC_KEY = operation("GetPublicKey", data_keys_pb2.GetPublicKeyResponse)
 
 
 def generate_data_key(

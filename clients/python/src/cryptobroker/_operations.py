@@ -34,17 +34,17 @@ from cryptobroker._stubs.cryptobroker.v1 import sign_certificate_pb2 as certific
 _SERVICE = "/cryptobroker.v1.CryptoService/"
 
 
-def operation(name: str, reply: Any, field: str) -> Operation:
+def operation(name: str, reply: Any) -> Operation:
     """Returns an operation of cryptobroker.v1."""
-    return Operation(name, _SERVICE + name, reply, field)
+    return Operation(name, _SERVICE + name, reply)
 
 
-HASH_DATA = operation("HashData", service_pb2.HashDataResponse, "hash_data")
-_SIGN_CERTIFICATE = operation("SignCertificate", certificate_pb2.SignCertificateResponse, "sign_certificate")
-_ENCRYPT_DATA = operation("EncryptData", encrypt_data_pb2.EncryptDataResponse, "encrypt_data")
-_DECRYPT_DATA = operation("DecryptData", encrypt_data_pb2.DecryptDataResponse, "decrypt_data")
-_SIGN_DATA = operation("SignData", sign_data_pb2.SignDataResponse, "sign_data")
-_VERIFY_DATA = operation("VerifyData", sign_data_pb2.VerifyDataResponse, "verify_data")
+HASH_DATA = operation("HashData", service_pb2.HashDataResponse)
+_SIGN_CERTIFICATE = operation("SignCertificate", certificate_pb2.SignCertificateResponse)
+_ENCRYPT_DATA = operation("EncryptData", encrypt_data_pb2.EncryptDataResponse)
+_DECRYPT_DATA = operation("DecryptData", encrypt_data_pb2.DecryptDataResponse)
+_SIGN_DATA = operation("SignData", sign_data_pb2.SignDataResponse)
+_VERIFY_DATA = operation("VerifyData", sign_data_pb2.VerifyDataResponse)
 
 
 def octets(name: str, value: Data | str) -> bytes:

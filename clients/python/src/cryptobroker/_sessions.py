@@ -13,7 +13,7 @@ from cryptobroker._stubs.cryptobroker.session.v1 import session_pb2
 
 
 def _operation(name: str, reply: Any) -> Operation:
-    """Returns an operation of cryptobroker.session.v1, which Exchange does not carry."""
+    """Returns an operation of cryptobroker.session.v1."""
     return Operation(name, "/cryptobroker.session.v1.SessionService/" + name, reply)
 
 

@@ -30,7 +30,6 @@ class Settings:
     retry_budget: float
     trace_context: Callable[[], TraceContext | None] | None
     on_deprecation: Callable[[Deprecation], None] | None
-    exchange: bool
 
     @property
     def target(self) -> str:
@@ -45,7 +44,6 @@ def settings_of(
     retry_budget: float,
     trace_context: Callable[[], TraceContext | None] | None,
     on_deprecation: Callable[[Deprecation], None] | None,
-    exchange: bool,
 ) -> Settings:
     """Returns the values of options. It raises ValueError for options that are not valid."""
     path = os.environ.get(SOCKET_VARIABLE) or DEFAULT_SOCKET if socket is None else os.fspath(socket)
@@ -53,7 +51,7 @@ def settings_of(
         raise ValueError("socket: found an empty path, expected the path of the broker's socket")
     if not retry_budget >= 0:
         raise ValueError(f"retry_budget: found {retry_budget}, expected 0 or more seconds")
-    return Settings(path, profile, checked_timeout(timeout), retry_budget, trace_context, on_deprecation, exchange)
+    return Settings(path, profile, checked_timeout(timeout), retry_budget, trace_context, on_deprecation)
 
 
 def checked_timeout(timeout: float | None) -> float | None:
