@@ -93,6 +93,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-client-js
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
+	$(MAKE) test-opentdf
 	$(MAKE) test-redis
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
@@ -118,6 +119,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/deployment && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/opentdf && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
 	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
 	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python; done; "$$bin/mypy"
@@ -175,6 +177,10 @@ bench-tls: ## Measure TLS by OpenSSL beside crypto/tls: requests over old, new a
 test-keymanagers: ## Run the tests of key managers in FIPS mode against PyKMIP, OpenBao, moto and SoftHSM (Linux on x86-64, Python, a C compiler; they come by pip and apt-get).
 	GODEBUG=fips140=on go test -tags keymanagers,pkcs11 -count=1 -timeout 10m -run $(call tests_with_tag,keymanagers) $(call packages_with_tag,keymanagers)
 	broker/tlsprovider/openssl/test "-tags keymanagers -count=1 -timeout 10m" broker/keys/kmip broker/keys/openbao cmd/gateway/internal/awskms
+
+.PHONY: test-opentdf
+test-opentdf: ## Encrypt and decrypt files with OpenTDF's Go SDK and otdf-python through the key access service (Python; otdf-python comes by pip).
+	cd test/opentdf && go test -vet=off -count=1 -timeout 20m ./...
 
 .PHONY: test-redis
 test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).

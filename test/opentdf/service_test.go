@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package opentdf
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/opentdf/platform/lib/ocrypto"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/issuer"
+)
+
+// start starts an issuer and a key access service, which end with the test. It returns the URL of
+// the service.
+func start(t *testing.T) string {
+	t.Helper()
+	// Clients reach the service by a port that is known before the service has its own.
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = front.Close() })
+	url := "http://" + front.Addr().String()
+	idp := issuer.Start(t, issuer.Options{HTTP: true, Audience: "key-access"})
+	idp.Add(issuer.Client{ID: "reader", Secret: "secret"})
+	keys := writeKeys(t)
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	text := fmt.Sprintf(`url: %s
+bindAddress: 127.0.0.1:0
+statusBindAddress: "0"
+insecurePlaintext: true
+keyDir: %s
+issuers:
+- {url: %q, audiences: [key-access], insecureLoopback: true, plainBearer: true}
+access: {allowWithoutAttributes: true}
+`, url, keys, idp.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "gateway")
+	// These are the flags of images, so that the build cache has the packages once.
+	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-o", program, "./cmd/gateway")
+	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFIPS140=v1.0.0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the gateway: %v\n%s", err, output)
+	}
+	service := exec.Command(program, "key-access", "--config", config)
+	log, err := service.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	line := struct{ Msg, Address string }{}
+	for line.Msg != "listening" && lines.Scan() {
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("the service has not started: %s", lines.Text())
+		}
+	}
+	var rest sync.WaitGroup
+	rest.Go(func() {
+		for lines.Scan() {
+			t.Log(lines.Text())
+		}
+	})
+	t.Cleanup(func() {
+		_ = service.Process.Signal(syscall.SIGTERM) // it may have ended
+		rest.Wait()
+		if err := service.Wait(); err != nil {
+			t.Errorf("the service has ended with %v", err)
+		}
+	})
+	if line.Msg != "listening" {
+		t.Fatal("the service has ended without listening")
+	}
+	go forward(front, line.Address)
+	return url
+}
+
+// forward connects clients to the service until the listener is closed.
+func forward(front net.Listener, to string) {
+	for {
+		client, err := front.Accept()
+		if err != nil {
+			return
+		}
+		service, err := net.Dial("tcp", to)
+		if err != nil {
+			_ = client.Close() // the client sees it
+			continue
+		}
+		copyTo := func(to, from net.Conn) {
+			_, _ = io.Copy(to, from) // one of both has gone
+			_, _ = to.Close(), from.Close()
+		}
+		go copyTo(client, service)
+		go copyTo(service, client)
+	}
+}
+
+// writeKeys returns a directory with a key of each algorithm.
+func writeKeys(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string, err error) {
+		t.Helper()
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name+".key"), []byte(text), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	encode := func(key any) string {
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("rsa", encode(rsaKey), nil)
+	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()} {
+		key, err := ecdsa.GenerateKey(curve, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(strings.ToLower(curve.Params().Name), encode(key), nil)
+	}
+	small, err := ocrypto.NewMLKEMKeyPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := small.PrivateKeyInPemFormat()
+	write("mlkem-768", text, err)
+	large, err := ocrypto.NewMLKEM1024KeyPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = large.PrivateKeyInPemFormat()
+	write("mlkem-1024", text, err)
+	return dir
+}
