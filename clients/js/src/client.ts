@@ -2,17 +2,26 @@
 
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 
+import { Chunks, type Source } from "./chunks.js";
 import { Ending } from "./ending.js";
-import { CryptoBrokerError, type Failure, said } from "./errors.js";
+import { CryptoBrokerError, type Failure, isTransient, said } from "./errors.js";
 import { Exchanges, maxExchanged } from "./exchange.js";
 import { wrong } from "./fields.js";
-import type { Described, Head, Operation } from "./operation.js";
+import {
+  algorithmOf,
+  deprecationOf,
+  type Described,
+  type Head,
+  type Operation,
+  readOnce,
+} from "./operation.js";
 import * as certificate from "./operations/certificate.js";
 import * as cipher from "./operations/cipher.js";
 import * as datakeys from "./operations/datakeys.js";
 import * as hash from "./operations/hash.js";
 import * as session from "./operations/session.js";
 import * as signature from "./operations/signature.js";
+import * as streams from "./operations/stream.js";
 import {
   type CallOptions,
   type ClientOptions,
@@ -22,6 +31,7 @@ import {
   timeoutOf,
 } from "./options.js";
 import { type Attempt, retry } from "./retry.js";
+import { Input, Refused, stream, type Streaming, unreadable } from "./streaming.js";
 import { Transport } from "./transport.js";
 
 /**
@@ -225,6 +235,193 @@ export class Client implements AsyncDisposable {
   }
 
   /**
+   * Reads a source to its end, and computes the digest with the algorithm of a profile. The source
+   * may have any size. The call is tried again, as other calls are, if at most 256 KiB of it were
+   * read. The cause of the error is an error of the source.
+   */
+  async hashStream(
+    source: Source,
+    request: streams.HashStreamRequest = {},
+    options: CallOptions = {},
+  ): Promise<hash.HashDataResult> {
+    const { operation, method, chunk, reply } = streams.hashStream;
+    const profile = this.#profileOf(operation, request, { profile: "text?" });
+    const start = streams.hashStream.start(this.#head(profile, options));
+    const call = { operation, profile, method, start, chunk };
+    let result: hash.HashDataResult | undefined;
+    for await (const message of this.#stream(call, source, streams.hashChunk, options)) {
+      result = read(
+        () => {
+          const response = readOnce(reply, message);
+          return { ...hash.hashed(response), deprecation: deprecationOf(response.metadata) };
+        },
+        operation,
+        profile,
+      );
+    }
+    if (result === undefined) {
+      throw unreadReply(operation, profile, new Error("there is none"));
+    }
+    this.#tell(result.deprecation);
+    return result;
+  }
+
+  /**
+   * Encrypts a source of any size. The memory of client and broker does not grow with it. The output
+   * has the wrapped data key in front, so `decryptStream` needs nothing else.
+   *
+   * The call begins with the iteration of the result. If the iteration throws, the output is not
+   * complete: discard it. The call is tried again, as other calls are, while at most 64 KiB were
+   * read and nothing was given out.
+   */
+  encryptStream(
+    source: Source,
+    request: streams.EncryptStreamRequest,
+    options: CallOptions = {},
+  ): streams.CipherStream {
+    const { operation, method, fields } = streams.encryptStream;
+    const profile = this.#profileOf(operation, request, fields);
+    const start = streams.encryptStream.start(request, this.#head(profile, options));
+    return this.#cipher({ operation, profile, method, start }, source, options);
+  }
+
+  /**
+   * Decrypts what `encryptStream` has encrypted. What it gives out is authentic, but only the end of
+   * the iteration says that nothing is missing: if it throws, discard the output. The rest is as in
+   * `encryptStream`.
+   */
+  decryptStream(
+    source: Source,
+    request: streams.DecryptStreamRequest = {},
+    options: CallOptions = {},
+  ): streams.CipherStream {
+    const { operation, method, fields } = streams.decryptStream;
+    const profile = this.#profileOf(operation, request, fields);
+    const start = streams.decryptStream.start(request, this.#head(profile, options));
+    return this.#cipher({ operation, profile, method, start }, source, options);
+  }
+
+  #cipher(
+    call: Omit<Streaming, "chunk">,
+    source: Source,
+    options: CallOptions,
+  ): streams.CipherStream {
+    const { operation, profile } = call;
+    let result: streams.StreamResult | undefined;
+    const messages = this.#stream(
+      { ...call, chunk: streams.cipherMessage },
+      source,
+      streams.cipherChunk,
+      options,
+    );
+    const output = async function* (tell: (r: streams.StreamResult) => void) {
+      let end: streams.StreamResult | undefined;
+      for await (const message of messages) {
+        const reply = read(() => readOnce(streams.cipherReply, message), operation, profile);
+        if (reply.chunk !== undefined) {
+          yield reply.chunk;
+        }
+        if (reply.end !== undefined) {
+          const deprecation = deprecationOf(reply.end.metadata);
+          end = { algorithm: algorithmOf(reply.end), deprecation };
+        }
+      }
+      if (end === undefined) {
+        throw unreadReply(operation, profile, new Error("they have no end"));
+      }
+      tell(end);
+    };
+    const iterator = output((end) => {
+      this.#tell(end.deprecation);
+      result = end;
+    });
+    return {
+      get result() {
+        return result;
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+  }
+
+  /** stream makes a call that streams, and gives out its replies. */
+  async *#stream(
+    call: Streaming,
+    source: Source,
+    size: number,
+    options: CallOptions,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { operation, profile } = call;
+    const ending = this.#enter(options);
+    let input: Input | undefined;
+    try {
+      if (ending.ended) {
+        throw new CryptoBrokerError(operation, profile, ending.failure(operation, profile));
+      }
+      try {
+        input = await Input.read(new Chunks(source, size));
+      } catch (cause) {
+        throw new CryptoBrokerError(operation, profile, unreadable(operation, profile, cause));
+      }
+      const { begun, replies } = await this.#begin(call, input, ending);
+      if (begun !== undefined) {
+        yield begun;
+      }
+      yield* replies;
+    } catch (error) {
+      throw error instanceof Refused
+        ? new CryptoBrokerError(operation, profile, final(error.failure))
+        : error;
+    } finally {
+      await input?.close();
+      this.#leave(ending);
+    }
+  }
+
+  /** begin makes a call until its first reply, and tries again until then. */
+  async #begin(call: Streaming, input: Input, ending: Ending): Promise<Begun> {
+    const { operation, profile } = call;
+    const outcome = await retry<Begun>({
+      operation,
+      profile,
+      budgetMs: this.#settings.retryBudgetMs,
+      ending,
+      attempt: async () => {
+        if (ending.ended) {
+          return { failure: ending.failure(operation, profile) };
+        }
+        const replies = stream(this.#transport, call, input, ending);
+        try {
+          const first = await replies.next();
+          return { value: { begun: first.value ?? undefined, replies } };
+        } catch (error) {
+          if (!(error instanceof Refused)) {
+            throw error;
+          }
+          const { failure } = error;
+          return { failure: input.begun ? final(failure) : failure };
+        }
+      },
+    });
+    if ("failure" in outcome) {
+      throw new CryptoBrokerError(operation, profile, outcome.failure);
+    }
+    return outcome.value;
+  }
+
+  /** profileOf returns the profile of a request. It throws if the request is not valid. */
+  #profileOf(
+    operation: string,
+    request: { profile?: string },
+    fields: Parameters<typeof wrong>[1],
+  ): string {
+    const problem = wrong(request, fields);
+    if (problem !== undefined) {
+      throw invalid(operation, "", problem);
+    }
+    return request.profile || this.#settings.profile;
+  }
+
+  /**
    * Returns the health of the broker. It is tried once: the code is UNAVAILABLE at once if the
    * broker cannot be reached.
    */
@@ -290,11 +487,7 @@ export class Client implements AsyncDisposable {
     options: CallOptions = {},
   ): Promise<Result> {
     const { name } = operation;
-    const problem = wrong(request, operation.fields);
-    const profile = problem === undefined ? request.profile || this.#settings.profile : "";
-    if (problem !== undefined) {
-      throw invalid(name, profile, problem);
-    }
+    const profile = this.#profileOf(name, request, operation.fields);
     const named = { ...request, profile };
     const bytes = operation.encode(named, this.#head(profile, options));
     try {
@@ -345,12 +538,7 @@ export class Client implements AsyncDisposable {
     options: CallOptions,
     make: (ending: Ending) => Promise<Attempt<T>>,
   ): Promise<T> {
-    const timeoutMs = timeoutOf(options.timeoutMs ?? this.#settings.timeoutMs);
-    const ending = new Ending(timeoutMs, options.signal);
-    if (this.#closed) {
-      ending.close();
-    }
-    this.#active.add(ending);
+    const ending = this.#enter(options);
     try {
       const outcome = ending.ended
         ? { failure: ending.failure(operation, profile) }
@@ -360,11 +548,27 @@ export class Client implements AsyncDisposable {
       }
       return outcome.value;
     } finally {
-      ending.dispose();
-      this.#active.delete(ending);
-      if (this.#active.size === 0) {
-        this.#drained?.();
-      }
+      this.#leave(ending);
+    }
+  }
+
+  /** enter counts a call that begins. */
+  #enter(options: CallOptions): Ending {
+    const timeoutMs = timeoutOf(options.timeoutMs ?? this.#settings.timeoutMs);
+    const ending = new Ending(timeoutMs, options.signal);
+    if (this.#closed) {
+      ending.close();
+    }
+    this.#active.add(ending);
+    return ending;
+  }
+
+  /** leave counts a call that has ended. */
+  #leave(ending: Ending): void {
+    ending.dispose();
+    this.#active.delete(ending);
+    if (this.#active.size === 0) {
+      this.#drained?.();
     }
   }
 
@@ -386,6 +590,12 @@ export class Client implements AsyncDisposable {
   }
 }
 
+/** Begun is a stream with its first reply, which is undefined if there is none. */
+interface Begun {
+  begun: Uint8Array | undefined;
+  replies: AsyncGenerator<Uint8Array, void, undefined>;
+}
+
 function invalid(operation: string, profile: string, sentence: string): CryptoBrokerError {
   const failure: Failure = {
     code: "INVALID_ARGUMENT",
@@ -399,11 +609,26 @@ function read<T>(decode: () => T, operation: string, profile: string): T {
   try {
     return decode();
   } catch (cause) {
-    const what = cause instanceof Error ? cause.message : String(cause);
-    throw new CryptoBrokerError(operation, profile, {
-      code: "INTERNAL",
-      reason: said(operation, profile, `the reply cannot be read: ${what}`),
-      cause,
-    });
+    throw unreadReply(operation, profile, cause);
   }
+}
+
+function unreadReply(operation: string, profile: string, cause: unknown): CryptoBrokerError {
+  const what = cause instanceof Error ? cause.message : String(cause);
+  return new CryptoBrokerError(operation, profile, {
+    code: "INTERNAL",
+    reason: said(operation, profile, `the reply cannot be read: ${what}`),
+    cause,
+  });
+}
+
+/** final returns the failure of a stream that cannot be made again. */
+function final(failure: Failure): Failure {
+  return isTransient(failure)
+    ? {
+        ...failure,
+        reason: `${failure.reason}; a part of the data was processed already`,
+        final: true,
+      }
+    : failure;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+export type { Source } from "./chunks.js";
 export { Client, type Health } from "./client.js";
 export { type Code, CryptoBrokerError } from "./errors.js";
 export { type Key, keyId, rawKey } from "./key.js";
@@ -46,6 +47,13 @@ export type {
   VerifyDataRequest,
   VerifyDataResult,
 } from "./operations/signature.js";
+export type {
+  CipherStream,
+  DecryptStreamRequest,
+  EncryptStreamRequest,
+  HashStreamRequest,
+  StreamResult,
+} from "./operations/stream.js";
 export {
   type CallOptions,
   type ClientOptions,
