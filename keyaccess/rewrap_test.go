@@ -196,6 +196,20 @@ func TestWhatDependsOnASecretFailsWithOneText(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatCannotBeReadFailsAlthoughItIsBound(t *testing.T) {
+	x := start(t, setting{})
+	client, dataKey := parseKey(t, privateKeys()[wrapping.P256]), newDataKey()
+	for _, body := range []string{"", "?", policyBody("{"), policyBody("{}"), policyBody(`{"body":{"dataAttributes":[{}]}}`)} {
+		response, err := x.rewrap(t, x.sign(ask(t, client, body, wrap(t, wrapping.P256, dataKey, body))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result := response.GetResponses()[0].GetResults()[0]; result.GetError() != badRequest {
+			t.Errorf("the policy %q: found %v", body, result)
+		}
+	}
+}
+
 func TestADataKeyOfAnotherSizeFails(t *testing.T) {
 	x := start(t, setting{})
 	client, body := parseKey(t, privateKeys()[wrapping.P256]), policyBody(plainPolicy)
