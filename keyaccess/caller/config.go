@@ -48,7 +48,7 @@ type Config struct {
 	Skew time.Duration
 	// ProofAge is how old a proof may be, [DefaultProofAge] if it is 0.
 	ProofAge time.Duration
-	// Replays is how many proofs are remembered, [DefaultReplays] if it is 0. Each takes about 40 bytes. One
+	// Replays is how many proofs are remembered, [DefaultReplays] if it is 0. Each takes up to 90 bytes. One
 	// caller may have half of them. While the table is full, calls with proofs are refused.
 	Replays int
 	// Now returns the time, [time.Now] if it is nil.
