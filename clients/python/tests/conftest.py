@@ -120,6 +120,8 @@ class Broker:
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None
         self._process.send_signal(number)
+        if number == signal.SIGSTOP:
+            os.waitpid(self._process.pid, os.WUNTRACED)  # until all its threads have stopped
 
     def stop(self, number: signal.Signals) -> int:
         """Ends the broker and returns its exit code."""
