@@ -33,7 +33,7 @@ func TestABrokerFollowsItsKeyProviders(t *testing.T) {
 	write("Providers: [{Name: HSM}]")
 	broker := start(t, at.args("--key-providers-dir", dir)...)
 	broker.listening()
-	problem := broker.logged("cannot read the key providers: the broker goes on with those that it has", 1)
+	problem := broker.logged("cannot read the key providers: those that are open stay open", 1)
 	if text, _ := problem["error"].(string); !strings.Contains(text, `Providers[0].Name is "HSM", expected 1 to 32 lower-case letters`) {
 		t.Errorf("logged %v", problem)
 	}
@@ -50,7 +50,7 @@ func TestABrokerFollowsItsKeyProviders(t *testing.T) {
 	// Without a certificate of the client, the provider cannot be opened.
 	const lonely = "Providers: [{Name: hsm, Type: kmip, Endpoints: ['127.0.0.1:1']}]"
 	write(lonely)
-	if problem := broker.logged("the broker cannot use a key provider, or not its new configuration", 1); !strings.Contains(problem["problem"].(string), "certificate of the client") {
+	if problem := broker.logged("cannot use a key provider, or not its new configuration", 1); !strings.Contains(problem["problem"].(string), "certificate of the client") {
 		t.Errorf("logged %v", problem)
 	}
 	key, certificate := authority(t)
