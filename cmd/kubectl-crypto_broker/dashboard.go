@@ -10,12 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/subcommands"
@@ -82,6 +84,7 @@ context. --namespace and --namespaces name others.`,
 		fmt.Fprintf(cmd.OutOrStdout(), "The page shows %s, until Ctrl-C:\n%s\n", scope, server.URL())
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
+		klog.SetLogger(logr.Discard()) // the page says what can't be read; client-go says it in the terminal, again and again
 		go endWithParent(ctx, stop, os.Getppid)
 		follower := &fleet.Follower{Config: settings, Client: client, Scope: scope, Flags: connectionFlags(cmd.Flags())}
 		return serve(ctx, server, follower)

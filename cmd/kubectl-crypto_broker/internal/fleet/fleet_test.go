@@ -8,8 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
@@ -210,5 +214,28 @@ func TestACommandForAShellHasOnlyNamesThatTheAPIServerHasChecked(t *testing.T) {
 		if command := problemsOf([]brokers.Row{row}, "")[0].Command; command != want {
 			t.Errorf("found %q, expected %q", command, want)
 		}
+	}
+}
+
+func TestThePageShowsAllNamespacesOnlyToWhoMaySeeThem(t *testing.T) {
+	const notice = "This page shows namespace shop alone, because the right to %s in all namespaces is missing. To see others, name them by --namespaces."
+	for sentence, test := range map[string]struct{ lacks, scope, notice string }{
+		"all rights":            {"", "all namespaces", ""},
+		"pods of one namespace": {"list pods", "namespace shop", fmt.Sprintf(notice, "list pods")},
+		"profiles are not seen": {"watch cryptoprofiles", "namespace shop", fmt.Sprintf(notice, "watch cryptoprofiles")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
+				right := review.Spec.ResourceAttributes
+				review.Status.Allowed = right.Namespace == "" && right.Verb+" "+right.Resource != test.lacks
+				return true, review, nil
+			})
+			scope, err := AllOr(t.Context(), client, "shop")
+			if err != nil || scope.String() != test.scope || scope.Notice != test.notice {
+				t.Errorf("found %s, %q, %v", scope, scope.Notice, err)
+			}
+		})
 	}
 }
