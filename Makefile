@@ -95,6 +95,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-keymanagers
 	$(MAKE) test-opentdf
 	$(MAKE) test-redis
+	$(MAKE) test-browser
 	$(MAKE) test-traces
 	$(MAKE) test-deployment
 	$(MAKE) test-apiserver
@@ -120,6 +121,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/bench && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/attack && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/opentdf && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd test/browser && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
 	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
 	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python; done; "$$bin/mypy"
@@ -186,6 +188,11 @@ test-opentdf: ## Encrypt and decrypt files with OpenTDF's Go SDK and otdf-python
 test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).
 	go test -race -vet=off -tags redis -count=1 -timeout 10m ./broker/session/...
 	go test -race -vet=off -tags redis,process -count=1 -timeout 10m -run $(call tests_with_tag,redis) ./cmd/broker
+
+.PHONY: test-browser
+test-browser: ## Look at the page of "kubectl crypto-broker dashboard" with Debian's Chromium and a real API server (Linux; Chromium comes by apt-get). DASHBOARD_PICTURES=FOLDER keeps pictures.
+	assets=$$(hack/cluster/cluster apiserver); \
+	cd test/browser && KUBEBUILDER_ASSETS="$$assets" go test -count=1 -timeout 10m ./...
 
 .PHONY: interop
 interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of TLS by OpenSSL with its FIPS provider (Linux, Python, Rust, a C compiler, libssl-dev; the first time builds it, 10 minutes or more; not part of "make test").

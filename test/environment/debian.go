@@ -15,6 +15,22 @@ import (
 // DebianPackage returns the folder with the files of a package of Debian, below a cache. The first use of a cache
 // downloads the package with apt-get and unpacks it. It does not install it, so no service starts.
 func DebianPackage(ctx context.Context, progress io.Writer, cache, name string) (string, error) {
+	return debianFolder(ctx, progress, cache, name, func(string) []string { return []string{"download", name} })
+}
+
+// DebianPackageWithLibraries is DebianPackage with the packages that it depends on and that the system lacks, in the same
+// folder.
+func DebianPackageWithLibraries(ctx context.Context, progress io.Writer, cache, name string) (string, error) {
+	return debianFolder(ctx, progress, cache, name, func(folder string) []string {
+		return []string{
+			"install", "--download-only", "--yes", "--no-install-recommends", "--option=Dir::Cache::archives=" + folder, "--option=Debug::NoLocking=1", name,
+		}
+	})
+}
+
+// debianFolder returns the folder of a package. The first time it runs apt-get in a folder, into which it downloads packages,
+// and unpacks them.
+func debianFolder(ctx context.Context, progress io.Writer, cache, name string, arguments func(folder string) []string) (string, error) {
 	folder := filepath.Join(cache, name)
 	if _, err := os.Stat(folder); err == nil {
 		return folder, nil
@@ -32,8 +48,11 @@ func DebianPackage(ctx context.Context, progress io.Writer, cache, name string) 
 		return "", err
 	}
 	defer os.RemoveAll(work)
+	if err := os.Mkdir(filepath.Join(work, "partial"), 0o755); err != nil { // where apt-get wants one
+		return "", err
+	}
 	download := func() error {
-		_, err := Command(ctx, work, nil, "apt-get", "download", name)
+		_, err := Command(ctx, work, nil, "apt-get", arguments(work)...)
 		return err
 	}
 	if err := download(); err != nil {
@@ -45,13 +64,19 @@ func DebianPackage(ctx context.Context, progress io.Writer, cache, name string) 
 			return "", err
 		}
 	}
-	packages, err := filepath.Glob(filepath.Join(work, name+"_*.deb"))
-	if err != nil || len(packages) != 1 {
-		return "", errors.Join(fmt.Errorf("found the packages %q after the download, expected one", packages), err)
+	found, err := filepath.Glob(filepath.Join(work, name+"_*.deb"))
+	if err != nil || len(found) != 1 {
+		return "", errors.Join(fmt.Errorf("found the packages %q after the download, expected one", found), err)
+	}
+	packages, err := filepath.Glob(filepath.Join(work, "*.deb"))
+	if err != nil {
+		return "", err
 	}
 	unpacked := filepath.Join(work, "unpacked")
-	if _, err := Command(ctx, "", nil, "dpkg-deb", "--extract", packages[0], unpacked); err != nil {
-		return "", err
+	for _, file := range packages {
+		if _, err := Command(ctx, "", nil, "dpkg-deb", "--extract", file, unpacked); err != nil {
+			return "", err
+		}
 	}
 	err = os.Rename(unpacked, folder)
 	if _, there := os.Stat(folder); there == nil {
