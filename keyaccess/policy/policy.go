@@ -3,9 +3,11 @@
 package policy
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -38,6 +40,9 @@ func Parse(body string) (Policy, error) {
 	if err := json.Unmarshal(text, &found); err != nil || found.Body == nil {
 		return Policy{}, errors.New("the policy is no JSON object with a body")
 	}
+	if repeats(json.NewDecoder(bytes.NewReader(text))) {
+		return Policy{}, errors.New("the policy has a member twice")
+	}
 	p := Policy{ID: found.UUID, Recipients: found.Body.Dissem}
 	for _, attribute := range found.Body.DataAttributes {
 		if attribute.Attribute == "" {
@@ -46,4 +51,31 @@ func Parse(body string) (Policy, error) {
 		p.Attributes = append(p.Attributes, strings.ToLower(attribute.Attribute))
 	}
 	return p, nil
+}
+
+// repeats reports whether an object in a JSON text has a member twice. The case of names does not count, as it does not for
+// [json.Unmarshal], which lets the last one win: other services could read other attributes in the same policy. The text is
+// known to be JSON that is not nested deeply.
+func repeats(text *json.Decoder) bool {
+	token, _ := text.Token()
+	delimiter, nested := token.(json.Delim)
+	if !nested {
+		return false
+	}
+	seen := map[string]bool{}
+	for text.More() {
+		if delimiter == '{' {
+			name, _ := text.Token()
+			folded := strings.ToLower(strings.ToUpper(fmt.Sprint(name)))
+			if seen[folded] {
+				return true
+			}
+			seen[folded] = true
+		}
+		if repeats(text) {
+			return true
+		}
+	}
+	_, _ = text.Token() // the end of the object or list
+	return false
 }

@@ -25,6 +25,11 @@ func TestAPolicyIsReadAsFilesHaveIt(t *testing.T) {
 	for name, text := range map[string]string{
 		"no body": `{"uuid":"u"}`, "a list": `[]`, "an attribute without a name": `{"body":{"dataAttributes":[{}]}}`,
 		"attributes of another type": `{"body":{"dataAttributes":["a"]}}`, "empty": "",
+		"attributes twice":           `{"body":{"dataAttributes":[{"attribute":"a"}],"dataAttributes":[]}}`,
+		"attributes in another case": `{"body":{"dataAttributes":[{"attribute":"a"}],"DataAttributeſ":[]}}`,
+		"two bodies":                 `{"body":{"dataAttributes":[{"attribute":"a"}]},"x":[{}],"BODY":{"dataAttributes":[]}}`,
+		"two names of an attribute":  `{"body":{"dataAttributes":[{"attribute":"a","attribute":"b"}]}}`,
+		"recipients twice":           `{"body":{"dissem":["alice"],"dissem":null}}`,
 	} {
 		if found, err := policy.Parse(base64.StdEncoding.EncodeToString([]byte(text))); err == nil {
 			t.Errorf("%s: found %v, expected an error", name, found)
