@@ -28,17 +28,22 @@ const (
 	procedureHealth          = "/grpc.health.v1.Health/Check"
 )
 
+// maxOpenRequest is the size in bytes of the largest request that needs no token, after decompression. Nothing else limits
+// what such requests take together.
+const maxOpenRequest = 16 << 10
+
 // Handler returns the handler of all requests of clients.
 func (s *Service) Handler() http.Handler {
 	options := []connect.HandlerOption{connect.WithReadMaxBytes(s.Limits.BodyBytes)}
-	reading := append([]connect.HandlerOption{connect.WithIdempotency(connect.IdempotencyNoSideEffects)}, options...)
+	open := []connect.HandlerOption{connect.WithReadMaxBytes(maxOpenRequest)}
+	reading := append([]connect.HandlerOption{connect.WithIdempotency(connect.IdempotencyNoSideEffects)}, open...)
 
 	mux := http.NewServeMux()
 	mux.Handle(procedurePublicKey, connect.NewUnaryHandler(procedurePublicKey, s.connectPublicKey, reading...))
 	mux.Handle(procedureLegacyPublicKey, connect.NewUnaryHandler(procedureLegacyPublicKey, s.connectLegacyPublicKey, reading...))
 	mux.Handle(procedureRewrap, s.authenticated(connect.NewErrorWriter(options...), connect.NewUnaryHandler(procedureRewrap, s.connectRewrap, options...)))
 	mux.Handle(procedureConfiguration, connect.NewUnaryHandler(procedureConfiguration, s.connectConfiguration, reading...))
-	mux.Handle(procedureHealth, connect.NewUnaryHandler(procedureHealth, connectHealth, options...))
+	mux.Handle(procedureHealth, connect.NewUnaryHandler(procedureHealth, connectHealth, open...))
 	mux.HandleFunc("GET "+pathPublicKey, s.servePublicKey)
 	mux.HandleFunc("GET "+pathLegacyPublicKey, s.serveLegacyPublicKey)
 	mux.Handle("POST "+pathRewrap, s.authenticated(jsonErrors{}, http.HandlerFunc(s.serveRewrap)))

@@ -157,6 +157,17 @@ func TestPublicKeysNeedNoToken(t *testing.T) {
 	}
 }
 
+func TestARequestWithoutATokenIsSmall(t *testing.T) {
+	x := start(t, setting{})
+	for _, path := range []string{"/kas.AccessService/PublicKey", "/kas.AccessService/LegacyPublicKey", "/wellknownconfiguration.WellKnownService/GetWellKnownConfiguration", "/grpc.health.v1.Health/Check"} {
+		client := connect.NewClient[kas.RewrapRequest, kas.RewrapResponse](x.Client(), x.URL+path, connect.WithSendGzip())
+		_, err := client.CallUnary(context.Background(), connect.NewRequest(&kas.RewrapRequest{SignedRequestToken: strings.Repeat("a", 20<<10)}))
+		if connect.CodeOf(err) != connect.CodeResourceExhausted {
+			t.Errorf("%s: found %v, expected resource_exhausted", path, err)
+		}
+	}
+}
+
 func TestTheConfigurationSaysWhereEverythingIs(t *testing.T) {
 	x := start(t, setting{})
 	out, err := connect.NewClient[wellknownconfiguration.GetWellKnownConfigurationRequest, wellknownconfiguration.GetWellKnownConfigurationResponse](x.Client(),
