@@ -36,9 +36,16 @@ const (
 	firstObject = "kao-0"
 )
 
+// elementsPerObject is how many values a request may have for each data key that it may have. Clients send less than 30.
+const elementsPerObject = 100
+
 // Parse reads the claim requestBody. The text of an error says what is wrong, and is for the
 // client.
 func Parse(text []byte, limits Limits) (Body, error) {
+	// A request of the largest size could otherwise take fifty times its size in memory.
+	if found, most := elements(text), elementsPerObject*(limits.Objects+1); found > most {
+		return Body{}, fmt.Errorf("found a requestBody of %d values, expected at most %d", found, most)
+	}
 	message, err := decode(text)
 	if err != nil {
 		return Body{}, err
@@ -58,6 +65,9 @@ func Parse(text []byte, limits Limits) (Body, error) {
 }
 
 func (b Body) check(limits Limits) error {
+	if len(b.Policies) > limits.Objects {
+		return fmt.Errorf("found %d policies, expected at most %d", len(b.Policies), limits.Objects)
+	}
 	objects := 0
 	for _, policy := range b.Policies {
 		objects += len(policy.GetKeyAccessObjects())
@@ -69,6 +79,23 @@ func (b Body) check(limits Limits) error {
 		return fmt.Errorf("found %d key access objects, expected 1 to %d", objects, limits.Objects)
 	}
 	return nil
+}
+
+// elements returns how many values a JSON text has at most, without reading it as JSON: each value but the first is behind a
+// bracket, a brace or a comma.
+func elements(text []byte) int {
+	count, inText := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case !inText && (c == '{' || c == '[' || c == ','):
+			count++
+		}
+	}
+	return count
 }
 
 // decode reads the JSON. Some clients write a policy binding as an object, as the message has it,

@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -137,4 +138,39 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("found %d objects", objects)
 		}
 	})
+}
+
+func TestAHeaderThatTheLibraryMustNotGetIsRefused(t *testing.T) {
+	head := func(text string) string {
+		return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"requestBody":"body"}`)) + ".AA"
+	}
+	for name, c := range map[string]struct{ header, part string }{
+		"certificates":          {`{"alg":"ES256","x5c":[]}`, "x5c"},
+		"certificates of a key": {`{"alg":"ES256","jwk":{"kty":"EC","x5c":["AA"]}}`, "x5c"},
+		"a large header":        {`{"alg":"ES256","a":"` + strings.Repeat("a", 16<<10) + `"}`, "expected at most 16384"},
+		"no object":             {`[]`, "found no JWS"},
+	} {
+		if body, err := request.Open(head(c.header), nil, now); err == nil || !strings.Contains(err.Error(), c.part) {
+			t.Errorf("%s: found %q, %v, expected %q", name, body, err, c.part)
+		}
+	}
+	if _, err := request.Open(head(`{"alg":"ES256","typ":"JWT","kid":"1"}`), nil, now); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARequestOfManyValuesIsRefused(t *testing.T) {
+	const object = `{"policy":{"body":"e30="},"keyAccessObjects":[{"keyAccessObject":{"type":"wrapped"}}]}`
+	limits := request.Limits{Objects: 2, Policy: 10}
+	for name, c := range map[string]struct{ body, part string }{
+		"policies without objects": {`{"requests":[{},{},` + object + `]}`, "found 3 policies, expected at most 2"},
+		"values that nobody reads": {`{"requests":[` + object + `],"x":[` + strings.Repeat("0,", 300) + `0]}`, "expected at most 300"},
+		"empty objects":            {`{"requests":[` + object + strings.Repeat(",{}", 300) + `]}`, "expected at most 300"},
+		"commas in a text":         {`{"requests":[` + object + `],"x":"\\\"` + strings.Repeat(",", 301) + `"}`, ""},
+	} {
+		_, err := request.Parse([]byte(c.body), limits)
+		if (c.part == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.part) {
+			t.Errorf("%s: found %v, expected %q", name, err, c.part)
+		}
+	}
 }
