@@ -38,6 +38,18 @@ func createProfile(t testing.TB, namespace, algorithm string) *v1alpha1.CryptoPr
 	return profile
 }
 
+// changeSpec changes the spec of a profile, which the operator may be changing as well: it writes the status.
+func changeSpec(t *testing.T, profile *v1alpha1.CryptoProfile, change func(*v1alpha1.ProfileSpec)) {
+	t.Helper()
+	eventually(t, 30*time.Second, "the profile is changed", func() error {
+		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
+			return err
+		}
+		change(&profile.Spec)
+		return shared.client.Update(t.Context(), profile)
+	})
+}
+
 // changeHash writes another algorithm into a profile and returns when the writing began. Where the new one is weaker, it
 // allows that, as an administrator of the cluster may.
 func changeHash(t testing.TB, object client.Object, algorithm string) time.Time {

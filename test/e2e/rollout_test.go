@@ -35,7 +35,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 		awaitCalls(t, &pods[i], statsPort, nil, 1)
 	}
 
-	changeRollout(t, profile, func(spec *v1alpha1.ProfileSpec) {
+	changeSpec(t, profile, func(spec *v1alpha1.ProfileSpec) {
 		spec.API.HashData.HashAlg, spec.Callers = "sha-512", &v1alpha1.Callers{Containers: []string{"app"}}
 		spec.Rollout = &v1alpha1.Rollout{OnFailure: v1alpha1.OnFailureReturn}
 		for _, weight := range []int32{10, 50, 100} {
@@ -51,7 +51,7 @@ func TestARolloutThatBreaksOnePodGoesBackByItself(t *testing.T) {
 	awaitDigests(t, pods, "sha-256", 20)
 
 	// The same change without the mistake waits after its first step.
-	changeRollout(t, profile, func(spec *v1alpha1.ProfileSpec) {
+	changeSpec(t, profile, func(spec *v1alpha1.ProfileSpec) {
 		spec.Callers.Containers = []string{"app", "other"}
 		spec.Rollout.Steps = []v1alpha1.RolloutStep{{SetWeight: ptr.To[int32](10), Pause: &v1alpha1.RolloutPause{}}}
 	})
@@ -105,18 +105,6 @@ func awaitDigests(t *testing.T, pods []corev1.Pod, algorithm string, want int) (
 		return nil
 	})
 	return found
-}
-
-// changeRollout changes the spec of a profile.
-func changeRollout(t *testing.T, profile *v1alpha1.CryptoProfile, change func(*v1alpha1.ProfileSpec)) {
-	t.Helper()
-	eventually(t, 30*time.Second, "the profile is changed", func() error {
-		if err := shared.client.Get(t.Context(), client.ObjectKeyFromObject(profile), profile); err != nil {
-			return err
-		}
-		change(&profile.Spec)
-		return shared.client.Update(t.Context(), profile)
-	})
 }
 
 // awaitRollout waits for a phase of a rollout.

@@ -27,8 +27,7 @@ func TestAPodWithAUserNamespaceOfItsOwnHasABrokerThatIsNoUserOfTheNode(t *testin
 	t.Parallel()
 	namespace := newNamespace(t, restricted)
 	profile := createProfile(t, namespace, "sha-256")
-	profile.Spec.Callers = &v1alpha1.Callers{Containers: []string{"app"}}
-	must(t, shared.client.Update(t.Context(), profile))
+	changeSpec(t, profile, func(spec *v1alpha1.ProfileSpec) { spec.Callers = &v1alpha1.Callers{Containers: []string{"app"}} })
 
 	ordinary := createPod(t, appPod(namespace, inject("true"), nil))
 	pod := appPod(namespace, inject("true"), nil)
