@@ -106,6 +106,7 @@ type setting struct {
 	withoutSHA1 bool
 	limits      request.Limits
 	bodyBytes   int
+	time        time.Duration
 	plainBearer bool
 	log         *written
 	rates       *limit.Rates
@@ -149,6 +150,9 @@ func start(t testing.TB, s setting) *service {
 	if s.bodyBytes == 0 {
 		s.bodyBytes = 1 << 20
 	}
+	if s.time == 0 {
+		s.time = time.Hour
+	}
 	keys := map[string]wrapping.Key{}
 	for algorithm, text := range privateKeys() {
 		keys[strings.ReplaceAll(string(algorithm), ":", "-")] = parseKey(t, text)
@@ -185,7 +189,7 @@ func start(t testing.TB, s setting) *service {
 	}
 	handler = keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
-		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
+		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
 		Rates: s.rates, Shedder: s.shedder,
 	}).Handler()
 	return x

@@ -3,17 +3,21 @@
 package keyaccess_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
 )
 
@@ -80,5 +84,28 @@ func TestAServiceWithTooManyRequestsRefusesFurtherOnesInEachProtocol(t *testing.
 	leave()
 	if _, err := x.rewrap(t, signed); err != nil {
 		t.Error(err)
+	}
+}
+
+// slow is an Authorizer that needs all the time that a request has.
+type slow struct{}
+
+func (slow) Authorize(ctx context.Context, _ caller.Caller, _ policy.Object) error {
+	if _, limited := ctx.Deadline(); limited {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func TestARequestThatTakesTooLongIsGivenUp(t *testing.T) {
+	x := start(t, setting{time: 100 * time.Millisecond, authorizer: slow{}})
+	client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
+	object := wrap(t, wrapping.P256, dataKey, body)
+	signed := x.sign(ask(t, client, body, object, object, object))
+	if _, err := x.rewrap(t, signed); connect.CodeOf(err) != connect.CodeDeadlineExceeded || !strings.Contains(err.Error(), "ask for fewer data keys") {
+		t.Errorf("Connect: found %v, expected deadline_exceeded", err)
+	}
+	if status, text := x.rewrapPlain(t, `{"signedRequestToken":"`+signed+`"}`); status != http.StatusGatewayTimeout {
+		t.Errorf("plain JSON: found status %d: %s", status, text)
 	}
 }

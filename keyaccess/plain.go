@@ -111,6 +111,8 @@ func statusOf(code connect.Code) int {
 		return http.StatusRequestEntityTooLarge
 	case connect.CodeUnavailable:
 		return http.StatusServiceUnavailable
+	case connect.CodeDeadlineExceeded:
+		return http.StatusGatewayTimeout
 	default:
 		return http.StatusInternalServerError
 	}

@@ -40,6 +40,8 @@ const (
 type Limits struct {
 	// BodyBytes is the size of the largest request in bytes, after decompression.
 	BodyBytes int
+	// Time is how long data keys of one request are unwrapped. A data key without a key id may need all private keys.
+	Time time.Duration
 	request.Limits
 }
 
@@ -110,6 +112,8 @@ func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("clientPublicKey %w", err))
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Time)
+	defer cancel()
 	r := &release{Service: s, who: who, ring: s.Keys(), recipient: recipient}
 	response := &kas.RewrapResponse{SessionPublicKey: recipient.SessionKey()}
 	for _, wanted := range body.Policies {
@@ -152,7 +156,10 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
 	var results []*kas.KeyAccessRewrapResult
 	for _, object := range wanted.GetKeyAccessObjects() {
-		if err := ctx.Err(); err != nil {
+		switch err := ctx.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return nil, connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
+		case err != nil:
 			return nil, connect.NewError(connect.CodeCanceled, err)
 		}
 		result := &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}

@@ -34,6 +34,9 @@ const keyAccessCommand = "key-access"
 // keyAccessRetry is the time between attempts to get the keys of issuers before the service is ready.
 const keyAccessRetry = time.Second
 
+// keyAccessAnswer is the time after which an answer cannot be written any more, and keyAccessTime the time for the work on one.
+const keyAccessAnswer, keyAccessTime = time.Minute, 50 * time.Second
+
 // keyAccess is a key access service that is about to run.
 type keyAccess struct {
 	config       *keyAccessFile
@@ -114,7 +117,7 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{
-		Handler: service.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		Handler: service.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: keyAccessAnswer, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 64 << 10, ErrorLog: errorLog, Protocols: &http.Protocols{},
 	}
 	k.server.Protocols.SetHTTP1(true)

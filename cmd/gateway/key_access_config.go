@@ -129,7 +129,7 @@ func (c *keyAccessFile) check() error {
 
 // limits returns the limits of requests.
 func (c *keyAccessFile) limits() keyaccess.Limits {
-	return keyaccess.Limits{BodyBytes: c.Limits.BodyBytes, Limits: request.Limits{Objects: c.Limits.Objects, Policy: c.Limits.PolicyBytes}}
+	return keyaccess.Limits{BodyBytes: c.Limits.BodyBytes, Time: keyAccessTime, Limits: request.Limits{Objects: c.Limits.Objects, Policy: c.Limits.PolicyBytes}}
 }
 
 // loads returns what callers may ask, and how much the service works on at one time.
