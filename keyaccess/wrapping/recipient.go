@@ -38,9 +38,13 @@ func NewRecipient(text string, sha1Allowed bool) (*Recipient, error) {
 		if size := key.N.BitLen(); size < smallestRSA || size > largestRSA {
 			return nil, fmt.Errorf("is an RSA key of %d bits, expected %d to %d", size, smallestRSA, largestRSA)
 		}
-		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) {
+		recipient := &Recipient{wrap: func(dataKey []byte) ([]byte, error) {
 			return rsa.EncryptOAEP(sha1.New(), rand.Reader, key, dataKey, nil)
-		}}, nil
+		}}
+		if _, err := recipient.wrap(nil); err != nil { // nothing else checks the numbers
+			return nil, errors.New("is an RSA key that cannot be used, expected one with an odd modulus, and an odd exponent from 3 to 2147483647")
+		}
+		return recipient, nil
 	case crypto.Encapsulator:
 		return &Recipient{wrap: func(dataKey []byte) ([]byte, error) { return wrapMLKEM(key, dataKey) }}, nil
 	default:

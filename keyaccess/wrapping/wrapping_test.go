@@ -160,6 +160,25 @@ func TestRecipientsThatNobodyShouldUseAreRefused(t *testing.T) {
 	}
 }
 
+func TestAnRSAKeyOfAClientThatCannotBeUsedIsRefused(t *testing.T) {
+	modulus := new(big.Int).SetBit(big.NewInt(1), 2047, 1)
+	for name, key := range map[string]*rsa.PublicKey{
+		"an even modulus":  {N: new(big.Int).Add(modulus, big.NewInt(1)), E: 65537},
+		"the exponent 1":   {N: modulus, E: 1},
+		"the exponent 2":   {N: modulus, E: 2},
+		"a large exponent": {N: modulus, E: 1<<40 | 1},
+	} {
+		der, err := x509.MarshalPKIXPublicKey(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+		if _, err := wrapping.NewRecipient(text, true); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+			t.Errorf("%s: found %v, expected an error", name, err)
+		}
+	}
+}
+
 func TestOnlyTheHMACOfThePolicyBinds(t *testing.T) {
 	// RFC 4231, section 4.3: the key "Jefe" and the data "what do ya want for nothing?".
 	const (
