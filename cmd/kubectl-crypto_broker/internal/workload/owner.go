@@ -31,12 +31,19 @@ type Owners struct {
 	client kubernetes.Interface
 
 	mu    sync.Mutex
-	known map[types.UID]func() (Owner, error)
+	known map[claim]func() (Owner, error)
+}
+
+// claim is what a pod says of its controller. The API server does not check it, so the UID alone could be
+// the one of a controller in another namespace, whose pods would then get the owner of this pod.
+type claim struct {
+	namespace, apiVersion, kind, name string
+	uid                               types.UID
 }
 
 // NewOwners returns Owners that have found none yet.
 func NewOwners(client kubernetes.Interface) *Owners {
-	return &Owners{client: client, known: map[types.UID]func() (Owner, error){}}
+	return &Owners{client: client, known: map[claim]func() (Owner, error){}}
 }
 
 // Of returns the pod's owner: if a ReplicaSet or a Job controls the pod, the
@@ -47,11 +54,12 @@ func (o *Owners) Of(ctx context.Context, pod *corev1.Pod) (Owner, error) {
 	if direct == nil {
 		return Owner{}, nil
 	}
+	key := claim{pod.Namespace, direct.APIVersion, direct.Kind, direct.Name, direct.UID}
 	o.mu.Lock()
-	once, ok := o.known[direct.UID]
+	once, ok := o.known[key]
 	if !ok {
 		once = sync.OnceValues(func() (Owner, error) { return o.find(ctx, pod.Namespace, direct) })
-		o.known[direct.UID] = once
+		o.known[key] = once
 	}
 	o.mu.Unlock()
 	return once()
