@@ -7,11 +7,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
+	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/brokers"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/kubectl-crypto_broker/internal/installation"
 )
 
@@ -50,6 +52,23 @@ func (c *cluster) isNamed() bool {
 	return !clientcmd.IsEmptyConfig(err)
 }
 
+// pin sets --context to the current context of the kubeconfig, unless it is given or there is none. A command
+// that runs for long, and commands that it shows, stay with a cluster so, also if somebody changes
+// the current context.
+func (c *cluster) pin(flags *pflag.FlagSet) error {
+	if c.overrides.CurrentContext != "" {
+		return nil
+	}
+	file, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides).RawConfig()
+	if err != nil {
+		return fmt.Errorf("no cluster to ask: %w", err)
+	}
+	if _, is := file.Contexts[file.CurrentContext]; !is {
+		return nil // what is missing is said when the cluster is asked
+	}
+	return flags.Set(clientcmd.FlagContext, file.CurrentContext)
+}
+
 // connect returns a client and a namespace: the namespace of -n, else of the context;
 // empty for all namespaces. It drops warnings of the API server, because they are
 // about dry runs.
@@ -82,6 +101,7 @@ func (c *cluster) settings(warnings rest.WarningHandler) (*rest.Config, string, 
 	}
 	settings.QPS = -1 // the API server's fairness bounds what one person asks
 	settings.WarningHandler = warnings
+	settings.Wrap(brokers.Bound)
 	settings.UserAgent = "kubectl-crypto_broker/" + program.Version(version)
 	namespace, _, err := config.Namespace()
 	if err != nil {

@@ -61,6 +61,9 @@ context. --namespace and --namespaces name others.`,
 				return program.Usagef("found the namespace %q, expected the name of one: %s", namespace, wrong[0])
 			}
 		}
+		if err := cluster.pin(cmd.Flags()); err != nil {
+			return err
+		}
 		settings, namespace, err := cluster.settings(rest.NoWarnings{})
 		if err != nil {
 			return err
@@ -81,12 +84,12 @@ context. --namespace and --namespaces name others.`,
 		if err != nil {
 			return fmt.Errorf("the page can't be served: %w", err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "The page shows %s, until Ctrl-C:\n%s\n", scope, server.URL())
+		follower := &fleet.Follower{Config: settings, Client: client, Scope: scope, Context: cluster.overrides.CurrentContext, Flags: connectionFlags(cmd.Flags())}
+		fmt.Fprintf(cmd.OutOrStdout(), "The page shows %s, until Ctrl-C:\n%s\n", follower.Shows(), server.URL())
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		klog.SetLogger(logr.Discard()) // the page says what can't be read; client-go says it in the terminal, again and again
 		go endWithParent(ctx, stop, os.Getppid)
-		follower := &fleet.Follower{Config: settings, Client: client, Scope: scope, Flags: connectionFlags(cmd.Flags())}
 		return serve(ctx, server, follower)
 	}
 	return cmd

@@ -38,6 +38,8 @@ type Follower struct {
 	Config *rest.Config
 	Client kubernetes.Interface
 	Scope  Scope
+	// Context is the context of the kubeconfig, which the page names; empty if there is none.
+	Context string
 	// Flags follow each command that the page shows, such as " --context=test".
 	Flags string
 
@@ -50,6 +52,7 @@ type Follower struct {
 	rows     []brokers.Row
 	surveyed bool
 	notes    []string
+	silent   string // says that the operator seems not to run
 	uses     []inventory.Use
 	posture  Posture // what brokers said, without Uses
 }
@@ -57,7 +60,7 @@ type Follower struct {
 // Run calls publish with each new state of the fleet, until the context ends.
 func (f *Follower) Run(ctx context.Context, publish func(*Fleet) error) error {
 	f.profiles, f.pods = make(chan struct{}, 1), make(chan struct{}, 1)
-	f.rights = rights{client: f.Client, known: map[downgrade.Source]answer{}}
+	f.rights = rights{client: f.Client, wait: rightsWait, known: map[downgrade.Source]answer{}}
 	var err error
 	f.watches, err = newWatches(f.Config, f.Client, f.Scope.names(), func() { signal(f.profiles) }, func() { signal(f.pods) })
 	if err != nil {
@@ -67,6 +70,7 @@ func (f *Follower) Run(ctx context.Context, publish func(*Fleet) error) error {
 	all.Go(func() { f.watches.run(ctx) })
 	all.Go(func() { f.surveyAll(ctx) })
 	all.Go(func() { f.askAll(ctx) })
+	all.Go(func() { f.followOperator(ctx) })
 	for {
 		if err := publish(f.fleet(ctx)); err != nil {
 			return err
@@ -99,19 +103,32 @@ func pause(ctx context.Context, longest time.Duration, changes <-chan struct{}) 
 	return ctx.Err() == nil
 }
 
+// Shows says what the page shows: which namespaces, and of which context.
+func (f *Follower) Shows() string {
+	if f.Context == "" {
+		return f.Scope.String()
+	}
+	return f.Scope.String() + " of context " + f.Context
+}
+
 // fleet sums up what is known.
 func (f *Follower) fleet(ctx context.Context) *Fleet {
 	objects := f.watches.objects()
-	now := &Fleet{Made: time.Now().UTC(), Scope: f.Scope.String(), Notices: []string{}}
+	now := &Fleet{Made: time.Now().UTC(), Scope: f.Shows(), Notices: []string{}}
 	if f.Scope.Notice != "" {
 		now.Notices = append(now.Notices, f.Scope.Notice)
 	}
 	now.Notices = append(now.Notices, f.watches.notes()...)
-	now.Rollouts = rolloutsOf(objects, func(source downgrade.Source) string { return f.rights.patch(ctx, source) })
+	asking, stop := context.WithTimeout(ctx, f.rights.wait)
+	defer stop()
+	now.Rollouts = rolloutsOf(objects, func(source downgrade.Source) string { return f.rights.patch(asking, source) })
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now.Notices = append(now.Notices, f.notes...)
+	if f.silent != "" {
+		now.Notices = append(now.Notices, f.silent)
+	}
 	profiles := profilesOf(objects, f.rows)
 	for _, p := range profiles {
 		switch p.Tone {

@@ -88,9 +88,15 @@ func barred(ctx context.Context, client kubernetes.Interface, right authorizatio
 // server then refuses, or bars what it would allow, and nothing worse.
 const rightsLast = 30 * time.Second
 
+// rightsWait bounds how long a state of the fleet waits for answers about rights: an API server that hangs
+// must not stop the page, which would show old states and call them live.
+const rightsWait = 10 * time.Second
+
 // rights remembers whether the user may patch profiles.
 type rights struct {
 	client kubernetes.Interface
+	// wait bounds the questions of one state.
+	wait time.Duration
 
 	mu    sync.Mutex
 	known map[downgrade.Source]answer
