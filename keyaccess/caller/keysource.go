@@ -19,6 +19,10 @@ const (
 	fetchRetry = 5 * time.Second
 )
 
+// maxWaiting is how many calls wait for newer keys of an issuer whose keys are known. Anybody can send a token with a key id that
+// no issuer has. Without a bound, such tokens would take all places of a service for as long as an issuer does not answer.
+const maxWaiting = 8
+
 // keySource has the keys of an issuer. Use of the keys makes it fetch newer ones in the background, so that no call waits for them;
 // a service without calls makes no requests.
 type keySource struct {
@@ -39,6 +43,8 @@ type keySource struct {
 	notBefore time.Time
 	// flight is closed when the request that is under way ends. It is nil if there is none.
 	flight chan struct{}
+	// waiting is how many calls wait for it although there are keys.
+	waiting int
 }
 
 func newKeySource(settings Issuer, now func() time.Time, log *slog.Logger) (*keySource, error) {
@@ -103,12 +109,43 @@ func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([
 			}
 			return keys, nil
 		}
-		select {
-		case <-flight:
-		case <-ctx.Done():
-			return nil, unavailable("the keys of the issuer did not arrive in time")
+		if refused := i.wait(ctx, flight, keys != nil); refused != nil {
+			return nil, refused
 		}
 	}
+}
+
+// wait waits for the end of a request for keys. If there are keys already, few calls may wait.
+func (i *keySource) wait(ctx context.Context, flight chan struct{}, known bool) *Error {
+	if known {
+		if !i.enter() {
+			return unavailable("the service asks the issuer for newer keys, and enough calls wait for them")
+		}
+		defer i.leave()
+	}
+	select {
+	case <-flight:
+		return nil
+	case <-ctx.Done():
+		return unavailable("the keys of the issuer did not arrive in time")
+	}
+}
+
+// enter reports whether one more call may wait for newer keys. Then it has to call leave.
+func (i *keySource) enter() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.waiting == maxWaiting {
+		return false
+	}
+	i.waiting++
+	return true
+}
+
+func (i *keySource) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.waiting--
 }
 
 // look returns the keys that may be used, and the request that is under way. It begins one if the keys are old or not

@@ -123,16 +123,36 @@ func TestGoodTokensAreAcceptedWhileForgedOnesWaitForTheIssuer(t *testing.T) {
 		http.Error(rw, "", http.StatusInternalServerError)
 	}))
 	forged := w.request(issuer.Sign(w.newProver(jose.ES256).SigningKey(), map[string]any{"kid": "forged"}, w.issuer.Claims("alice", w.prover.Key)))
-	var calls sync.WaitGroup
-	calls.Go(func() {
-		if _, err := w.verifier.Verify(t.Context(), forged); err == nil {
-			t.Error("a forged token was accepted")
-		}
-	})
+	const callers = 50
+	refused := make(chan error, callers)
+	for range callers {
+		go func() {
+			_, err := w.verifier.Verify(t.Context(), forged)
+			refused <- err
+		}()
+	}
 	<-arrived
+	// Few wait. The others get their answer while the issuer is silent.
+	for n := range callers - maxWaiting {
+		select {
+		case err := <-refused:
+			if reason := reasonOf(err); reason != Unavailable {
+				t.Errorf("a forged token got %v, expected the reason %d", err, Unavailable)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d callers with forged tokens got an answer, expected %d", n, callers, callers-maxWaiting)
+		}
+	}
 	w.accept(w.request(w.bound()))
 	close(release)
-	calls.Wait()
+	for range maxWaiting {
+		if reason := reasonOf(<-refused); reason != InvalidToken {
+			t.Errorf("a forged token that waited got the reason %d, expected %d", reason, InvalidToken)
+		}
+	}
+	if _, err := w.verifier.Verify(t.Context(), forged); reasonOf(err) != InvalidToken {
+		t.Errorf("afterwards, a forged token got %v", err)
+	}
 }
 
 func TestTheLastGoodKeysStayWhileTheIssuerIsAway(t *testing.T) {
