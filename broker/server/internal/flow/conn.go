@@ -90,21 +90,18 @@ func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	return since != 0 && now.UnixNano()-since > int64(patience)
 }
 
-// takeTurn takes one of the caller's turns to read. With wait it waits for a turn, and
-// reports true even if it gave up waiting. Otherwise it reports whether a turn was free.
+// takeTurn takes one of the caller's turns to read, and reports whether it did. With wait it
+// waits for a turn, and otherwise it takes only a free one.
 func (c *Conn) takeTurn(wait bool) bool {
 	gate := c.Caller.gate
-	if wait {
-		if gate.enter(c) {
-			c.reading.Store(true)
+	if !gate.tryEnter(c) {
+		if !wait {
+			return false
 		}
-		return true
+		gate.enter(c)
 	}
-	if gate.tryEnter(c) {
-		c.reading.Store(true)
-		return true
-	}
-	return false
+	c.reading.Store(true)
+	return true
 }
 
 // endTurn gives the turn to the next connection.

@@ -18,9 +18,7 @@ import (
 // connection sent begin before the next one is read, and a caller with many busy
 // connections leaves a processor to others.
 type gate struct {
-	turns *semaphore.Weighted
-	// size is how many turns there are.
-	size    int
+	turns   *semaphore.Weighted
 	waiting atomic.Int32
 
 	mu sync.Mutex
@@ -28,13 +26,18 @@ type gate struct {
 	taken []takenTurn
 }
 
-type takenTurn struct {
-	// conn is the connection that is read, nil where the turn is a stream's.
-	conn  *Conn
-	since time.Time
+// turnHolder is who has a turn: a connection that is read, or a stream.
+type turnHolder interface {
+	// stalled reports whether a write to the connection has taken longer than patience.
+	stalled(now time.Time, patience time.Duration) bool
 }
 
-// gateTime is how long a write to a connection may take before its turn does not count:
+type takenTurn struct {
+	holder turnHolder
+	since  time.Time
+}
+
+// gateTime is how long a write to a connection may take before the next one gets its turn:
 // gRPC does not go on with a connection while too much waits to be written to it.
 // longestTurn is a bound for what nobody has thought of.
 const (
@@ -42,71 +45,64 @@ const (
 	longestTurn = time.Second
 )
 
-func newGate(n int) *gate { return &gate{turns: semaphore.NewWeighted(int64(n)), size: n} }
+func newGate(n int) *gate { return &gate{turns: semaphore.NewWeighted(int64(n))} }
 
-// tryEnter takes a turn to read a connection, which is nil for a stream, if nobody waits.
-func (g *gate) tryEnter(conn *Conn) bool {
+// tryEnter takes a turn for the holder if nobody waits.
+func (g *gate) tryEnter(holder turnHolder) bool {
 	if !g.turns.TryAcquire(1) {
 		return false
 	}
-	g.take(conn)
+	g.take(holder)
 	return true
 }
 
-// enter waits for a turn, in the order in which connections came. It reports false, and
-// there is nothing to leave, where all turns are stuck.
-func (g *gate) enter(conn *Conn) bool {
-	if g.stuck() {
-		return false
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+// enter waits for a turn, in the order in which holders came.
+func (g *gate) enter(holder turnHolder) {
+	g.endStuck()
 	var watch *time.Timer
 	watch = time.AfterFunc(time.Hour, func() {
-		if g.stuck() {
-			cancel()
-			return
-		}
+		g.endStuck()
 		watch.Reset(gateTime)
 	})
 	watch.Reset(gateTime) // now that its function may read watch
 	defer watch.Stop()
 	g.waiting.Add(1)
 	defer g.waiting.Add(-1)
-	if g.turns.Acquire(ctx, 1) != nil {
-		return false
-	}
-	g.take(conn)
-	return true
+	_ = g.turns.Acquire(context.Background(), 1) // only the end of a context is an error
+	g.take(holder)
 }
 
-func (g *gate) take(conn *Conn) {
+func (g *gate) take(holder turnHolder) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.taken = append(g.taken, takenTurn{conn, time.Now()})
+	g.taken = append(g.taken, takenTurn{holder, time.Now()})
 }
 
-// release gives a turn to the next one.
-func (g *gate) release(conn *Conn) {
+// release gives the turn of the holder to the next one, unless endStuck did.
+func (g *gate) release(holder turnHolder) {
 	g.mu.Lock()
-	i := slices.IndexFunc(g.taken, func(t takenTurn) bool { return t.conn == conn })
-	g.taken = slices.Delete(g.taken, i, i+1)
-	g.mu.Unlock()
-	g.turns.Release(1)
+	defer g.mu.Unlock()
+	g.end(func(t takenTurn) bool { return t.holder == holder })
 }
 
-// stuck reports whether all turns are taken and none of them may end soon, for its client
-// does not read.
-func (g *gate) stuck() bool {
+// endStuck gives the turns that may not end soon to the next ones: so one connection is read
+// for each of them, and not all that wait.
+func (g *gate) endStuck() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
-	for _, t := range g.taken {
-		if now.Sub(t.since) < longestTurn && (t.conn == nil || !t.conn.stalled(now, gateTime)) {
-			return false
-		}
+	g.end(func(t takenTurn) bool {
+		return now.Sub(t.since) >= longestTurn || t.holder.stalled(now, gateTime)
+	})
+}
+
+// end ends the turns that match. g.mu is locked.
+func (g *gate) end(match func(takenTurn) bool) {
+	before := len(g.taken)
+	g.taken = slices.DeleteFunc(g.taken, match)
+	if ended := before - len(g.taken); ended > 0 {
+		g.turns.Release(int64(ended))
 	}
-	return len(g.taken) == g.size
 }
 
 // A caller is not read for pauseTime once it began pauseCalls calls while more of its
@@ -127,15 +123,14 @@ const (
 // Yield takes a turn of the caller and does nothing in it. A stream with many small
 // messages yields now and then, so that such streams leave a processor to others, too.
 func (c *Caller) Yield() {
-	if c.gate.enter(nil) {
-		<-time.After(pauseTime)
-		c.gate.release(nil)
-	}
+	turn := c.NewTurn()
+	c.gate.enter(&turn)
+	<-time.After(pauseTime)
+	c.gate.release(&turn)
 }
 
-// endTurn ends a turn to read a connection, which is nil for a stream, after a pause where
-// the caller has to wait.
-func (c *Caller) endTurn(conn *Conn) {
+// endTurn ends the turn of the holder, after a pause where the caller has to wait.
+func (c *Caller) endTurn(holder turnHolder) {
 	switch {
 	case c.throttled():
 		<-time.After(throttledPause)
@@ -143,7 +138,7 @@ func (c *Caller) endTurn(conn *Conn) {
 		c.begun.Store(0)
 		c.pause()
 	}
-	c.gate.release(conn)
+	c.gate.release(holder)
 }
 
 // pause waits for pauseTime, and then until the caller is not busy any more, the number of
@@ -188,11 +183,12 @@ func (c *Caller) arrived() {
 	}
 }
 
-// Turn is a stream's permission of the gate of its caller to serve messages.
+// Turn is a stream's permission of the gate of its caller to serve messages. It must not be
+// copied once it has begun.
 type Turn struct {
 	caller *Caller
-	// taken says that the turn has begun, and held that the gate counts it.
-	taken, held bool
+	// taken says that the turn has begun.
+	taken bool
 }
 
 // NewTurn returns a turn for a stream of the caller. It has not begun.
@@ -203,14 +199,19 @@ func (t *Turn) Begin() {
 	if t.taken {
 		return
 	}
-	gate := t.caller.gate
-	t.taken, t.held = true, gate.tryEnter(nil) || gate.enter(nil)
+	t.taken = true
+	if !t.caller.gate.tryEnter(t) {
+		t.caller.gate.enter(t)
+	}
 }
 
 // End ends the turn. A stream ends its turn before it waits for its client.
 func (t *Turn) End() {
-	if t.held {
-		t.caller.endTurn(nil)
+	if t.taken {
+		t.caller.endTurn(t)
 	}
-	t.taken, t.held = false, false
+	t.taken = false
 }
+
+// stalled reports false: a stream ends its turn before it writes.
+func (t *Turn) stalled(time.Time, time.Duration) bool { return false }

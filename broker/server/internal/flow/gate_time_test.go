@@ -24,23 +24,22 @@ func TestConnectionsWaitInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const connections = 50
 		g := newGate(1)
-		if !g.tryEnter(nil) {
+		first := new(Turn)
+		if !g.tryEnter(first) {
 			t.Fatal("the first connection did not get a turn")
 		}
 		var order []int // each in its turn
 		for n := range connections {
 			go func() {
-				if !g.enter(nil) {
-					t.Errorf("connection %d went on without a turn", n)
-					return
-				}
+				turn := new(Turn)
+				g.enter(turn)
 				order = append(order, n)
 				<-time.After(gateTime / 2)
-				g.release(nil)
+				g.release(turn)
 			}()
 			synctest.Wait()
 		}
-		g.release(nil)
+		g.release(first)
 		<-time.After(connections * gateTime)
 		synctest.Wait()
 		if len(order) != connections || !slices.IsSorted(order) {
@@ -49,19 +48,37 @@ func TestConnectionsWaitInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestATurnKeepsOthersForASecondAtMost(t *testing.T) {
+func TestATurnThatLastsASecondGoesToTheNextOneAndNotToAllThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const waiting = 50
 		g := newGate(1)
-		g.tryEnter(nil)
+		first := new(Turn)
+		g.tryEnter(first)
+		entered := make(chan *Turn, waiting)
+		for range waiting {
+			go func() {
+				turn := new(Turn)
+				g.enter(turn)
+				entered <- turn
+			}()
+		}
 		began := time.Now()
-		if g.enter(nil) {
-			t.Error("there is a turn, although the only one did not end")
-		}
+		second := <-entered
 		if took := time.Since(began); took < longestTurn || took > longestTurn+gateTime {
-			t.Errorf("it went on after %s, want %s", took, longestTurn)
+			t.Errorf("the next one waited %s, want %s", took, longestTurn)
 		}
-		if g.enter(nil) || time.Since(began) > longestTurn+gateTime {
-			t.Error("the next one has to wait, too")
+		<-time.After(gateTime)
+		g.release(first) // it lost its turn, so that nobody else gets one
+		synctest.Wait()
+		if len(entered) > 0 {
+			t.Fatalf("%d more have a turn, although there is only one", len(entered))
+		}
+		g.release(second)
+		for range waiting - 1 {
+			g.release(<-entered)
+		}
+		if took := time.Since(began); took > longestTurn+2*gateTime {
+			t.Errorf("the last one waited %s, want no longer than the second", took)
 		}
 	})
 }
@@ -71,14 +88,15 @@ func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
 	leaving := func(calls, arriving int64) (*Caller, chan struct{}) {
 		c := callerOfTest(1, 200, 1<<20)
 		c.gate = newGate(1)
-		c.gate.tryEnter(nil)
+		turn := new(Turn)
+		c.gate.tryEnter(turn)
 		c.begun.Store(pauseCalls)
 		c.calls.Store(calls)
 		c.arriving.Store(arriving)
 		left := make(chan struct{})
 		go func() {
 			defer close(left)
-			c.endTurn(nil)
+			c.endTurn(turn)
 		}()
 		return c, left
 	}
@@ -95,7 +113,7 @@ func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
 				for range 2 { // each time one ends it waits anew
 					<-time.After(maxPauses * pauseTime * 3 / 4)
 					synctest.Wait()
-					if c.gate.tryEnter(nil) {
+					if c.gate.tryEnter(new(Turn)) {
 						t.Fatal("another connection is read")
 					}
 					if test.calls > 0 {
@@ -122,7 +140,7 @@ func TestACallerIsNotReadWhileItHasAQuarterOfItsCalls(t *testing.T) {
 			if took, want := time.Since(began), (maxPauses+1)*pauseTime; took != want {
 				t.Errorf("the turn ended after %s, want %s", took, want)
 			}
-			if !c.gate.tryEnter(nil) {
+			if !c.gate.tryEnter(new(Turn)) {
 				t.Error("no other connection is read")
 			}
 		})
