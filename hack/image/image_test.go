@@ -20,9 +20,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // source makes a small repository whose programs print a text.
@@ -175,6 +178,65 @@ func TestPushedImagesAreInTheRegistry(t *testing.T) {
 	}
 }
 
+func TestALayoutHasOneImageForAllArchitecturesAndTheSameBytesEachTime(t *testing.T) {
+	arguments := []string{"--oci", "--arch", "amd64,arm64", "--tag", "v1", "--version", "v1", "--only", "broker"}
+	const file = "broker-v1.oci.tar"
+	first := build(t, append(arguments, "--source", source(t, "one"))...)
+	if second := build(t, append(arguments, "--source", source(t, "one"))...); len(first) != 1 || !bytes.Equal(first[file], second[file]) {
+		t.Fatalf("built %v and %v, whose bytes differ", names(first), names(second))
+	}
+	folder := t.TempDir()
+	for reader := tar.NewReader(bytes.NewReader(first[file])); ; {
+		header, err := reader.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, header.Name), string(content))
+	}
+	whole, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := whole.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := manifest.Manifests; len(found) != 1 || found[0].Annotations[refName] != "v1" || found[0].MediaType != types.OCIImageIndex {
+		t.Fatalf("the layout has %+v", found)
+	}
+	index, err := whole.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest, err = index.IndexManifest(); err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, each := range manifest.Manifests {
+		platforms = append(platforms, each.Platform.String())
+		image, err := index.Image(each.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate.Image(image); err != nil { // it reads all layers and compares the digests
+			t.Error(err)
+		}
+		if found := listing(t, image); each.MediaType != types.OCIManifestSchema1 || found != "dtrwxrwxrwx tmp\n-rwxr-xr-x broker\n" {
+			t.Errorf("the image for %s is of the type %s and holds\n%s", each.Platform, each.MediaType, found)
+		}
+	}
+	if !slices.Equal(platforms, []string{"linux/amd64", "linux/arm64"}) {
+		t.Errorf("the image is for %v", platforms)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	for sentence, each := range map[string]struct {
 		arguments []string
@@ -182,6 +244,9 @@ func TestOptions(t *testing.T) {
 	}{
 		"a tag that no registry takes is refused": {[]string{"--tag", "-a b"}, `"-a b"`},
 		"an argument is refused":                  {[]string{"all"}, `"all"`},
+		"two architectures need a layout":         {[]string{"--arch", "amd64,arm64"}, `"amd64,arm64"`},
+		"a layout needs a tag":                    {[]string{"--oci"}, "--tag"},
+		"a layout is not pushed":                  {[]string{"--oci", "--tag", "v1", "--push", "registry.example"}, "--push"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if _, err := parseOptions(each.arguments); err == nil || !strings.Contains(err.Error(), each.says) {

@@ -20,17 +20,19 @@ import (
 )
 
 const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--only NAMES] [--cover DIR] [--push REPOSITORY]
+       hack/image/build --oci --tag TAG [--out DIR] [--version VERSION] [--arch ARCH,ARCH] [--only NAMES]
 
 Builds the images crypto-broker/broker, crypto-broker/operator, crypto-broker/gateway, crypto-broker/cli and
 crypto-broker/demo-app as archives, each of one static program, without a base image and without a container engine. Prints one line an image: its name and
-tag, a tab, and the path of the archive.
+tag, a tab, and the path of the archive. With --oci the archives are OCI image layouts, each with one image for several architectures.
 
 `
 
 // options are the settings of the command line.
 type options struct {
-	out, tag, source, arch, push, cover string
-	programs                            []program
+	out, tag, source, version, arch, push, cover string
+	oci                                          bool
+	programs                                     []program
 }
 
 func main() {
@@ -57,7 +59,9 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.out, "out", "", "folder for the archives (default: images in the cache folder of the repository)")
 	flags.StringVar(&o.tag, "tag", "", "tag of the images (default: the version and a hash of the programs, so that other programs have another tag)")
 	flags.StringVar(&o.source, "source", "", "checkout of the repository to build from (default: the one this program is in)")
-	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH")
+	flags.StringVar(&o.version, "version", "", "version that programs and labels state (default: what git describes)")
+	flags.StringVar(&o.arch, "arch", runtime.GOARCH, "processor architecture, as in GOARCH; with --oci several, separated by commas")
+	flags.BoolVar(&o.oci, "oci", false, "write OCI image layouts, which registries' tools take, and not Docker image archives")
 	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")
 	flags.StringVar(&o.cover, "cover", "", "build programs that write coverage data of the packages below broker, controllers and webhook to this folder of their containers")
 	only := flags.String("only", "", "build these images alone, of "+programNames(programs)+"; commas separate them")
@@ -69,6 +73,14 @@ func parseOptions(arguments []string) (options, error) {
 	}
 	if o.tag != "" && !validTag.MatchString(o.tag) {
 		return o, fmt.Errorf("--tag is %q, expected up to 128 letters, digits, dots, dashes and underscores that start with none of .-", o.tag)
+	}
+	switch {
+	case o.oci && o.tag == "":
+		return o, errors.New("--oci needs a --tag")
+	case o.oci && o.push != "":
+		return o, errors.New("found --oci and --push, expected one of them: tools of registries push layouts")
+	case !o.oci && strings.Contains(o.arch, ","):
+		return o, fmt.Errorf("--arch is %q, expected one architecture without --oci", o.arch)
 	}
 	var err error
 	if o.programs, err = choose(*only); err != nil {
@@ -116,9 +128,18 @@ func ownRepository() (string, error) {
 
 func run(o options) error {
 	started := time.Now()
-	version, err := describe(o.source)
-	if err != nil {
+	version := o.version
+	if version == "" {
+		var err error
+		if version, err = describe(o.source); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
+	}
+	if o.oci {
+		return writeLayouts(o, version)
 	}
 	progress("building %s of %s, version %s (up to a minute the first time)", programNames(o.programs), o.source, version)
 	binaries, err := buildPrograms(o, version)
@@ -129,9 +150,6 @@ func run(o options) error {
 		if o.tag, err = contentTag(version, o.programs, binaries); err != nil {
 			return err
 		}
-	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
 	}
 	for _, each := range o.programs {
 		image, err := pack(each, binaries[each.name], o, version)

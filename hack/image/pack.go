@@ -31,11 +31,18 @@ func pack(p program, binary string, o options, version string) (v1.Image, error)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := layerOf(p.file, content)
+	files, err := layerOf(p.file, content)
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, types.DockerUncompressedLayer))
+	base, layer := empty.Image, static.NewLayer(files, types.DockerUncompressedLayer)
+	if o.oci {
+		base = mutate.ConfigMediaType(mutate.MediaType(base, types.OCIManifestSchema1), types.OCIConfigJSON)
+		if layer, err = ociLayer(files); err != nil {
+			return nil, err
+		}
+	}
+	image, err := mutate.AppendLayers(base, layer)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// images builds an archive of an OCI image layout for each program that runs in clusters.
+func (r *release) images(ctx context.Context) error {
+	_, err := output(ctx, r.root, "hack/image/build", "--oci", "--arch", "amd64,arm64", "--only", "broker,operator,gateway,cli",
+		"--tag", r.version, "--version", r.version, "--out", filepath.Join(r.out, "images"))
+	if err != nil {
+		return err
+	}
+	return r.lift("images", ".oci.tar")
+}
+
+// plugin builds the archives and the manifest of the kubectl plugin.
+func (r *release) plugin(ctx context.Context) error {
+	_, err := output(ctx, r.root, "go", "run", "./hack/krew", "--version", r.version, "--url", r.url, "--out", r.out)
+	return err
+}
+
+// lift moves the files with a suffix from a folder of the release into the release, with the name of the project in
+// front, and removes the folder and what else is there.
+func (r *release) lift(folder, suffix string) error {
+	from := filepath.Join(r.out, folder)
+	found, err := filepath.Glob(filepath.Join(from, "*"+suffix))
+	if err != nil {
+		return err
+	}
+	for _, each := range found {
+		if err := os.Rename(each, filepath.Join(r.out, "image-"+filepath.Base(each))); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(from)
+}
+
+// chart packs the Helm chart. Helm writes the time into its archive, so the files are packed again without it.
+func (r *release) chart(ctx context.Context) (err error) {
+	helm, err := output(ctx, r.root, "hack/tools/build", "helm")
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "chart")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if _, err := output(ctx, r.root, helm, "package", "charts/crypto-broker-operator", "--destination", folder); err != nil {
+		return err
+	}
+	name := "crypto-broker-operator-" + strings.TrimPrefix(r.version, "v") + ".tgz"
+	packed, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		return err
+	}
+	again, err := repack(packed)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(r.out, name), again, 0o644)
+}
+
+// repack packs the regular files of an archive again.
+func repack(archive []byte) ([]byte, error) {
+	plain, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for reader := tar.NewReader(plain); ; {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return tarGz(files)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if header.Typeflag != tar.TypeReg {
+			return nil, fmt.Errorf("found %q, which is no regular file", header.Name)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{header.Name, 0o644, content})
+	}
+}
+
+// clients packs the clients as their registries take them. The Go client needs no file: its version is the tag
+// clients/go/vX.Y.Z.
+func (r *release) clients(ctx context.Context) error {
+	js := filepath.Join(r.root, "clients", "js")
+	if _, err := output(ctx, r.root, "hack/tools/packages", "clients/js"); err != nil {
+		return err
+	}
+	if _, err := output(ctx, js, "npm", "pack", "--silent", "--pack-destination", r.out); err != nil {
+		return err
+	}
+	venv, err := output(ctx, r.root, "hack/tools/venv", "clients/python/requirements.txt")
+	if err != nil {
+		return err
+	}
+	python := exec.CommandContext(ctx, filepath.Join(venv, "bin", "python"), "-m", "hatchling", "build", "--directory", r.out)
+	python.Dir = filepath.Join(r.root, "clients", "python")
+	// Archives of Python begin with the year 1980, and hatchling takes this time for all files.
+	python.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.at.Unix()))
+	_, err = printed(python)
+	return err
+}
