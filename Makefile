@@ -64,6 +64,10 @@ build-openssl: ## Build the broker and the key gateway with TLS by OpenSSL as dy
 krew: ## Build the kubectl plugin for each platform and the manifest for krew into dist/krew (VERSION=v0.2.0 URL=https://…).
 	go run ./hack/krew --version "$(VERSION)" --url "$(URL)"
 
+.PHONY: release
+release: ## Build all files of a release from the commit into dist/release: programs, images, chart, clients, SBOMs, provenance, checksums (some minutes). RELEASE="--key FILE" to sign.
+	hack/release/release $(RELEASE)
+
 .PHONY: images
 images: ## Build the container images as tar files into .cache/images, without a registry or a base image.
 	hack/image/build
@@ -91,6 +95,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-contract
 	$(MAKE) test-client-python
 	$(MAKE) test-client-js
+	$(MAKE) test-release
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
 	$(MAKE) test-opentdf
@@ -114,6 +119,7 @@ verify-generated: ## Check that what is committed is what `make generate` makes.
 lint: ## Run the linters, the rule that the broker imports nothing from Kubernetes among them.
 	$$(hack/tools/build golangci-lint) run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/conformance && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd hack/release && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/go && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd clients/openssl && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd broker/tlsprovider/openssl && "$$linter" run ./...
@@ -158,6 +164,14 @@ test-client-python: ## Run the tests of the Python client against the broker (Li
 .PHONY: contract-table
 contract-table: ## Write the table of clients and operations in docs/compatibility.md.
 	cd test/contract && go test -vet=off -count=1 -run '^TestEveryClientKeepsTheContract' . -update
+
+# The parts of a release that test-release builds twice; "programs,images,chart,plugin,clients" for all, which takes half an hour.
+PARTS ?= chart,clients
+
+.PHONY: test-release
+test-release: ## Build parts of a release twice, in folders with different names, and compare each byte (Node.js, Python; half a minute). PARTS=programs,images,chart,plugin,clients for all.
+	cd hack/release && go test ./...
+	hack/release/reproduce --parts $(PARTS)
 
 .PHONY: test-openssl
 test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.

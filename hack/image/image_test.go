@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"debug/buildinfo"
+	"errors"
 	"io"
 	"log"
 	"maps"
@@ -188,7 +189,7 @@ func TestALayoutHasOneImageForAllArchitecturesAndTheSameBytesEachTime(t *testing
 	folder := t.TempDir()
 	for reader := tar.NewReader(bytes.NewReader(first[file])); ; {
 		header, err := reader.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -146,6 +146,13 @@ func (r *release) checkout(ctx context.Context) error {
 	if r.version, err = statedVersion(r.root); err != nil {
 		return err
 	}
+	tags, err := output(ctx, r.root, "git", "tag", "--points-at", "HEAD", "--list", "v*")
+	if err != nil {
+		return err
+	}
+	if tags != "" && !slices.Contains(strings.Fields(tags), r.version) {
+		return fmt.Errorf("the commit has the tag %s, and its files state %s, expected the same", strings.Join(strings.Fields(tags), ", "), r.version)
+	}
 	if r.commit, err = output(ctx, r.root, "git", "rev-parse", "HEAD"); err != nil {
 		return err
 	}

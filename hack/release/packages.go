@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -74,17 +75,25 @@ func (r *release) chart(ctx context.Context) (err error) {
 	return os.WriteFile(filepath.Join(r.out, name), again, 0o644)
 }
 
-// repack packs the regular files of an archive again.
+// repack packs the files of an archive again.
 func repack(archive []byte) ([]byte, error) {
+	files, err := unpack(archive)
+	if err != nil {
+		return nil, err
+	}
+	return tarGz(files)
+}
+
+// unpack returns the files of an archive. Links and folders are an error.
+func unpack(archive []byte) (files []file, err error) {
 	plain, err := gzip.NewReader(bytes.NewReader(archive))
 	if err != nil {
 		return nil, err
 	}
-	var files []file
 	for reader := tar.NewReader(plain); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			return tarGz(files)
+			return files, nil
 		}
 		if err != nil {
 			return nil, err
@@ -100,6 +109,19 @@ func repack(archive []byte) ([]byte, error) {
 	}
 }
 
+// holds returns an error if an archive has no file of this name: npm packs a package that was not built without a word.
+func holds(archive, name string) error {
+	content, err := os.ReadFile(archive)
+	if err != nil {
+		return err
+	}
+	files, err := unpack(content)
+	if err == nil && !slices.ContainsFunc(files, func(f file) bool { return f.name == name }) {
+		err = fmt.Errorf("%s has no %s", archive, name)
+	}
+	return err
+}
+
 // clients packs the clients as their registries take them. The Go client needs no file: its version is the tag
 // clients/go/vX.Y.Z.
 func (r *release) clients(ctx context.Context) error {
@@ -107,7 +129,14 @@ func (r *release) clients(ctx context.Context) error {
 	if _, err := output(ctx, r.root, "hack/tools/packages", "clients/js"); err != nil {
 		return err
 	}
-	if _, err := output(ctx, js, "npm", "pack", "--silent", "--pack-destination", r.out); err != nil {
+	if _, err := output(ctx, js, "npm", "run", "--silent", "build"); err != nil {
+		return err
+	}
+	packed, err := output(ctx, js, "npm", "pack", "--silent", "--pack-destination", r.out)
+	if err != nil {
+		return err
+	}
+	if err := holds(filepath.Join(r.out, packed), "package/dist/index.js"); err != nil {
 		return err
 	}
 	venv, err := output(ctx, r.root, "hack/tools/venv", "clients/python/requirements.txt")

@@ -96,6 +96,58 @@ func TestFilesThatAreNotCommittedAreRefused(t *testing.T) {
 	}
 }
 
+func TestATagThatIsNotTheVersionOfTheFilesIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	for _, place := range stating {
+		content, err := os.ReadFile(filepath.Join(root, place.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, place.file), string(content))
+	}
+	version, err := statedVersion(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(folder)
+	run := func(arguments ...string) {
+		t.Helper()
+		if _, err := output(t.Context(), folder, "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.org"}, arguments...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("init", "--quiet")
+	run("add", ".")
+	run("commit", "--quiet", "--message", "first")
+	r := new(release)
+	if err := r.checkout(t.Context()); err != nil || r.version != version || r.url != home+"/releases/download/"+version {
+		t.Errorf("without a tag: found %s at %s, %v", r.version, r.url, err)
+	}
+	run("tag", "v99.0.0")
+	if err := new(release).checkout(t.Context()); err == nil || err.Error() != "the commit has the tag v99.0.0, and its files state "+version+", expected the same" {
+		t.Errorf("with another tag: found %v", err)
+	}
+	run("tag", version)
+	if err := new(release).checkout(t.Context()); err != nil {
+		t.Errorf("with its own tag, too: found %v", err)
+	}
+}
+
+func TestAPackageWithoutItsCodeIsRefused(t *testing.T) {
+	content, err := tarGz([]file{{"package/README.md", 0o644, nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "package.tgz")
+	write(t, path, string(content))
+	if err := holds(path, "package/README.md"); err != nil {
+		t.Error(err)
+	}
+	if err := holds(path, "package/dist/index.js"); err == nil || err.Error() != path+" has no package/dist/index.js" {
+		t.Errorf("found %v", err)
+	}
+}
+
 func TestWrongOptionsAreRefusedWithWhatWasExpected(t *testing.T) {
 	for sentence, test := range map[string]struct{ arguments, want string }{
 		"a part that there is not": {"--parts=chart,charts", `--parts names "charts", expected some of programs, images, chart, plugin, clients`},
