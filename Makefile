@@ -76,6 +76,10 @@ images: ## Build the container images as tar files into .cache/images, without a
 generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, CRDs, RBAC, chart and kustomize files.
 	hack/generate/all
 
+.PHONY: site
+site: ## Build the documentation as a site that opens from a folder, with search, into .cache/site (Python, npm).
+	hack/site/build
+
 ##@ Test it
 
 # The packages of this module that have tests with a build tag.
@@ -204,7 +208,7 @@ test-redis: ## Run the tests of sessions in Redis against Debian's redis-server 
 	go test -race -vet=off -tags redis,process -count=1 -timeout 10m -run $(call tests_with_tag,redis) ./cmd/broker
 
 .PHONY: test-browser
-test-browser: ## Look at the page of "kubectl crypto-broker dashboard" with Debian's Chromium and a real API server (Linux; Chromium comes by apt-get). DASHBOARD_PICTURES=FOLDER keeps pictures.
+test-browser: ## Look at the page of "kubectl crypto-broker dashboard", beside a real API server, and at the site of the documentation with Debian's Chromium (Linux, Python, npm; Chromium comes by apt-get). DASHBOARD_PICTURES=FOLDER keeps pictures.
 	assets=$$(hack/cluster/cluster apiserver); \
 	cd test/browser && KUBEBUILDER_ASSETS="$$assets" go test -count=1 -timeout 10m ./...
 
