@@ -54,7 +54,7 @@ func (i *keySource) fetch(ctx context.Context) (keys []publicKey, skipped int, e
 		Issuer string `json:"issuer"`
 		Keys   string `json:"jwks_uri"`
 	}
-	if err := i.get(ctx, strings.TrimSuffix(i.URL, "/")+discoveryPath, &document); err != nil {
+	if err := i.get(ctx, strings.TrimSuffix(i.URL, "/")+i.discovery, &document); err != nil {
 		return nil, 0, err
 	}
 	if document.Issuer != i.URL {

@@ -27,9 +27,11 @@ const maxWaiting = 8
 // a service without calls makes no requests.
 type keySource struct {
 	Issuer
-	client *http.Client
-	now    func() time.Time
-	log    *slog.Logger
+	// discovery is the path of the document that says where the keys are.
+	discovery string
+	client    *http.Client
+	now       func() time.Time
+	log       *slog.Logger
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -52,7 +54,7 @@ func newKeySource(settings Issuer, now func() time.Time, log *slog.Logger) (*key
 	if err != nil {
 		return nil, err
 	}
-	i := &keySource{Issuer: settings, client: client, now: now, log: log.With("issuer", settings.URL)}
+	i := &keySource{Issuer: settings, discovery: discoveryPath, client: client, now: now, log: log.With("issuer", settings.URL)}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	return i, nil
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/json"
+)
+
+// PeerDiscoveryPath is the path of the document in which a service says where its keys for statements are. It has the members
+// issuer and jwks_uri, as the document of OpenID Connect has, but no client of an issuer looks for it.
+const PeerDiscoveryPath = "/.well-known/key-access-peer"
+
+// Peer is a service that signs statements.
+type Peer struct {
+	// URL is the service, with https. It names the service in its statements, and its keys are found below it.
+	URL string
+	// Authorities are the certificates that the server is checked with, as PEM. Without them, the authorities of the system are
+	// trusted.
+	Authorities []byte
+	// LoopbackHTTP accepts a URL by http at a loopback IP address. It is for tests.
+	LoopbackHTTP bool
+}
+
+// How old the keys of a peer may be.
+const (
+	// RefreshPeer is the age at which document and keys of a peer are fetched anew while they are in use.
+	RefreshPeer = 5 * time.Minute
+	// KeepPeer is how long they are used while the peer cannot be reached.
+	KeepPeer = time.Hour
+)
+
+// Statements checks what other services sign. It is safe for concurrent use.
+type Statements struct {
+	peers map[string]*keySource
+}
+
+// NewStatements returns what checks the statements of peers. It makes no connection. Now and log are as in [Config].
+func NewStatements(peers []Peer, now func() time.Time, log *slog.Logger) (*Statements, error) {
+	s := &Statements{peers: make(map[string]*keySource, len(peers))}
+	for _, peer := range peers {
+		settings := Issuer{
+			URL: peer.URL, Authorities: peer.Authorities, LoopbackHTTP: peer.LoopbackHTTP,
+			Audiences: []string{"statements"}, RefreshKeys: RefreshPeer, KeepKeys: KeepPeer, // audiences are for tokens only
+		}
+		if err := settings.complete(); err != nil {
+			return nil, err
+		}
+		source, err := newKeySource(settings, now, log)
+		if err != nil {
+			return nil, err
+		}
+		source.discovery = PeerDiscoveryPath
+		s.peers[peer.URL] = source
+	}
+	return s, nil
+}
+
+// Close ends requests to peers and waits for their end. Open must not be called afterwards.
+func (s *Statements) Close() {
+	for _, peer := range s.peers {
+		peer.close()
+	}
+}
+
+// Open returns the payload of a statement (a JWS in the compact form) and who has signed it. The type of its header has to be
+// kind, so that a statement of one kind is not accepted for another, and its claim iss has to be a peer. Nothing else of the
+// payload is checked. The error is an [*Error].
+func (s *Statements) Open(ctx context.Context, text, kind string) (by string, payload []byte, err error) {
+	signed, err := open(text)
+	if err != nil {
+		return "", nil, invalidStatement(err.Error())
+	}
+	if signed.header.Type != kind {
+		return "", nil, invalidStatement(fmt.Sprintf("has another type, expected %s", kind))
+	}
+	if signed.header.KeyID == "" || signed.header.Key != nil {
+		return "", nil, invalidStatement("has no kid or brings a key of its own")
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(signed.payload, &claims) != nil {
+		return "", nil, invalidStatement("has claims that cannot be read")
+	}
+	from := s.peers[claims.Issuer]
+	if from == nil {
+		return "", nil, invalidStatement("is of a service that is no peer of this one")
+	}
+	key, refused := from.key(ctx, signed.header.KeyID, signed.header.Algorithm)
+	switch {
+	case refused != nil && refused.Reason == Unavailable:
+		return "", nil, unavailable("the keys of the peer cannot be had at this time")
+	case refused != nil:
+		return "", nil, invalidStatement("is by a key that the peer does not publish")
+	}
+	if err := signed.verify(key, Algorithms); err != nil {
+		return "", nil, invalidStatement(err.Error())
+	}
+	return claims.Issuer, signed.payload, nil
+}
+
+// invalidStatement returns an error whose text continues a sentence.
+func invalidStatement(text string) *Error {
+	return &Error{Reason: InvalidToken, text: "the statement of the peer " + text}
+}
+
+// Origin returns scheme, host and port of a URL in normal form: lower case, without the port that the scheme implies.
+func Origin(scheme, host string) string { return normalOrigin(scheme, host) }
