@@ -23,6 +23,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
@@ -111,6 +113,7 @@ type setting struct {
 	log         *written
 	rates       *limit.Rates
 	shedder     *limit.Shedder
+	peers       *federation.Peers
 }
 
 // written is what a log has. Requests write it and tests read it.
@@ -134,12 +137,37 @@ func (w *written) String() string {
 // service is a service that runs, and a client of it.
 type service struct {
 	*httptest.Server
-	issuer *issuer.Issuer
-	prover issuer.Prover
-	token  string
+	handler atomic.Pointer[http.Handler]
+	issuer  *issuer.Issuer
+	prover  issuer.Prover
+	token   string
 }
 
 func start(t testing.TB, s setting) *service {
+	t.Helper()
+	x := listen(t, issuer.Start(t, issuer.Options{Audience: audience}))
+	x.serve(t, s)
+	return x
+}
+
+// listen returns a service that has a URL, and that answers nothing before serve.
+func listen(t testing.TB, from *issuer.Issuer) *service {
+	t.Helper()
+	key, err := issuer.NewKey(jose.ES256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &service{issuer: from, prover: issuer.Prover{Key: key, Algorithm: jose.ES256}}
+	x.token = x.issuer.Token(x.issuer.Claims("alice", key))
+	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*x.handler.Load()).ServeHTTP(w, r) }))
+	x.EnableHTTP2 = true
+	x.StartTLS()
+	t.Cleanup(x.Close)
+	return x
+}
+
+// serve has the service answer.
+func (x *service) serve(t testing.TB, s setting) {
 	t.Helper()
 	if s.rules.Check() != nil {
 		s.rules = policy.Rules{AllowAllAuthenticated: true}
@@ -161,18 +189,6 @@ func start(t testing.TB, s setting) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := issuer.NewKey(jose.ES256)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &service{issuer: issuer.Start(t, issuer.Options{Audience: audience}), prover: issuer.Prover{Key: key, Algorithm: jose.ES256}}
-	x.token = x.issuer.Token(x.issuer.Claims("alice", key))
-
-	var handler http.Handler
-	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
-	x.EnableHTTP2 = true
-	x.StartTLS()
-	t.Cleanup(x.Close)
 	verifier, err := caller.New(caller.Config{URLs: []string{x.URL}, Issuers: []caller.Issuer{{
 		URL: x.issuer.URL, Audiences: []string{audience}, Authorities: x.issuer.Authorities(), PlainBearer: s.plainBearer,
 	}}})
@@ -187,12 +203,12 @@ func start(t testing.TB, s setting) *service {
 	if s.log != nil {
 		logger = slog.New(slog.NewTextHandler(s.log, nil))
 	}
-	handler = keyaccess.New(keyaccess.Options{
+	handler := keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
 		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
-		Rates: s.rates, Shedder: s.shedder,
+		Rates: s.rates, Shedder: s.shedder, Peers: s.peers,
 	}).Handler()
-	return x
+	x.handler.Store(&handler)
 }
 
 // credentials adds a token and a fresh proof to a header.

@@ -16,6 +16,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/wellknownconfiguration"
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 )
 
@@ -48,6 +49,10 @@ func (s *Service) Handler() http.Handler {
 	mux.HandleFunc("GET "+pathLegacyPublicKey, s.serveLegacyPublicKey)
 	mux.Handle("POST "+pathRewrap, s.authenticated(jsonErrors{}, http.HandlerFunc(s.serveRewrap)))
 	mux.HandleFunc("GET "+pathConfiguration, s.serveConfiguration)
+	if s.Peers != nil {
+		s.Peers.Handle(mux)
+		mux.Handle("POST "+federation.PathRewrap, s.fromPeers())
+	}
 	return s.surviving(mux)
 }
 
@@ -100,11 +105,17 @@ type errorWriter interface {
 	Write(w http.ResponseWriter, r *http.Request, err error) error
 }
 
-// callerKey is the key of the caller in a context.
+// callerKey is the key of the admitted caller in a context.
 type callerKey struct{}
 
-func callerOf(ctx context.Context) (caller.Caller, bool) {
-	who, ok := ctx.Value(callerKey{}).(caller.Caller)
+// admitted is a caller whose request is served, and what has proven who that is.
+type admitted struct {
+	caller.Caller
+	credentials caller.Request
+}
+
+func callerOf(ctx context.Context) (admitted, bool) {
+	who, ok := ctx.Value(callerKey{}).(admitted)
 	return who, ok
 }
 
@@ -130,16 +141,16 @@ func (s *Service) authenticated(write errorWriter, next http.Handler) http.Handl
 }
 
 // admit returns who sends a request.
-func (s *Service) admit(r *http.Request) (caller.Caller, error) {
+func (s *Service) admit(r *http.Request) (admitted, error) {
 	credentials, err := caller.FromHTTP(r)
 	if err != nil {
-		return caller.Caller{}, err
+		return admitted{}, err
 	}
 	who, err := s.Verifier.Verify(r.Context(), credentials)
 	if err == nil && s.Rates != nil {
 		err = s.Rates.Admit(who)
 	}
-	return who, err
+	return admitted{who, credentials}, err
 }
 
 // refuse answers a request that is not served.

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/limit"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/policy"
@@ -59,6 +61,11 @@ type Options struct {
 	Rates *limit.Rates
 	// Shedder limits the requests for data keys that are worked on at one time. It is nil without a limit.
 	Shedder *limit.Shedder
+	// Peers are the services that have the data keys of objects with their URL. It is nil without any.
+	Peers *federation.Peers
+	// PeerShedder limits the requests of peers that are worked on at one time. It is nil without a limit. It is not Shedder:
+	// requests of clients wait for peers, and two services could wait for each other's places.
+	PeerShedder *limit.Shedder
 	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
 	WithoutSHA1 bool
 	// Now returns the time, [time.Now] if it is nil.
@@ -92,6 +99,8 @@ const (
 	textForbidden  = "rpc error: code = PermissionDenied desc = forbidden"
 	// textUnsupported comes before the text of a failure that depends on neither.
 	textUnsupported = "rpc error: code = InvalidArgument desc = "
+	// textUnavailable comes before the reason why another service has no answer.
+	textUnavailable = "rpc error: code = Unavailable desc = "
 )
 
 // rewrap answers a request for data keys.
@@ -100,6 +109,24 @@ func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse
 	if !ok { // the handler is missing in front
 		return nil, connect.NewError(connect.CodeInternal, errors.New("nobody has established who calls"))
 	}
+	r, err := s.read(token, who.Caller)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Time)
+	defer cancel()
+	r.locate(nil)
+	response, err := r.respond(ctx, federation.Request{
+		Authorization: who.credentials.Authorization, Proof: strings.Join(who.credentials.Proofs, " "), Path: who.credentials.URL, Signed: token,
+	})
+	if err == nil && r.body.First {
+		return asFirst(response)
+	}
+	return response, err
+}
+
+// read reads the signed request of a caller.
+func (s *Service) read(token string, who caller.Caller) (*release, error) {
 	text, err := request.Open(token, who.ProofKey, s.Now())
 	if err != nil {
 		return nil, connect.NewError(connect.CodeUnauthenticated, fmt.Errorf("signed_request_token: %w", err))
@@ -112,20 +139,23 @@ func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("clientPublicKey %w", err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Limits.Time)
+	return &release{Service: s, who: who, ring: s.Keys(), recipient: recipient, body: body}, nil
+}
+
+// respond returns the results for the data keys that [release.locate] has found. Peers are asked while this service works on its own.
+func (r *release) respond(ctx context.Context, asked federation.Request) (*kas.RewrapResponse, error) {
+	ctx, cancel := context.WithCancel(ctx) // ends what peers do if this service fails
 	defer cancel()
-	r := &release{Service: s, who: who, ring: s.Keys(), recipient: recipient}
-	response := &kas.RewrapResponse{SessionPublicKey: recipient.SessionKey()}
-	for _, wanted := range body.Policies {
-		results, err := r.policy(ctx, wanted)
+	gather := r.askPeers(ctx, asked)
+	response := &kas.RewrapResponse{SessionPublicKey: r.recipient.SessionKey()}
+	for i, wanted := range r.body.Policies {
+		results, err := r.policy(ctx, wanted, r.located[i])
 		if err != nil {
 			return nil, err
 		}
 		response.Responses = append(response.Responses, &kas.PolicyRewrapResult{PolicyId: wanted.GetPolicy().GetId(), Results: results})
 	}
-	if body.First {
-		return asFirst(response)
-	}
+	gather(response)
 	return response, nil
 }
 
@@ -138,6 +168,8 @@ func asFirst(response *kas.RewrapResponse) (*kas.RewrapResponse, error) {
 		return response, nil
 	case text == textForbidden:
 		return nil, connect.NewError(connect.CodePermissionDenied, errors.New(text))
+	case strings.HasPrefix(text, textUnavailable):
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New(text))
 	default:
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New(text))
 	}
@@ -149,13 +181,17 @@ type release struct {
 	who       caller.Caller
 	ring      *keyring.Ring
 	recipient *wrapping.Recipient
+	body      request.Body
+	// located has where each data key is, by policy and place in the policy.
+	located [][]location
+	asking  *federation.Asking // nil if no peer is asked
 }
 
-// policy returns the results for the data keys of one policy, in their order.
-func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest) ([]*kas.KeyAccessRewrapResult, error) {
+// policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.
+func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest, located []location) ([]*kas.KeyAccessRewrapResult, error) {
 	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
 	var results []*kas.KeyAccessRewrapResult
-	for _, object := range wanted.GetKeyAccessObjects() {
+	for i, object := range wanted.GetKeyAccessObjects() {
 		switch err := ctx.Err(); {
 		case errors.Is(err, context.DeadlineExceeded):
 			return nil, connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
@@ -163,6 +199,10 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 			return nil, connect.NewError(connect.CodeCanceled, err)
 		}
 		result := &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
+		results = append(results, result)
+		if !located[i].here {
+			continue
+		}
 		dataKey, text := r.object(ctx, object.GetKeyAccessObject(), wanted.GetPolicy().GetBody(), parsed, parseErr)
 		if text == "" {
 			wrapped, err := r.recipient.Wrap(dataKey)
@@ -172,10 +212,10 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 			}
 			result.Status = permit
 			result.Result = &kas.KeyAccessRewrapResult_KasWrappedKey{KasWrappedKey: wrapped}
+			r.released(located[i])
 		} else {
 			result.Result = &kas.KeyAccessRewrapResult_Error{Error: text}
 		}
-		results = append(results, result)
 	}
 	return results, nil
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+)
+
+// Defaults and limits of a [Config].
+const (
+	DefaultDepth   = 2
+	DefaultTimeout = 5 * time.Second
+	DefaultRetry   = 10 * time.Second
+	// MaxPeers is the largest number of peers.
+	MaxPeers = 64
+	// MaxDepth is the largest Depth.
+	MaxDepth = 8
+	// MaxTimeout is the longest Timeout and the longest Retry.
+	MaxTimeout = 5 * time.Minute
+)
+
+// Config is a service and its peers.
+type Config struct {
+	// URL is how clients and peers reach the service: scheme and host, without a slash at the end.
+	URL string
+	// Keys sign statements: ECDSA on P-256 or P-384, at least one. The first one signs, and all are published.
+	Keys []crypto.Signer
+	// Peers are the services that this one asks and that may ask it, at least one.
+	Peers []Peer
+	// Depth is by how many services a request may come before it is forwarded no more, [DefaultDepth] if it is 0.
+	Depth int
+	// Retry is the time after which a peer that failed gets a request again, [DefaultRetry] if it is 0.
+	Retry time.Duration
+	// StatementBytes is the size of the largest statement of a peer in bytes.
+	StatementBytes int
+	// Now returns the time, [time.Now] if it is nil.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+// Peer is another service.
+type Peer struct {
+	caller.Peer
+	// Routes are URLs of further services that are asked by way of the peer.
+	Routes []string
+	// Issuers are the issuers of the tokens of the peer's callers, with the audiences that the peer has. They are the trust in
+	// callers whose requests begin at the peer: it cannot make tokens. PlainBearer is never accepted.
+	Issuers []caller.Issuer
+	// Timeout is how long the peer may take, [DefaultTimeout] if it is 0. A caller who waits less gives it less.
+	Timeout time.Duration
+}
+
+// complete checks the configuration and fills in what is 0.
+func (c *Config) complete() error {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Depth == 0 {
+		c.Depth = DefaultDepth
+	}
+	if c.Retry == 0 {
+		c.Retry = DefaultRetry
+	}
+	own, ok := origin(c.URL)
+	switch {
+	case !ok || own != c.URL:
+		return fmt.Errorf("url: found %.200q, expected the URL of the service in normal form, such as https://keys.example.com", c.URL)
+	case c.Depth < 1 || c.Depth > MaxDepth:
+		return fmt.Errorf("depth: found %d, expected 1 to %d", c.Depth, MaxDepth)
+	case c.Retry < time.Second || c.Retry > MaxTimeout:
+		return fmt.Errorf("retry: found %s, expected 1s to %s", c.Retry, MaxTimeout)
+	case len(c.Peers) == 0 || len(c.Peers) > MaxPeers:
+		return fmt.Errorf("peers: found %d, expected 1 to %d", len(c.Peers), MaxPeers)
+	case len(c.Keys) == 0:
+		return errors.New("keys: found none, expected at least one that signs statements")
+	}
+	for i, key := range c.Keys {
+		if algorithm(key) == "" {
+			return fmt.Errorf("keys[%d]: found a key of another kind, expected ECDSA on P-256 or P-384", i)
+		}
+	}
+	c.Peers = slices.Clone(c.Peers)
+	seen := map[string]bool{own: true}
+	for i := range c.Peers {
+		p := &c.Peers[i]
+		if p.Timeout == 0 {
+			p.Timeout = DefaultTimeout
+		}
+		if p.Timeout < 10*time.Millisecond || p.Timeout > MaxTimeout {
+			return fmt.Errorf("peers[%d].timeout: found %s, expected 10ms to %s", i, p.Timeout, MaxTimeout)
+		}
+		if len(p.Issuers) == 0 {
+			return fmt.Errorf("peers[%d].issuers: found none, expected the issuers of the peer's callers", i)
+		}
+		for j, name := range append([]string{p.URL}, p.Routes...) {
+			found, ok := origin(name)
+			if !ok || found != name {
+				return fmt.Errorf("peers[%d]: found the URL %.200q, expected one in normal form, such as https://keys.example.com", i, name)
+			}
+			if seen[found] {
+				return fmt.Errorf("peers[%d]: found the URL %s, which is this service or was found before; expected one way to each service", i, found)
+			}
+			seen[found] = true
+			if j > 0 && c.Depth < 2 {
+				return fmt.Errorf("peers[%d].routes: found a route with a depth of 1, expected a depth of at least 2", i)
+			}
+		}
+	}
+	return nil
+}
+
+// algorithm returns the algorithm of the signatures of a key (RFC 7518, section 3.4), or the empty string for a key of another kind.
+func algorithm(key crypto.Signer) string {
+	public, ok := key.Public().(*ecdsa.PublicKey)
+	switch {
+	case ok && public.Curve == elliptic.P256():
+		return "ES256"
+	case ok && public.Curve == elliptic.P384():
+		return "ES384"
+	}
+	return ""
+}
+
+// origin returns the service that a URL names: scheme, host and port in normal form. Files of OpenTDF name a service with or
+// without the path /kas. It reports whether the text is such a URL.
+func origin(text string) (string, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", false
+	}
+	if path := strings.TrimSuffix(u.Path, "/"); path != "" && path != "/kas" {
+		return "", false
+	}
+	return caller.Origin(u.Scheme, u.Host), true
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package federation
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
+)
+
+// A peer with tripAfter failures within tripWindow gets no requests until the time of [Config.Retry] is over.
+const (
+	tripAfter  = 3
+	tripWindow = 30 * time.Second
+	// tripBuckets is in how many parts the window moves.
+	tripBuckets = 6
+)
+
+// A late reply says something about the peer only if it had some time and little to do. Otherwise callers with short deadlines or
+// large requests could have the service give up a peer that works.
+const (
+	fairTime    = time.Second
+	fairObjects = 16
+)
+
+// Limits of connections and replies.
+const (
+	maxConnections  = 64
+	idleTime        = 90 * time.Second
+	pingAfter       = 15 * time.Second
+	pingTimeout     = 5 * time.Second
+	handshakeTime   = 5 * time.Second
+	maxReplyHeader  = 16 << 10
+	replyBytes      = 64 << 10
+	replyObject     = 16 << 10
+	maxErrorOfReply = 300
+)
+
+// The errors of a request to a peer. Their texts are for clients.
+var (
+	// errFailed says that the peer does not work. It is the only error that counts for the breaker.
+	errFailed = errors.New("the service did not answer as it should")
+	errNotNow = errors.New("the service did not answer lately, and is not asked for now")
+	// errLate says that the reply came too late, for which the peer is perhaps not to blame.
+	errLate    = errors.New("the service did not answer in time")
+	errRefused = errors.New("the service has refused the request")
+	errBusy    = errors.New("the service has too many requests")
+)
+
+// peer is a peer with its connections.
+type peer struct {
+	Peer
+	client  *http.Client
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
+	log     *slog.Logger
+}
+
+func newPeer(settings Peer, config Config) (*peer, error) {
+	secure, err := tlsprovider.New(tlsprovider.Config{Authorities: settings.Authorities, MinVersion: tls.VersionTLS13, Sessions: 8})
+	if err != nil {
+		return nil, fmt.Errorf("read the authorities: %w", err)
+	}
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		MaxConnsPerHost: maxConnections, MaxIdleConnsPerHost: maxConnections, IdleConnTimeout: idleTime,
+		TLSHandshakeTimeout: handshakeTime, MaxResponseHeaderBytes: maxReplyHeader,
+	}
+	if err := secure.Secure(transport, settings.URL); err != nil {
+		return nil, err
+	}
+	p := &peer{Peer: settings, log: config.Log.With("peer", settings.URL)}
+	// A redirect would take the caller's credentials to where nobody has configured it.
+	p.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	p.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name: settings.URL, Interval: tripWindow, BucketPeriod: tripWindow / tripBuckets, Timeout: config.Retry,
+		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.TotalFailures >= tripAfter },
+		OnStateChange: func(_ string, from, to gobreaker.State) {
+			switch {
+			case to == gobreaker.StateClosed:
+				p.log.Info("the peer gets requests again")
+			case from == gobreaker.StateClosed:
+				p.log.Warn("the peer has failed several times and gets no requests for now", "retryIn", config.Retry)
+			}
+		},
+		IsSuccessful: func(err error) bool { return !errors.Is(err, errFailed) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, errLate) || errors.Is(err, context.Canceled) },
+	})
+	return p, nil
+}
+
+// within has a request made if the peer may have one, and notes how it ended. objects is how many data keys it asks for.
+func (p *peer) within(ctx context.Context, objects int, request func(context.Context) error) (err error) {
+	done, err := p.breaker.Allow()
+	if err != nil {
+		return errNotNow
+	}
+	counted := errFailed // what a panic counts as
+	defer func() { done(counted) }()
+	limit := p.Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline)
+		limit = min(limit, left-reserve(left))
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = request(limited)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = context.Canceled // whoever asks does not wait any more, which says nothing about the peer
+	case limited.Err() != nil && (limit < min(fairTime, p.Timeout) || objects > fairObjects):
+		err = errLate
+	case limited.Err() != nil:
+		err = fmt.Errorf("%w: no answer within %s", errFailed, limit.Round(time.Millisecond))
+	}
+	counted = err
+	return err
+}
+
+// reserve is the part of the time that a caller waits which the service keeps for its own work after the peers have answered.
+func reserve(left time.Duration) time.Duration { return min(left/5, 250*time.Millisecond) }
+
+// send sends a statement and returns the statement of the reply.
+func (p *peer) send(ctx context.Context, statement string, objects int) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+PathRewrap, strings.NewReader(statement))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", contentType)
+	reply, err := p.client.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errFailed, err)
+	}
+	defer reply.Body.Close()
+	switch status := reply.StatusCode; {
+	case status == http.StatusTooManyRequests:
+		return "", errBusy
+	case status >= 400 && status < 500:
+		text, _ := io.ReadAll(io.LimitReader(reply.Body, maxErrorOfReply)) // it is for the log only
+		return "", fmt.Errorf("%w: status %d: %q", errRefused, status, bytes.TrimSpace(text))
+	case status != http.StatusOK:
+		return "", fmt.Errorf("%w: found status %d, expected 200", errFailed, status)
+	}
+	limit := int64(replyBytes + objects*replyObject)
+	text, err := io.ReadAll(io.LimitReader(reply.Body, limit+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", errFailed, err)
+	case int64(len(text)) > limit:
+		return "", fmt.Errorf("%w: found a reply of more than %d bytes", errFailed, limit)
+	}
+	return string(text), nil
+}
