@@ -24,6 +24,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/certificates"
 )
@@ -43,6 +44,7 @@ type keyAccess struct {
 	logger       *slog.Logger
 	keys         *keyring.Directory
 	verifier     *caller.Verifier
+	peers        *federation.Peers     // nil without any
 	certificates *certificates.Mounted // nil without TLS
 	server       *http.Server
 	listener     net.Listener
@@ -111,9 +113,16 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	_, peerShedder, err := config.loads()
+	if err != nil {
+		return nil, err
+	}
+	if k.peers, err = config.peers(logger); err != nil {
+		return nil, fmt.Errorf("federation: %w", err)
+	}
 	service := keyaccess.New(keyaccess.Options{
 		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: &config.Access,
-		Limits: config.limits(), Rates: rates, Shedder: shedder, WithoutSHA1: config.FIPS, Logger: logger,
+		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS, Logger: logger,
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{
@@ -157,6 +166,9 @@ func (k *keyAccess) keysChanged(ring *keyring.Ring, err error) {
 // run serves until ctx ends, which is no error. Calls that have begun may then end.
 func (k *keyAccess) run(ctx context.Context) error {
 	defer k.verifier.Close()
+	if k.peers != nil {
+		defer k.peers.Close()
+	}
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { k.keys.Run(running); return nil })
 	group.Go(func() error { return k.fetchIssuers(running) })

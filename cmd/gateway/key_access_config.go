@@ -34,6 +34,8 @@ type keyAccessFile struct {
 	Issuers           []keyAccessIssuer `json:"issuers"`
 	Access            policy.Rules      `json:"access"`
 	Limits            keyAccessLimits   `json:"limits"`
+	// Federation is nil without peers.
+	Federation *keyAccessFederation `json:"federation"`
 }
 
 type keyAccessIssuer struct {
@@ -148,8 +150,14 @@ func (c *keyAccessFile) loads() (*limit.Rates, *limit.Shedder, error) {
 
 // callers returns the configuration of the verifier of callers.
 func (c *keyAccessFile) callers() (caller.Config, error) {
-	config := caller.Config{URLs: []string{c.URL}}
-	for i, issuer := range c.Issuers {
+	issuers, err := issuersOf(c.Issuers)
+	return caller.Config{URLs: []string{c.URL}, Issuers: issuers}, err
+}
+
+// issuersOf returns issuers for a verifier of callers.
+func issuersOf(files []keyAccessIssuer) ([]caller.Issuer, error) {
+	var issuers []caller.Issuer
+	for i, issuer := range files {
 		settings := caller.Issuer{
 			URL: issuer.URL, Audiences: issuer.Audiences, Algorithms: issuer.Algorithms, PlainBearer: issuer.PlainBearer,
 			ProofWithBearer: issuer.ProofWithBearer, RequireTokenType: issuer.RequireTokenType, LoopbackHTTP: issuer.InsecureLoopback,
@@ -157,10 +165,10 @@ func (c *keyAccessFile) callers() (caller.Config, error) {
 		if issuer.AuthoritiesFile != "" {
 			var err error
 			if settings.Authorities, err = readLimited(issuer.AuthoritiesFile, maxAuthorityBytes); err != nil {
-				return caller.Config{}, fmt.Errorf("issuers[%d].authoritiesFile: %w", i, err)
+				return nil, fmt.Errorf("issuers[%d].authoritiesFile: %w", i, err)
 			}
 		}
-		config.Issuers = append(config.Issuers, settings)
+		issuers = append(issuers, settings)
 	}
-	return config, nil
+	return issuers, nil
 }
