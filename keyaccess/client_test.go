@@ -113,6 +113,7 @@ type setting struct {
 	log         *written
 	rates       *limit.Rates
 	shedder     *limit.Shedder
+	peerShedder *limit.Shedder
 	peers       *federation.Peers
 }
 
@@ -206,7 +207,7 @@ func (x *service) serve(t testing.TB, s setting) {
 	handler := keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
 		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
-		Rates: s.rates, Shedder: s.shedder, Peers: s.peers,
+		Rates: s.rates, Shedder: s.shedder, Peers: s.peers, PeerShedder: s.peerShedder,
 	}).Handler()
 	x.handler.Store(&handler)
 }

@@ -132,7 +132,7 @@ func (r *release) gather(response *kas.RewrapResponse) {
 			if at.problem == "" && len(answer.Wrapped) > 0 {
 				result.Status = permit
 				result.Result = &kas.KeyAccessRewrapResult_KasWrappedKey{KasWrappedKey: answer.Wrapped}
-				if answer.SessionKey != "" {
+				if r.recipient.SessionKey() != "" {
 					response.SessionPublicKey = answer.SessionKey
 				}
 				continue
@@ -144,14 +144,14 @@ func (r *release) gather(response *kas.RewrapResponse) {
 
 // peerText returns the text for a data key that another service has not released.
 func peerText(at location, answer federation.Answer) string {
-	switch {
-	case at.problem != "":
+	if at.problem != "" {
 		return textUnavailable + at.service + ": " + at.problem
-	case answer.Unreachable || !strings.HasPrefix(answer.Error, "rpc error: code = "):
-		return textUnavailable + at.service + ": " + answer.Error[:min(len(answer.Error), maxPeerText)]
-	default:
-		return strings.ToValidUTF8(answer.Error[:min(len(answer.Error), maxPeerText)], "")
 	}
+	text := strings.ToValidUTF8(answer.Error[:min(len(answer.Error), maxPeerText)], "") // the end may be a part of a letter
+	if answer.Unreachable || !strings.HasPrefix(text, "rpc error: code = ") {
+		return textUnavailable + at.service + ": " + text
+	}
+	return text
 }
 
 // fromPeers serves requests that peers forward.
@@ -180,7 +180,13 @@ func (s *Service) fromPeers() http.Handler {
 
 // servePeer returns the statement for the request of a peer.
 func (s *Service) servePeer(r *http.Request) (string, error) {
-	asked, err := s.Peers.Open(r.Context(), r.Body, procedureRewrap, pathRewrap)
+	asked, err := s.Peers.Open(r.Context(), r.Header, procedureRewrap, pathRewrap)
+	if err == nil && s.Rates != nil {
+		err = s.Rates.Admit(asked.Caller)
+	}
+	if err == nil {
+		err = asked.Read(r.Body, s.Limits.BodyBytes)
+	}
 	switch {
 	case errors.Is(err, federation.ErrTooLarge):
 		return "", connect.NewError(connect.CodeResourceExhausted, err)
@@ -188,11 +194,6 @@ func (s *Service) servePeer(r *http.Request) (string, error) {
 		return "", connect.NewError(connect.CodeInvalidArgument, err)
 	case err != nil:
 		return "", err
-	}
-	if s.Rates != nil {
-		if err := s.Rates.Admit(asked.Caller); err != nil {
-			return "", err
-		}
 	}
 	if asked.Caller.ProofKey == nil { // the verifier accepts no others
 		return "", connect.NewError(connect.CodeInternal, errors.New("the caller has proven no key"))

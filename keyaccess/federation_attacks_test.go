@@ -4,6 +4,7 @@ package keyaccess_test
 
 import (
 	"crypto"
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"maps"
@@ -32,8 +33,8 @@ func forged(key crypto.Signer, header, claims map[string]any) string {
 	return issuer.Sign(jose.JSONWebKey{Key: key, Algorithm: string(jose.ES256)}, all, claims)
 }
 
-// statement returns a good statement of the first service for the second one, with a request that the client has made.
-func (m *member) statement(t testing.TB, to *member, objects ...*kas.KeyAccess) map[string]any {
+// statement returns a good statement of the first service for the second one, and a request that the client has made.
+func (m *member) statement(t testing.TB, to *member, objects ...*kas.KeyAccess) (claims map[string]any, signed string) {
 	t.Helper()
 	header := http.Header{}
 	m.credentials(header, procedure)
@@ -41,16 +42,27 @@ func (m *member) statement(t testing.TB, to *member, objects ...*kas.KeyAccess) 
 	if len(objects) == 0 {
 		objects = []*kas.KeyAccess{to.share(t, shareOf(1), body, "")}
 	}
+	signed = m.sign(ask(t, client, body, objects...))
 	return map[string]any{
 		"iss": m.URL, "aud": to.URL, "jti": "1", "iat": time.Now().Unix(), "via": []string{m.URL}, "objects": []int{0}, "path": procedure,
-		"authorization": header.Get("Authorization"), "proof": header.Get("DPoP"), "request": m.sign(ask(t, client, body, objects...)),
-	}
+		"authorization": header.Get("Authorization"), "proof": header.Get("DPoP"), "request_sha256": digest(signed),
+	}, signed
 }
 
-// tell sends a statement to a service.
-func (m *member) tell(t testing.TB, statement string) (status int, text string) {
+func digest(signed string) []byte {
+	sum := sha256.Sum256([]byte(signed))
+	return sum[:]
+}
+
+// tell sends a request with statements to a service.
+func (m *member) tell(t testing.TB, signed string, statements ...string) (status int, text string) {
 	t.Helper()
-	reply, err := m.Client().Post(m.URL+federation.PathRewrap, "application/jose", strings.NewReader(statement))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, m.URL+federation.PathRewrap, strings.NewReader(signed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header[federation.HeaderStatement] = statements
+	reply, err := m.Client().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +86,7 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 		header map[string]any
 		claims map[string]any
 		key    crypto.Signer
+		signed string // instead of the request of the client
 		status int
 		part   string
 	}{
@@ -98,31 +111,50 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 		"with a proof for another purpose":             {claims: map[string]any{"path": "/login"}, status: 400, part: "has a proof for another path"},
 		"without a proof":                              {claims: map[string]any{"proof": ""}, status: 401, part: "the proof"},
 		"with a token that is bound to no key":         {claims: map[string]any{"authorization": "Bearer " + m[0].issuer.Token(m[0].issuer.Claims("alice", nil)), "proof": ""}, status: 400, part: "DPoP"},
-		"with a request that the client has not made":  {claims: map[string]any{"request": mallory.sign("{}")}, status: 401, part: "not of the key that the DPoP proof is signed with"},
+		"with a request that the client has not made":  {signed: mallory.sign("{}"), status: 401, part: "not of the key that the DPoP proof is signed with"},
 		"for nothing":                                  {claims: map[string]any{"objects": []int{}}, status: 400, part: "asks for nothing"},
 		"for a data key before the first":              {claims: map[string]any{"objects": []int{-1}}, status: 400, part: "asks for nothing"},
 		"for a data key twice":                         {claims: map[string]any{"objects": []int{0, 0}}, status: 400, part: "in another order"},
 		"for a data key that there is not":             {claims: map[string]any{"objects": []int{1}}, status: 400, part: "does not have"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			claims := m[0].statement(t, m[1])
+			claims, signed := m[0].statement(t, m[1])
+			if c.signed != "" {
+				signed, claims["request_sha256"] = c.signed, digest(c.signed)
+			}
 			maps.Copy(claims, c.claims)
 			if c.key == nil {
 				c.key = m[0].key
 			}
-			status, text := m[1].tell(t, forged(c.key, c.header, claims))
+			status, text := m[1].tell(t, signed, forged(c.key, c.header, claims))
 			if status != c.status || !strings.Contains(text, c.part) {
 				t.Errorf("found status %d: %s, expected %d and %q", status, text, c.status, c.part)
 			}
 		})
 	}
+	good := func() (statement, signed string) {
+		claims, signed := m[0].statement(t, m[1])
+		return forged(m[0].key, nil, claims), signed
+	}
+	first, signed := good()
+	second, other := good()
+	large := strings.Repeat("a", 1<<20+1)
+	claims, _ := m[0].statement(t, m[1])
+	claims["request_sha256"] = digest(large)
 	for name, c := range map[string]struct {
-		statement string
-		status    int
+		signed     string
+		statements []string
+		status     int
 	}{
-		"nothing": {"", 401}, "no statement": {"a.b.c", 401}, "a statement that is large": {strings.Repeat("a", 1<<20+1), 413},
+		"without a statement":         {signed, nil, 400},
+		"with two statements":         {signed, []string{first, first}, 400},
+		"with no statement":           {signed, []string{"a.b.c"}, 401},
+		"with a large statement":      {signed, []string{strings.Repeat("a", 56<<10+1)}, 400},
+		"with a request for another":  {signed, []string{second}, 400},
+		"with a request that is less": {other[:len(other)-1], []string{first}, 400},
+		"with a large request":        {large, []string{forged(m[0].key, nil, claims)}, 413},
 	} {
-		if status, text := m[1].tell(t, c.statement); status != c.status {
+		if status, text := m[1].tell(t, c.signed, c.statements...); status != c.status {
 			t.Errorf("%s: found status %d: %s, expected %d", name, status, text, c.status)
 		}
 	}
@@ -130,14 +162,14 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 
 func TestAStatementCannotBeUsedTwice(t *testing.T) {
 	m := federate(t, 2, nil)
-	claims := m[0].statement(t, m[1])
+	claims, signed := m[0].statement(t, m[1])
 	first := forged(m[0].key, nil, claims)
-	if status, text := m[1].tell(t, first); status != http.StatusOK {
+	if status, text := m[1].tell(t, signed, first); status != http.StatusOK {
 		t.Fatalf("found status %d: %s", status, text)
 	}
 	claims["jti"] = "2"
 	for name, statement := range map[string]string{"as it was": first, "with another id": forged(m[0].key, nil, claims)} {
-		if status, text := m[1].tell(t, statement); status != http.StatusUnauthorized || !strings.Contains(text, "used before") {
+		if status, text := m[1].tell(t, signed, statement); status != http.StatusUnauthorized || !strings.Contains(text, "used before") {
 			t.Errorf("%s: found status %d: %s", name, status, text)
 		}
 	}
@@ -149,9 +181,9 @@ func TestAPeerCannotAskForTheDataKeysOfOthers(t *testing.T) {
 	body := policyBody(plainPolicy)
 	own, unknown := m[0].share(t, shareOf(1), body, ""), m[1].share(t, shareOf(1), body, "")
 	unknown.KasUrl = ""
-	claims := m[0].statement(t, m[1], own, unknown)
+	claims, request := m[0].statement(t, m[1], own, unknown)
 	claims["objects"] = []int{0, 1}
-	status, text := m[1].tell(t, forged(m[0].key, nil, claims))
+	status, text := m[1].tell(t, request, forged(m[0].key, nil, claims))
 	signed, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{jose.ES256})
 	if status != http.StatusOK || err != nil {
 		t.Fatalf("found status %d: %s", status, text)
@@ -205,8 +237,7 @@ func TestWhatAMaliciousPeerAnswersIsNotUsed(t *testing.T) {
 			m := federate(t, 3, nil)
 			wanted := c.change(m)
 			m[1].answer(func(w http.ResponseWriter, r *http.Request) {
-				text, _ := io.ReadAll(r.Body)
-				signed, err := jose.ParseSignedCompact(string(text), []jose.SignatureAlgorithm{jose.ES256})
+				signed, err := jose.ParseSignedCompact(r.Header.Get(federation.HeaderStatement), []jose.SignatureAlgorithm{jose.ES256})
 				if err != nil {
 					t.Error(err)
 					return
@@ -285,6 +316,30 @@ func TestARequestGoesByAsManyServicesAsItMay(t *testing.T) {
 		response, err := m[0].rewrap(t, m[0].sign(ask(t, client, body, m[3].share(t, shareOf(1), body, ""))))
 		if found := outcome(t, client, response, err); found[0] != expected && (depth == 3 || !strings.HasSuffix(found[0], expected)) {
 			t.Errorf("depth %d: found %q, expected %q", depth, found, expected)
+		}
+	}
+}
+
+// A peer must not make the whole response unreadable: texts of the protocol are UTF-8.
+func TestALongTextOfAPeerIsCutBetweenLetters(t *testing.T) {
+	m := federate(t, 2, nil)
+	for _, text := range []string{strings.Repeat("é", 400), "x" + strings.Repeat("é", 400), "rpc error: code = X" + strings.Repeat("é", 400), "rpc error: code = XY" + strings.Repeat("é", 400)} {
+		m[1].answer(func(w http.ResponseWriter, r *http.Request) {
+			signed, err := jose.ParseSignedCompact(r.Header.Get(federation.HeaderStatement), []jose.SignatureAlgorithm{jose.ES256})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			asked := map[string]any{}
+			if err := json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &asked); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(w, forged(m[1].key, map[string]any{"typ": "key-access-result+jwt"}, map[string]any{ // the test fails without it
+				"iss": m[1].URL, "aud": m[0].URL, "jti": asked["jti"], "iat": time.Now().Unix(), "results": []any{map[string]any{"object": 1, "error": text}},
+			}))
+		})
+		if found := askAll(t, parseKey(t, privateKeys()[wrapping.RSA2048]), m); found[0] != "0" || !strings.HasSuffix(found[1], "é") || len(found[1]) > 400 {
+			t.Errorf("found %q", found)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func federate(t *testing.T, n int, change func(of int, members []*member, c *fed
 	}
 	for i, m := range members {
 		config := federation.Config{
-			URL: m.URL, Keys: []crypto.Signer{m.key}, Retry: time.Minute, StatementBytes: 1 << 20, Log: slog.New(slog.NewTextHandler(m.log, nil)),
+			URL: m.URL, Keys: []crypto.Signer{m.key}, Retry: time.Minute, Log: slog.New(slog.NewTextHandler(m.log, nil)),
 		}
 		for j, other := range members {
 			if i != j {

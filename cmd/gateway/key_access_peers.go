@@ -30,10 +30,6 @@ type keyAccessPeer struct {
 	InsecureLoopback bool              `json:"insecureLoopback"`
 }
 
-// statementExtra is the size in bytes of what a statement of a peer has beside the request of a client: a token, a proof, and a
-// place for each data key.
-const statementExtra = 128 << 10
-
 // peers returns the other key access services, or nil if there are none.
 func (c *keyAccessFile) peers(logger *slog.Logger) (*federation.Peers, error) {
 	f := c.Federation
@@ -42,8 +38,7 @@ func (c *keyAccessFile) peers(logger *slog.Logger) (*federation.Peers, error) {
 	}
 	config := federation.Config{
 		URL: c.URL, Depth: f.Depth, Retry: time.Duration(f.RetrySeconds) * time.Second,
-		StatementBytes: c.Limits.BodyBytes/2*3 + statementExtra, // base64 takes four bytes for three
-		Log:            logger,
+		Log: logger,
 	}
 	for i, name := range f.KeyFiles {
 		text, err := readLimited(name, maxAuthorityBytes)

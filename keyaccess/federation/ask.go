@@ -5,6 +5,7 @@ package federation
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,14 +144,18 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 		places[i] = object.Object
 	}
 	sent := header{Issuer: a.config.URL, Audience: asked.URL, ID: rand.Text(), IssuedAt: a.config.Now().Unix()}
+	digest := sha256.Sum256([]byte(a.request.Signed))
 	statement, err := a.requests.sign(forward{
 		header: sent, Via: append(slices.Clone(a.request.Via), a.config.URL),
-		Authorization: a.request.Authorization, Proof: a.request.Proof, Path: a.request.Path, Request: a.request.Signed, Objects: places,
+		Authorization: a.request.Authorization, Proof: a.request.Proof, Path: a.request.Path, Digest: digest[:], Objects: places,
 	})
 	if err != nil {
 		return nil, err
 	}
-	text, err := asked.send(ctx, statement, len(wanted))
+	if len(statement) > maxStatement {
+		return nil, fmt.Errorf("%w: the statement would have %d bytes, expected at most %d", errRefused, len(statement), maxStatement)
+	}
+	text, err := asked.send(ctx, statement, a.request.Signed, len(wanted))
 	if err != nil {
 		return nil, err
 	}

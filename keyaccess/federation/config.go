@@ -42,8 +42,6 @@ type Config struct {
 	Depth int
 	// Retry is the time after which a peer that failed gets a request again, [DefaultRetry] if it is 0.
 	Retry time.Duration
-	// StatementBytes is the size of the largest statement of a peer in bytes.
-	StatementBytes int
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
 	Log *slog.Logger

@@ -3,7 +3,9 @@
 package federation
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,28 +25,27 @@ type Forwarded struct {
 	// Objects are the places of the data keys that the peer asks for, in ascending order.
 	Objects []int
 
-	id string
+	id     string
+	digest []byte
 }
 
-// The errors of [Peers.Open], apart from a [*caller.Error]. Their texts are for the peer.
+// The errors of requests of peers, apart from a [*caller.Error]. Their texts are for the peer.
 var (
-	// ErrTooLarge says that the statement is larger than [Config.StatementBytes].
-	ErrTooLarge = errors.New("the statement of the peer is too large")
+	// ErrTooLarge says that the request is too large.
+	ErrTooLarge = errors.New("the request of the peer is too large")
 	// ErrStatement says that the statement cannot be served.
 	ErrStatement = errors.New("the statement of the peer")
 )
 
-// Open returns the request of a peer. paths are the paths at which clients ask for data keys. The error is a [*caller.Error] if
-// the peer or the caller is not known, or else one of the above.
-func (p *Peers) Open(ctx context.Context, body io.Reader, paths ...string) (*Forwarded, error) {
-	text, err := io.ReadAll(io.LimitReader(body, int64(p.config.StatementBytes)+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w ends too early", ErrStatement)
-	case len(text) > p.config.StatementBytes:
-		return nil, fmt.Errorf("%w: expected at most %d bytes", ErrTooLarge, p.config.StatementBytes)
+// Open returns the request of a peer from the header of its request, without what the client has signed: see [Forwarded.Read]. paths
+// are the paths at which clients ask for data keys. The error is a [*caller.Error] if the peer or the caller is not known, or else
+// [ErrStatement].
+func (p *Peers) Open(ctx context.Context, in http.Header, paths ...string) (*Forwarded, error) {
+	text := in.Values(HeaderStatement)
+	if len(text) != 1 || len(text[0]) > maxStatement {
+		return nil, fmt.Errorf("%w is not in the header %s, expected it once with at most %d bytes", ErrStatement, HeaderStatement, maxStatement)
 	}
-	by, payload, err := p.statements.Open(ctx, string(text), typeForward)
+	by, payload, err := p.statements.Open(ctx, text[0], typeForward)
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +64,26 @@ func (p *Peers) Open(ctx context.Context, body io.Reader, paths ...string) (*For
 		return nil, err
 	}
 	return &Forwarded{
-		Request: Request{Via: found.Via, Authorization: found.Authorization, Proof: found.Proof, Path: found.Path, Signed: found.Request},
-		By:      by, Caller: who, Objects: found.Objects, id: found.ID,
+		Request: Request{Via: found.Via, Authorization: found.Authorization, Proof: found.Proof, Path: found.Path},
+		By:      by, Caller: who, Objects: found.Objects, id: found.ID, digest: found.Digest,
 	}, nil
+}
+
+// Read reads what the client has signed. limit is the size of the largest request in bytes. The error is [ErrTooLarge] or
+// [ErrStatement].
+func (f *Forwarded) Read(body io.Reader, limit int) error {
+	text, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w has a body that ends too early", ErrStatement)
+	case len(text) > limit:
+		return fmt.Errorf("%w: expected at most %d bytes", ErrTooLarge, limit)
+	}
+	if digest := sha256.Sum256(text); !bytes.Equal(digest[:], f.digest) {
+		return fmt.Errorf("%w is for another body", ErrStatement)
+	}
+	f.Signed = string(text)
+	return nil
 }
 
 // check checks everything of a statement but the caller.

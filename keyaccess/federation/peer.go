@@ -131,13 +131,14 @@ func (p *peer) within(ctx context.Context, objects int, request func(context.Con
 // reserve is the part of the time that a caller waits which the service keeps for its own work after the peers have answered.
 func reserve(left time.Duration) time.Duration { return min(left/5, 250*time.Millisecond) }
 
-// send sends a statement and returns the statement of the reply.
-func (p *peer) send(ctx context.Context, statement string, objects int) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+PathRewrap, strings.NewReader(statement))
+// send sends the signed request of a client with a statement, and returns the statement of the reply.
+func (p *peer) send(ctx context.Context, statement, signed string, objects int) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+PathRewrap, strings.NewReader(signed))
 	if err != nil {
 		return "", err
 	}
 	request.Header.Set("Content-Type", contentType)
+	request.Header.Set(HeaderStatement, statement)
 	reply, err := p.client.Do(request)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errFailed, err)

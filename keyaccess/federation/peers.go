@@ -12,12 +12,19 @@ import (
 
 // Paths that peers ask.
 const (
-	// PathRewrap takes a statement with a request and answers with a statement.
+	// PathRewrap takes the signed request of a client, with a statement in [HeaderStatement], and answers with a statement.
 	PathRewrap = "/federation/v1/rewrap"
 	pathKeys   = "/federation/v1/keys"
 )
 
-// contentType is the type of statements (RFC 7515, section 9.2.1).
+// HeaderStatement is the header with the statement of the service that forwards. It is no part of the body, so that nothing is
+// read of a request whose sender is not known.
+const HeaderStatement = "Key-Access-Statement"
+
+// maxStatement is the size of the largest statement in a header in bytes. A server has 64 KiB for all headers.
+const maxStatement = 56 << 10
+
+// contentType is the type of signed requests and statements (RFC 7515, section 9.2.1).
 const contentType = "application/jose"
 
 // maxProofs is how many proofs of the callers of one peer are remembered.

@@ -45,8 +45,8 @@ type forward struct {
 	Authorization string `json:"authorization"`
 	Proof         string `json:"proof"`
 	Path          string `json:"path"`
-	// Request is the signed request of the client.
-	Request string `json:"request"`
+	// Digest is the SHA-256 of the client's signed request, which is the body.
+	Digest []byte `json:"request_sha256"`
 	// Objects are the places of the data keys that are asked for, among all data keys of the request from 0.
 	Objects []int `json:"objects"`
 }
