@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -184,7 +185,15 @@ func TestSharesOfSeveralServicesComeInTheOrderOfTheRequest(t *testing.T) {
 
 // TestAServiceThatDoesNotWorkCostsOnlyItsShares also has the first sentence about the breaker: three failures, and then no request.
 func TestAServiceThatDoesNotWorkCostsOnlyItsShares(t *testing.T) {
-	m := federate(t, 3, nil)
+	var endings sync.Map
+	m := federate(t, 3, func(of int, _ []*member, c *federation.Config, _ *setting) {
+		if of == 0 {
+			c.Observe = func(peer string, ended federation.Ending, took time.Duration) {
+				count, _ := endings.LoadOrStore(peer+" "+string(ended), &atomic.Int64{})
+				count.(*atomic.Int64).Add(1)
+			}
+		}
+	})
 	client := parseKey(t, privateKeys()[wrapping.RSA2048])
 	m[2].answer(broken)
 	for i := range 5 {
@@ -199,8 +208,32 @@ func TestAServiceThatDoesNotWorkCostsOnlyItsShares(t *testing.T) {
 	if found := m[2].asked.Load(); found != 3 {
 		t.Errorf("found %d requests to the service that does not work, expected 3", found)
 	}
+	for ending, expected := range map[string]int64{m[1].URL + " answered": 5, m[2].URL + " failed": 3, m[2].URL + " not asked": 2} {
+		if count, ok := endings.Load(ending); !ok || count.(*atomic.Int64).Load() != expected {
+			t.Errorf("%s: found %v, expected %d", ending, count, expected)
+		}
+	}
 	if log := m[0].log.String(); strings.Count(log, "gets no requests for now") != 1 || strings.Count(log, "has not answered") != 3 {
 		t.Errorf("found the log %s", log)
+	}
+}
+
+// Each of two peers answers only after the other one was asked.
+func TestPeersAreAskedAtTheSameTime(t *testing.T) {
+	m := federate(t, 3, nil)
+	var both sync.WaitGroup
+	both.Add(2)
+	for _, x := range m[1:] {
+		serve := *x.handler.Load()
+		x.answer(func(w http.ResponseWriter, r *http.Request) {
+			both.Done()
+			both.Wait()
+			x.answer(nil)
+			serve.ServeHTTP(w, r)
+		})
+	}
+	if found := strings.Join(askAll(t, parseKey(t, privateKeys()[wrapping.RSA2048]), m), ""); found != "012" {
+		t.Errorf("found %q", found)
 	}
 }
 

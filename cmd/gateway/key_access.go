@@ -113,11 +113,13 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	if err != nil {
 		return nil, err
 	}
+	registry := prometheus.NewRegistry()
+	describeProgram(registry)
 	_, peerShedder, err := config.loads()
 	if err != nil {
 		return nil, err
 	}
-	if k.peers, err = config.peers(logger); err != nil {
+	if k.peers, err = config.peers(logger, newPeerMetrics(), registry); err != nil {
 		return nil, fmt.Errorf("federation: %w", err)
 	}
 	service := keyaccess.New(keyaccess.Options{
@@ -139,8 +141,6 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 		k.server.TLSConfig = &tls.Config{}
 		k.certificates.TLSOption(k.server.TLSConfig)
 	}
-	registry := prometheus.NewRegistry()
-	describeProgram(registry)
 	k.status = newStatus(http.NewServeMux(), k.ready, registry, logger)
 	var network net.ListenConfig
 	if k.listener, err = network.Listen(ctx, "tcp", config.BindAddress); err != nil {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
@@ -30,8 +32,8 @@ type keyAccessPeer struct {
 	InsecureLoopback bool              `json:"insecureLoopback"`
 }
 
-// peers returns the other key access services, or nil if there are none.
-func (c *keyAccessFile) peers(logger *slog.Logger) (*federation.Peers, error) {
+// peers returns the other key access services, or nil if there are none, and adds their metrics to a registry.
+func (c *keyAccessFile) peers(logger *slog.Logger, metrics *peerMetrics, registry *prometheus.Registry) (*federation.Peers, error) {
 	f := c.Federation
 	if f == nil {
 		return nil, nil //nolint:nilnil // a service without peers is no error
@@ -59,7 +61,14 @@ func (c *keyAccessFile) peers(logger *slog.Logger) (*federation.Peers, error) {
 		}
 		config.Peers = append(config.Peers, peer)
 	}
-	return federation.New(config)
+	config.Observe = metrics.observe
+	peers, err := federation.New(config)
+	if err != nil {
+		return nil, err
+	}
+	metrics.peers = peers
+	registry.MustRegister(metrics, metrics.requests, metrics.durations)
+	return peers, nil
 }
 
 // peer returns a peer, whose callers have tokens of these issuers if it names none.

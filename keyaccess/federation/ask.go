@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 )
@@ -123,11 +124,14 @@ func unreachable(object Object, text string) Answer {
 // ask asks one peer.
 func (a *Asking) ask(ctx context.Context, asked *peer, wanted []Object) {
 	var reply *results
-	err := errFailed
+	err, began := errFailed, time.Now()
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			cause, stack := defect.Describe(recovered)
 			a.config.Log.Error("a request to a peer failed because of a defect; the others are not affected", "peer", asked.URL, "cause", cause, "stack", stack)
+		}
+		if a.config.Observe != nil {
+			a.config.Observe(asked.URL, endingOf(err), time.Since(began))
 		}
 		a.note(asked, wanted, reply, err)
 	}()

@@ -45,6 +45,8 @@ type Config struct {
 	// Now returns the time, [time.Now] if it is nil.
 	Now func() time.Time
 	Log *slog.Logger
+	// Observe is called after each request to a peer with its URL, how the request ended, and the time that it took. It may be nil.
+	Observe func(peer string, ended Ending, took time.Duration)
 }
 
 // Peer is another service.

@@ -58,6 +58,50 @@ var (
 	errBusy    = errors.New("the service has too many requests")
 )
 
+// Ending is how a request to a peer ended.
+type Ending string
+
+// The endings.
+const (
+	// Answered says that the peer has results, whatever they are.
+	Answered Ending = "answered"
+	// Failed says that the peer does not work. It is the only ending that counts for the breaker.
+	Failed Ending = "failed"
+	// Late says that the reply came too late, for which the peer is perhaps not to blame.
+	Late Ending = "late"
+	// Refused says that the peer does not accept the request.
+	Refused Ending = "refused"
+	// Busy says that the peer has too many requests.
+	Busy Ending = "busy"
+	// NotAsked says that no request was made, because the peer has failed before.
+	NotAsked Ending = "not asked"
+	// Ended says that nobody waited for the reply any more.
+	Ended Ending = "ended"
+)
+
+// Endings are all endings.
+var Endings = []Ending{Answered, Failed, Late, Refused, Busy, NotAsked, Ended}
+
+// endingOf returns how a request with an error ended.
+func endingOf(err error) Ending {
+	switch {
+	case err == nil:
+		return Answered
+	case errors.Is(err, context.Canceled):
+		return Ended
+	case errors.Is(err, errLate):
+		return Late
+	case errors.Is(err, errRefused):
+		return Refused
+	case errors.Is(err, errBusy):
+		return Busy
+	case errors.Is(err, errNotNow):
+		return NotAsked
+	default:
+		return Failed
+	}
+}
+
 // peer is a peer with its connections.
 type peer struct {
 	Peer

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/sony/gobreaker/v2"
+
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 )
 
@@ -115,6 +117,15 @@ func (p *Peers) Handle(mux *http.ServeMux) {
 			_, _ = w.Write(document) // the peer has gone if this fails
 		})
 	}
+}
+
+// Usable returns whether each peer gets requests, by its URL. One that has failed lately does not.
+func (p *Peers) Usable() map[string]bool {
+	usable := make(map[string]bool, len(p.config.Peers))
+	for _, settings := range p.config.Peers {
+		usable[settings.URL] = p.routes[settings.URL].breaker.State() == gobreaker.StateClosed
+	}
+	return usable
 }
 
 // Place says which service a data key belongs to.
