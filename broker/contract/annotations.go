@@ -36,6 +36,11 @@ const (
 	// LogLevelAnnotation is the log level of the broker.
 	LogLevelAnnotation = "cryptobroker.io/log-level"
 
+	// TracesSamplerAnnotation is the sampler of the broker's spans, and
+	// TracesRatioAnnotation the part of the traces that a sampler by ratio takes.
+	TracesSamplerAnnotation = "cryptobroker.io/traces-sampler"
+	TracesRatioAnnotation   = "cryptobroker.io/traces-ratio"
+
 	// MetricsPortAnnotation is the broker's status port in this pod.
 	MetricsPortAnnotation = "cryptobroker.io/metrics-port"
 

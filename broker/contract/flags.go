@@ -14,6 +14,8 @@ const (
 	SharedIdentityFlag   = "shared-identity"
 	StatusAddressFlag    = "status-address"
 	LogLevelFlag         = "log-level"
+	TracesSamplerFlag    = "traces-sampler"
+	TracesRatioFlag      = "traces-sampler-arg"
 	RequireFIPSFlag      = "require-fips"
 	KeysDirFlag          = "keys-dir"
 	TrustedKeysFlag      = "trusted-keys"

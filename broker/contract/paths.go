@@ -50,5 +50,9 @@ const SocketVariable = "CRYPTO_BROKER_SOCKET"
 // unknown flag.
 const InstanceVariable = BrokerVariablePrefix + "INSTANCE"
 
+// TracesAuthoritiesVariable is the variable with the certificate authorities of the collector of
+// spans, in PEM.
+const TracesAuthoritiesVariable = BrokerVariablePrefix + "TRACES_AUTHORITIES"
+
 // BrokerVariablePrefix is the beginning of the names of the broker's environment variables.
 const BrokerVariablePrefix = "CRYPTO_BROKER_"

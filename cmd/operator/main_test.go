@@ -25,7 +25,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 		"--mutating-webhook-configuration", "--validating-webhook-configuration", "--broker-image", "--allowed-broker-images", "--broker-image-pull-policy",
 		"--broker-status-port", "--broker-cpu-request", "--broker-memory-request", "--broker-memory-limit",
 		"--broker-log-level", "--socket-group", "--minimum-strength", "--signing-secret-name", "--signing-key-lifetime", "--log-level", "--log-format",
-		"--broker-traces-endpoint", "--broker-traces-protocol", "--broker-traces-sampler", "--broker-traces-sampler-argument",
+		"--broker-traces-endpoint", "--broker-traces-ca-bundle", "--broker-traces-protocol", "--broker-traces-sampler", "--broker-traces-sampler-argument",
 		"--key-gateway-service", "--catalogue", "--catalogue-namespaces", "--excluded-namespaces", "--metrics-secure", "--webhook-certificate-dir",
 	} {
 		if !strings.Contains(stdout.String(), flag+" ") {
@@ -52,7 +52,7 @@ func TestAWrongValueIsOneClearSentence(t *testing.T) {
 		"no quantity":                             {[]string{"--broker-memory-limit=much"}, `--broker-memory-limit is "much", expected a quantity`},
 		"a limit that no broker can live with":    {[]string{"--broker-memory-limit=16Mi"}, `--broker-memory-limit is "16Mi", expected at least 32Mi, or 0 for none`},
 		"a request above the limit":               {[]string{"--broker-memory-request=1Gi"}, `expected at most --broker-memory-limit, which is "128Mi"`},
-		"a collector behind TLS":                  {[]string{"--broker-traces-endpoint=https://c:4317"}, `--broker-traces-endpoint is "https://c:4317", expected one that begins with http://`},
+		"a collector without its authorities":     {[]string{"--broker-traces-endpoint=https://c:4317"}, `--broker-traces-ca-bundle is "", expected PEM with the certificate authorities of the collector`},
 		"a protocol that there is not":            {[]string{"--broker-traces-endpoint=http://c", "--broker-traces-protocol=thrift"}, `--broker-traces-protocol is "thrift", expected grpc, http/protobuf or http/json`},
 		"a sampler that there is not":             {[]string{"--broker-traces-endpoint=http://c", "--broker-traces-sampler=jaeger_remote"}, `--broker-traces-sampler is "jaeger_remote", expected always_on`},
 		"more than all":                           {[]string{"--broker-traces-endpoint=http://c", "--broker-traces-sampler-argument=1.5"}, `--broker-traces-sampler-argument is "1.5", expected a number from 0 to 1`},

@@ -7,6 +7,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/webhook/injection"
 )
 
-// exportingSpans is the golden pod that is made with a template of its own.
+// exportingSpans is the golden pod that is made with a template of its own. The names of
+// others begin with it.
 const exportingSpans = "a-pod-whose-broker-exports-spans"
 
 // besideKeyGateway is the beginning of the names of golden pods that are made with a key
@@ -52,6 +54,12 @@ func exportSpans(t *testing.T, admin client.Client) {
 	template.Traces = injection.Traces{
 		Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01",
 	}
+	useTraces(t, admin, template)
+}
+
+// useTraces writes the InjectionTemplate, and returns once pods get its traces.
+func useTraces(t *testing.T, admin client.Client, template injection.Template) {
+	t.Helper()
 	setTemplate(t, admin, template, "")
 	eventually(t, "the policy with the new template", func(ctx context.Context) error {
 		pod := plainPod("default", "await")
@@ -59,8 +67,8 @@ func exportSpans(t *testing.T, admin client.Client) {
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
-		if len(pod.Spec.InitContainers[0].Env) == 0 {
-			return errors.New("found a broker without variables")
+		if !slices.ContainsFunc(pod.Spec.InitContainers[0].Env, func(e corev1.EnvVar) bool { return e.Value == template.Traces.Endpoint }) {
+			return errors.New("found a broker without the variables of the template")
 		}
 		return nil
 	})
@@ -69,6 +77,14 @@ func exportSpans(t *testing.T, admin client.Client) {
 func policyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T, admin client.Client) {
 	exportSpans(t, admin)
 	expectGoldenPod(t, admin, exportingSpans)
+	authorities, err := os.ReadFile("../../webhook/injection/testdata/collector-authority.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := policyTemplate()
+	template.Traces = injection.Traces{Endpoint: "https://collector.observability:4317", CABundle: string(authorities)}
+	useTraces(t, admin, template)
+	expectGoldenPod(t, admin, exportingSpans+"-by-tls")
 }
 
 func policyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T, admin client.Client) {

@@ -5,6 +5,10 @@
 package collector_test
 
 import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,12 +26,13 @@ var fieldsOfPod = map[string]string{
 	"metadata.uid": "4f6c5a0e-2d5e-4a55-8f50-2b8d6f3a9c11", "spec.nodeName": "node-1.example",
 }
 
-// environmentOf is the environment that a kubelet starts the broker of an injected
-// pod with.
-func environmentOf(t *testing.T, traces injection.Traces) (environment []string) {
+// injectedWith returns the environment that a kubelet starts the broker of an injected
+// pod with, and the arguments about traces.
+func injectedWith(t *testing.T, traces injection.Traces, annotations map[string]string) (environment, arguments []string) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
+	maps.Copy(pod.Annotations, annotations)
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
 	injected, _, err := injection.Inject(pod, "shop", nil, injection.Template{
 		Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1", Traces: traces,
@@ -44,7 +49,82 @@ func environmentOf(t *testing.T, traces injection.Traces) (environment []string)
 		references = append(references, "$("+variable.Name+")", value)
 		environment = append(environment, variable.Name+"="+value)
 	}
-	return environment
+	arguments = slices.DeleteFunc(injected.Spec.InitContainers[0].Args, func(argument string) bool { return !strings.HasPrefix(argument, "--traces-") })
+	return environment, arguments
+}
+
+// hashes makes calls without a parent.
+func (b *broker) hashes(t *testing.T, calls int) {
+	t.Helper()
+	connection := b.connect()
+	for range calls {
+		if err := connection.Invoke(t.Context(), "/CryptoBroker.CryptoGrpc/HashData", newCaller(t).hash(traceContext{}), &emptypb.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnInjectedBrokerExportsToACollectorWhoseAuthorityItGets(t *testing.T) {
+	authority := newAuthority(t)
+	certificate, key := authority.files(t, "collector")
+	trusted, err := os.ReadFile(authority.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(newAuthority(t).file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, protocol := range []string{"grpc", "http/protobuf"} {
+		t.Run(protocol, func(t *testing.T) {
+			to := newSink(t)
+			c := startCollector(t, to, fmt.Sprintf(", tls: {cert_file: %s, key_file: %s}", certificate, key))
+			traces := injection.Traces{Endpoint: "https://" + c.http, Protocol: protocol, CABundle: string(other) + string(trusted)}
+			if protocol == "grpc" {
+				traces.Endpoint = "https://" + c.grpc
+			}
+			environment, _ := injectedWith(t, traces, nil)
+			b := startBroker(t, environment)
+			b.hashes(t, 1)
+			b.stop()
+			if spans := to.got(); len(spans) != 1 {
+				t.Errorf("got %d spans, want 1:\n%s", len(spans), b.stderr.String())
+			}
+			traces.CABundle = string(other)
+			environment, _ = injectedWith(t, traces, nil)
+			b = startBroker(t, append(environment, "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_BSP_EXPORT_TIMEOUT=500"))
+			b.hashes(t, 1)
+			b.says(&b.stderr, "the export of spans failed")
+			if spans := to.got(); len(spans) != 1 {
+				t.Errorf("got %d spans by another authority, want none", len(spans)-1)
+			}
+		})
+	}
+}
+
+func TestAnAnnotationSaysWhichCallsOfAPodHaveASpan(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		annotations map[string]string
+		spans       int
+	}{
+		"none":              {nil, 3},
+		"no call":           {map[string]string{contract.TracesSamplerAnnotation: "always_off"}, 0},
+		"a ratio of none":   {map[string]string{contract.TracesSamplerAnnotation: "parentbased_traceidratio", contract.TracesRatioAnnotation: "0"}, 0},
+		"a ratio of all":    {map[string]string{contract.TracesSamplerAnnotation: "traceidratio", contract.TracesRatioAnnotation: "1"}, 3},
+		"the chart's ratio": {map[string]string{contract.TracesSamplerAnnotation: "traceidratio"}, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			to := newSink(t)
+			c := startCollector(t, to, "")
+			environment, arguments := injectedWith(t, injection.Traces{Endpoint: "http://" + c.grpc, Protocol: "grpc", Sampler: "always_on", SamplerArgument: "0"}, test.annotations)
+			b := startBroker(t, environment, arguments...)
+			b.hashes(t, 3)
+			b.stop()
+			if spans := to.got(); len(spans) != test.spans {
+				t.Errorf("got %d spans, want %d", len(spans), test.spans)
+			}
+		})
+	}
 }
 
 func TestASpanOfAnInjectedBrokerTellsItsPod(t *testing.T) {
@@ -56,10 +136,9 @@ func TestASpanOfAnInjectedBrokerTellsItsPod(t *testing.T) {
 			if protocol == "grpc" {
 				traces.Endpoint = "http://" + c.grpc
 			}
-			b := startBroker(t, environmentOf(t, traces))
-			if err := b.connect().Invoke(t.Context(), "/CryptoBroker.CryptoGrpc/HashData", newCaller(t).hash(traceContext{}), &emptypb.Empty{}); err != nil {
-				t.Fatal(err)
-			}
+			environment, _ := injectedWith(t, traces, nil)
+			b := startBroker(t, environment)
+			b.hashes(t, 1)
 			b.stop()
 			if said := b.stderr.String(); strings.Contains(said, `"level":"WARN"`) {
 				t.Errorf("the broker warns:\n%s", said)

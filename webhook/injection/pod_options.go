@@ -173,6 +173,22 @@ var annotationsRead = []podAnnotation{
 		celFromTemplate: "string(params.spec.?logLevel.orValue(''))",
 	},
 	{
+		name: contract.TracesSamplerAnnotation, example: "traceidratio",
+		effect: "which calls have a [span](traces.md#of-brokers-in-pods), if the platform exports spans: `always_on`, `always_off` or `traceidratio`, " +
+			"or each with `parentbased_` before it: then the caller's decision comes first",
+		without:  "the chart's `broker.traces.sampler`",
+		values:   annotation.OneOf(traceSamplers...),
+		argument: contract.TracesSamplerFlag,
+	},
+	{
+		name: contract.TracesRatioAnnotation, example: "0.01",
+		effect:   "the part of the traces that `traceidratio` or `parentbased_traceidratio` takes, 0 to 1",
+		without:  "the chart's `broker.traces.samplerArgument`",
+		values:   annotation.Ratio,
+		argument: contract.TracesRatioFlag,
+		refusals: []podRefusal{noSamplerByRatio},
+	},
+	{
 		name: contract.MetricsPortAnnotation, example: "9471",
 		effect:  "the port of the broker's metrics and health, 1024 to 65535",
 		without: "the chart's `broker.statusPort`",

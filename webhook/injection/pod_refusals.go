@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -100,6 +101,12 @@ var (
 		applies:  "size(variables.askedSessionGateway) == 0",
 	}
 
+	noSamplerByRatio = podRefusal{
+		expected: contract.TracesSamplerAnnotation + " beside it, with " + strings.Join(samplersByRatio, " or "),
+		applies: fmt.Sprintf("size(variables.askedTracesSampler) == 0 || !(%s in %s)",
+			celValue(contract.TracesSamplerAnnotation), annotation.CELList(samplersByRatio)),
+	}
+
 	podHasResources = podRefusal{
 		expected: "no such annotation: the pod has resources as a whole (spec.resources), of which its broker takes a part",
 		applies:  "has(object.spec.resources)",
@@ -183,6 +190,9 @@ func (o *podOptions) fit(pod *corev1.Pod, template Template, found *problems) {
 		} else if _, container := declares(pod, o.statusPort); container != "" {
 			refuse(contract.MetricsPortAnnotation, portDeclared, limits.Quoted(container))
 		}
+	}
+	if o.arguments[contract.TracesRatioFlag] != "" && !slices.Contains(samplersByRatio, o.arguments[contract.TracesSamplerFlag]) {
+		refuse(contract.TracesRatioAnnotation, noSamplerByRatio)
 	}
 	o.fitSessions(pod, template, found)
 	o.fitResources(pod, template, found)

@@ -98,6 +98,11 @@ func TestEveryExampleInTheTableOfAnnotationsIsAcceptedAlone(t *testing.T) {
 				pod.Annotations[contract.SessionGatewayAnnotation] = gateway
 				plain = fixture.PodWith(two, fixture.Annotated("session-gateway", gateway))
 			}
+			if row.name == "traces-ratio" { // which needs a sampler by ratio
+				const sampler = "traceidratio"
+				pod.Annotations[contract.TracesSamplerAnnotation] = sampler
+				plain = fixture.PodWith(two, fixture.Annotated("traces-sampler", sampler))
+			}
 			injected, _, err := Inject(pod, "shop", []byte(fixture.ProfilesOfShop), testTemplate())
 			if err != nil {
 				t.Fatal(err)

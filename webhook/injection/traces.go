@@ -3,6 +3,8 @@
 package injection
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,10 +17,14 @@ import (
 
 // Traces say where injected brokers export the spans of their calls.
 type Traces struct {
-	// Endpoint is the URL of an OpenTelemetry collector, which begins with http://:
-	// the image of a broker has no authorities to check a certificate by. Brokers
-	// export nothing if it is empty.
+	// Endpoint is the URL of an OpenTelemetry collector, which begins with http:// or,
+	// with CABundle, with https://. Brokers export nothing if it is empty.
 	Endpoint string
+
+	// CABundle has the certificate authorities of the collector in PEM, at most 16 KiB
+	// of certificates. The image of a broker has no authorities, so an endpoint with
+	// https:// needs it. Empty for http://.
+	CABundle string
 
 	// Protocol of OTLP: grpc, http/protobuf or http/json; the broker's default if
 	// empty.
@@ -41,6 +47,7 @@ var (
 		"always_on", "always_off", "traceidratio",
 		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio",
 	}
+	samplersByRatio = []string{"traceidratio", "parentbased_traceidratio"}
 )
 
 // Check calls report for each field with which a broker would not start: its name, what
@@ -51,6 +58,9 @@ func (t Traces) Check(report func(field, found, expected string)) {
 	}
 	if expected := t.expectedEndpoint(); expected != "" {
 		report("Endpoint", t.Endpoint, expected)
+	}
+	if _, found, expected := t.authorities(); expected != "" {
+		report("CABundle", found, expected)
 	}
 	for _, choice := range []struct {
 		field, found string
@@ -76,14 +86,54 @@ func (t Traces) expectedEndpoint() string {
 	// A dollar sign means something in a container's environment.
 	case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(t.Endpoint, "$"):
 		return example
-	case u.Scheme == "https":
-		return "one that begins with http://, because the broker's image has no authorities to check a collector's certificate by"
-	case u.Scheme != "http" || u.Hostname() == "" || !isPortOrNone(u.Port()) || strings.HasSuffix(u.Host, ":"):
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPortOrNone(u.Port()) || strings.HasSuffix(u.Host, ":"):
 		return example
 	case t.Protocol == "grpc" && strings.Trim(u.Path, "/") != "":
 		return "one without a path, which gRPC does not have"
 	}
 	return ""
+}
+
+// maxAuthorities is the largest size of CABundle in bytes, without its comments. Each injected
+// pod has the bundle in its environment.
+const maxAuthorities = 16 << 10
+
+// authorities returns the certificates of CABundle in PEM without comments, which a
+// container's environment could misread. If CABundle can't be used, it returns what was
+// found, without content, and what was expected.
+func (t Traces) authorities() (text, found, expected string) {
+	secured := strings.HasPrefix(t.Endpoint, "https://")
+	switch {
+	case secured && t.CABundle == "":
+		return "", "", "PEM with the certificate authorities of the collector, because the endpoint begins with https:// and the broker's image has no authorities"
+	case t.CABundle == "":
+		return "", "", ""
+	case !secured:
+		return "", "set", "nothing, because the endpoint does not begin with https://"
+	}
+	var certificates []byte
+	for rest := []byte(t.CABundle); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return "", "a block " + block.Type, "PEM with certificates alone"
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return "", "a block CERTIFICATE that is no certificate", "PEM with certificates"
+		}
+		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
+	}
+	switch begun := strings.Count(t.CABundle, "-----BEGIN "); {
+	case len(certificates) == 0:
+		return "", "no certificate", "PEM with the certificate authorities of the collector"
+	case begun != strings.Count(string(certificates), "-----BEGIN "):
+		return "", "a block that cannot be read", "PEM with certificates alone"
+	case len(certificates) > maxAuthorities:
+		return "", strconv.Itoa(len(certificates)) + " bytes of certificates", "at most " + strconv.Itoa(maxAuthorities)
+	}
+	return string(certificates), "", ""
 }
 
 func isPortOrNone(text string) bool {
@@ -115,9 +165,11 @@ func (t Traces) environment() []corev1.EnvVar {
 		attributes = append(attributes, field.attribute+"=$("+field.variable+")")
 	}
 	attributes = append(attributes, "k8s.container.name="+contract.BrokerContainer)
+	authorities, _, _ := t.authorities()
 	for _, variable := range []corev1.EnvVar{
 		{Name: "OTEL_RESOURCE_ATTRIBUTES", Value: strings.Join(attributes, ",")},
 		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: t.Endpoint},
+		{Name: contract.TracesAuthoritiesVariable, Value: authorities},
 		{Name: "OTEL_EXPORTER_OTLP_PROTOCOL", Value: t.Protocol},
 		{Name: "OTEL_TRACES_SAMPLER", Value: t.Sampler},
 		{Name: "OTEL_TRACES_SAMPLER_ARG", Value: t.SamplerArgument},

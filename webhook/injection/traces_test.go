@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry/tracing"
 	"github.com/crypto-broker/crypto-broker-operator/webhook/internal/fixture"
 )
@@ -61,26 +62,64 @@ func TestABrokerStartsWithWhateverTheTemplateAccepts(t *testing.T) {
 	}
 }
 
+// collectorAuthority returns a certificate authority in PEM.
+func collectorAuthority(t *testing.T) string {
+	t.Helper()
+	certificate, err := os.ReadFile("testdata/collector-authority.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(certificate)
+}
+
+func TestABrokerGetsTheAuthoritiesOfItsCollectorWithoutComments(t *testing.T) {
+	certificate := collectorAuthority(t)
+	traces := Traces{Endpoint: "https://collector:4317", CABundle: "# $(HOME) of the cluster\n" + certificate + "# next\n" + certificate}
+	traces.Check(func(field, found, expected string) {
+		t.Errorf("the field %s is %q, expected %s", field, found, expected)
+	})
+	if targets, err := configured(traces.environment()); err != nil || len(targets) != 1 {
+		t.Errorf("the broker exports to %q: %v", targets, err)
+	}
+	if found := traces.environment(); !slices.Contains(found, corev1.EnvVar{Name: contract.TracesAuthoritiesVariable, Value: certificate + certificate}) {
+		t.Errorf("found the variables %v, expected both certificates and no comment", found)
+	}
+}
+
 func TestTracesThatNoBrokerWouldStartWithAreRefused(t *testing.T) {
+	certificate := collectorAuthority(t)
 	for sentence, test := range map[string]struct {
 		change func(*Traces)
 		want   string
 	}{
-		"host and port":      {func(t *Traces) { t.Endpoint = "collector:4317" }, `Endpoint is "collector:4317", expected a URL such as`},
-		"no host":            {func(t *Traces) { t.Endpoint = "http://:4317" }, `Endpoint is "http://:4317", expected a URL such as`},
-		"a port that is 0":   {func(t *Traces) { t.Endpoint = "http://c:0" }, `Endpoint is "http://c:0", expected a URL such as`},
-		"a port too high":    {func(t *Traces) { t.Endpoint = "http://c:65536" }, `expected a URL such as`},
-		"an empty port":      {func(t *Traces) { t.Endpoint = "http://c:" }, `expected a URL such as`},
-		"a password":         {func(t *Traces) { t.Endpoint = "http://a:b@c" }, `expected a URL such as`},
-		"a query":            {func(t *Traces) { t.Endpoint = "http://c?a=b" }, `expected a URL such as`},
-		"another variable":   {func(t *Traces) { t.Endpoint = "http://$(KUBERNETES_SERVICE_HOST):4317" }, `expected a URL such as`},
-		"a socket":           {func(t *Traces) { t.Endpoint = "unix:///run/c.sock" }, `expected a URL such as`},
-		"TLS":                {func(t *Traces) { t.Endpoint = "https://c:4317" }, "expected one that begins with http://, because the broker's image has no authorities"},
-		"a path for gRPC":    {func(t *Traces) { t.Endpoint = "http://c:4317/v1/traces" }, "expected one without a path"},
-		"another protocol":   {func(t *Traces) { t.Protocol = "thrift" }, `Protocol is "thrift", expected grpc, http/protobuf or http/json`},
-		"another sampler":    {func(t *Traces) { t.Sampler = "ratio" }, `Sampler is "ratio", expected always_on, `},
-		"more than all":      {func(t *Traces) { t.SamplerArgument = "2" }, `SamplerArgument is "2", expected a number from 0 to 1`},
-		"a part that is NaN": {func(t *Traces) { t.SamplerArgument = "NaN" }, `SamplerArgument is "NaN", expected a number from 0 to 1`},
+		"host and port":           {func(t *Traces) { t.Endpoint = "collector:4317" }, `Endpoint is "collector:4317", expected a URL such as`},
+		"no host":                 {func(t *Traces) { t.Endpoint = "http://:4317" }, `Endpoint is "http://:4317", expected a URL such as`},
+		"a port that is 0":        {func(t *Traces) { t.Endpoint = "http://c:0" }, `Endpoint is "http://c:0", expected a URL such as`},
+		"a port too high":         {func(t *Traces) { t.Endpoint = "http://c:65536" }, `expected a URL such as`},
+		"an empty port":           {func(t *Traces) { t.Endpoint = "http://c:" }, `expected a URL such as`},
+		"a password":              {func(t *Traces) { t.Endpoint = "http://a:b@c" }, `expected a URL such as`},
+		"a query":                 {func(t *Traces) { t.Endpoint = "http://c?a=b" }, `expected a URL such as`},
+		"another variable":        {func(t *Traces) { t.Endpoint = "http://$(KUBERNETES_SERVICE_HOST):4317" }, `expected a URL such as`},
+		"a socket":                {func(t *Traces) { t.Endpoint = "unix:///run/c.sock" }, `expected a URL such as`},
+		"TLS without authorities": {func(t *Traces) { t.Endpoint = "https://c:4317" }, `CABundle is "", expected PEM with the certificate authorities of the collector`},
+		"authorities without TLS": {func(t *Traces) { t.CABundle = certificate }, `CABundle is "set", expected nothing, because the endpoint does not begin with https://`},
+		"no PEM":                  {func(t *Traces) { t.Endpoint, t.CABundle = "https://c:4317", "secret" }, `CABundle is "no certificate", expected PEM`},
+		"a private key": {func(t *Traces) {
+			t.Endpoint, t.CABundle = "https://c:4317", certificate+"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
+		}, `CABundle is "a block PRIVATE KEY", expected PEM with certificates alone`},
+		"a certificate that is none": {func(t *Traces) {
+			t.Endpoint, t.CABundle = "https://c:4317", "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"
+		}, `CABundle is "a block CERTIFICATE that is no certificate", expected PEM with certificates`},
+		"half a certificate": {func(t *Traces) {
+			t.Endpoint, t.CABundle = "https://c:4317", certificate+certificate[:len(certificate)/2]
+		}, `CABundle is "a block that cannot be read"`},
+		"too many authorities":              {func(t *Traces) { t.Endpoint, t.CABundle = "https://c:4317", strings.Repeat(certificate, 60) }, "bytes of certificates\", expected at most 16384"},
+		"a URL with TLS and without a host": {func(t *Traces) { t.Endpoint, t.CABundle = "https://:4317", certificate }, `Endpoint is "https://:4317", expected a URL such as`},
+		"a path for gRPC":                   {func(t *Traces) { t.Endpoint = "http://c:4317/v1/traces" }, "expected one without a path"},
+		"another protocol":                  {func(t *Traces) { t.Protocol = "thrift" }, `Protocol is "thrift", expected grpc, http/protobuf or http/json`},
+		"another sampler":                   {func(t *Traces) { t.Sampler = "ratio" }, `Sampler is "ratio", expected always_on, `},
+		"more than all":                     {func(t *Traces) { t.SamplerArgument = "2" }, `SamplerArgument is "2", expected a number from 0 to 1`},
+		"a part that is NaN":                {func(t *Traces) { t.SamplerArgument = "NaN" }, `SamplerArgument is "NaN", expected a number from 0 to 1`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			template := testTemplate()

@@ -10,6 +10,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
 // Config is what the environment and the command line say about traces. [NewConfig] makes
@@ -39,6 +41,7 @@ type collector struct {
 	authorization                string
 	timeout                      time.Duration
 	certificate                  string
+	authorities                  string
 	clientCertificate, clientKey string
 	insecure                     *bool
 }
@@ -111,6 +114,9 @@ func (c *Config) Check() error {
 		if _, err := c.target(name); err != nil {
 			return err
 		}
+	}
+	if c.collector.certificate != "" && c.collector.authorities != "" {
+		return errors.New("OTEL_EXPORTER_OTLP_CERTIFICATE and " + contract.TracesAuthoritiesVariable + ": found both, expected only one of the two")
 	}
 	if to := c.collector; (to.clientCertificate == "") != (to.clientKey == "") {
 		return errors.New("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: found only one of the two, expected both or none")

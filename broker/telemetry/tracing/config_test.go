@@ -53,6 +53,8 @@ func TestVariablesThatDoNotFitAreRefused(t *testing.T) {
 		"a socket for HTTP":            {[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=unix:///run/c.sock"}, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is "unix:///run/c.sock", but OTLP over HTTP needs a URL that begins with http:// or https://`},
 		"certificates and no TLS":      {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://"},
 		"certificates and no endpoint": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt"}, "certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://"},
+		"authorities and no TLS":       {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://c", "CRYPTO_BROKER_TRACES_AUTHORITIES=PEM"}, "certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://"},
+		"authorities and a file":       {[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=https://c", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.crt", "CRYPTO_BROKER_TRACES_AUTHORITIES=PEM"}, "OTEL_EXPORTER_OTLP_CERTIFICATE and CRYPTO_BROKER_TRACES_AUTHORITIES: found both, expected only one of the two"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := tracing.NewConfig()
@@ -69,6 +71,13 @@ func TestVariablesThatDoNotFitAreRefused(t *testing.T) {
 				t.Errorf("got %v\nwant %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestAuthoritiesThatAreNoneAreAnErrorAtStart(t *testing.T) {
+	_, err := tracing.New(t.Context(), configure(t, "OTEL_EXPORTER_OTLP_ENDPOINT=https://c", "CRYPTO_BROKER_TRACES_AUTHORITIES=secret"), tracing.Options{})
+	if want := "set up the export of spans: read the certificate authorities of the collector: CRYPTO_BROKER_TRACES_AUTHORITIES has no certificate in PEM"; err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
 	}
 }
 

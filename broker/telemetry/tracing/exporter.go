@@ -17,6 +17,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/tlsprovider"
 )
@@ -120,13 +121,17 @@ func (c *collector) tls() (*tlsprovider.Client, error) {
 		}
 	}
 	defer clear(config.Key)
+	source := c.certificate
+	if c.authorities != "" {
+		config.Authorities, source = []byte(c.authorities), contract.TracesAuthoritiesVariable
+	}
 	if c.certificate != "" && len(config.Authorities) == 0 {
 		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %s is empty, expected PEM", c.certificate)
 	}
 	client, err := tlsprovider.New(config)
 	switch {
 	case errors.Is(err, tlsprovider.ErrAuthorities):
-		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CERTIFICATE: %s has no certificate in PEM", c.certificate)
+		return nil, fmt.Errorf("read the certificate authorities of the collector: %s has no certificate in PEM", source)
 	case err != nil:
 		return nil, fmt.Errorf("read OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", err)
 	}

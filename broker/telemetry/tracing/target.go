@@ -57,7 +57,7 @@ func (c *Config) target(exporter string) (target, error) {
 			return t, fmt.Errorf("%s is %q, but %w", name, set, err)
 		}
 	}
-	if t.plain && (to.certificate != "" || to.clientCertificate != "" || to.clientKey != "") {
+	if t.plain && (to.certificate != "" || to.authorities != "" || to.clientCertificate != "" || to.clientKey != "") {
 		return t, errors.New("certificates for the collector are set, but its endpoint has no TLS: expected an endpoint that begins with https://")
 	}
 	return t, nil

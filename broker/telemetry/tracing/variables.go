@@ -2,9 +2,14 @@
 
 package tracing
 
-import "strings"
+import (
+	"strings"
 
-// Variable is an environment variable that OpenTelemetry defines.
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+)
+
+// Variable is an environment variable about traces. All but the one of
+// [contract.TracesAuthoritiesVariable] are defined by OpenTelemetry.
 type Variable struct {
 	// Name is the name of the environment variable.
 	Name string
@@ -39,6 +44,8 @@ func (c *Config) Variables() []Variable {
 			Usage: "URL of the collector (default http://localhost:4317 for grpc, http://localhost:4318/v1/traces for http); also " + otlp + "ENDPOINT, to which http adds /v1/traces"},
 		{Name: traces + "CERTIFICATE", signals: true, Flag: "traces-certificate", Kind: "path", Set: into(&c.collector.certificate, trimmed),
 			Usage: "PEM file with the certificate authorities that verify the collector's certificate (default the authorities of the system); also " + otlp + "CERTIFICATE"},
+		{Name: contract.TracesAuthoritiesVariable, Kind: "pem", Secret: true, Set: into(&c.collector.authorities, trimmed),
+			Usage: "certificate authorities that verify the collector's certificate, as PEM and no path; instead of " + otlp + "CERTIFICATE"},
 		{Name: traces + "CLIENT_CERTIFICATE", signals: true, Flag: "traces-client-certificate", Kind: "path", Set: into(&c.collector.clientCertificate, trimmed),
 			Usage: "PEM file with the client certificate that the broker presents to the collector; also " + otlp + "CLIENT_CERTIFICATE"},
 		{Name: traces + "CLIENT_KEY", signals: true, Flag: "traces-client-key", Kind: "path", Set: into(&c.collector.clientKey, trimmed),

@@ -8,6 +8,7 @@ package annotation
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,6 +177,16 @@ var MemoryAmounts = Values{
 // from one than a double is wrong by.
 func celAmount(parts, least int64) string {
 	return fmt.Sprintf("isQuantity(value) && [quantity(value).asApproximateFloat() * %d.0 + 1e-7].all(n,\nn >= %d.0 && (n >= 1e15 || n - double(int(n)) < 2e-7))", parts, least)
+}
+
+// ratio is a number from 0 to 1 as Go and CEL read it alike.
+var ratio = regexp.MustCompile("^(0|1|0[.][0-9]{1,9})$")
+
+// Ratio is a part of a whole.
+var Ratio = Values{
+	Expected: "a number from 0 to 1 such as 0.01, with at most 9 digits behind the point",
+	Fits:     ratio.MatchString,
+	CEL:      fmt.Sprintf("value.matches('%s')", ratio),
 }
 
 // StatusPorts are the ports that a broker may open.

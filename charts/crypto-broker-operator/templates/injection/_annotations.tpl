@@ -81,6 +81,20 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   expression: >-
     variables.askedLogLevel.filter(a, [variables.annotations[a]].all(value,
     value in ['debug', 'info', 'warn', 'error']))
+- name: askedTracesSampler
+  expression: >-
+    ['cryptobroker.io/traces-sampler'].filter(a, a in variables.annotations)
+- name: usableTracesSampler
+  expression: >-
+    variables.askedTracesSampler.filter(a, [variables.annotations[a]].all(value,
+    value in ['always_on', 'always_off', 'traceidratio', 'parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio']))
+- name: askedTracesRatio
+  expression: >-
+    ['cryptobroker.io/traces-ratio'].filter(a, a in variables.annotations)
+- name: usableTracesRatio
+  expression: >-
+    variables.askedTracesRatio.filter(a, [variables.annotations[a]].all(value,
+    value.matches('^(0|1|0[.][0-9]{1,9})$')))
 - name: askedMetricsPort
   expression: >-
     ['cryptobroker.io/metrics-port'].filter(a, a in variables.annotations)
@@ -146,6 +160,8 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     !(a in variables.askedMemoryRequest) &&
     !(a in variables.askedMemoryLimit) &&
     !(a in variables.askedLogLevel) &&
+    !(a in variables.askedTracesSampler) &&
+    !(a in variables.askedTracesRatio) &&
     !(a in variables.askedMetricsPort) &&
     !(a in variables.askedSessionGateway) &&
     !(a in variables.askedSessionProfile) &&
@@ -215,7 +231,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     size(variables.unknown) == 0
   messageExpression: >-
     'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +
-    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, metrics-port, session-gateway, session-profile, session-plain-paths, keys, image, image-pull-secret'
+    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, traces-sampler, traces-ratio, metrics-port, session-gateway, session-profile, session-plain-paths, keys, image, image-pull-secret'
 - expression: >-
     !variables.askedInject.exists(annotation, !(annotation in variables.usableInject))
   messageExpression: >-
@@ -276,6 +292,18 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     variables.askedLogLevel.filter(annotation, !(annotation in variables.usableLogLevel)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected debug, info, warn or error')[0]
+- expression: >-
+    !variables.askedTracesSampler.exists(annotation, !(annotation in variables.usableTracesSampler))
+  messageExpression: >-
+    variables.askedTracesSampler.filter(annotation, !(annotation in variables.usableTracesSampler)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off or parentbased_traceidratio')[0]
+- expression: >-
+    !variables.askedTracesRatio.exists(annotation, !(annotation in variables.usableTracesRatio))
+  messageExpression: >-
+    variables.askedTracesRatio.filter(annotation, !(annotation in variables.usableTracesRatio)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected a number from 0 to 1 such as 0.01, with at most 9 digits behind the point')[0]
 - expression: >-
     !variables.askedMetricsPort.exists(annotation, !(annotation in variables.usableMetricsPort))
   messageExpression: >-
@@ -388,6 +416,12 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected at least what the broker requests, ' + variables.annotations[?'cryptobroker.io/memory-request'].orValue(string(params.spec.container.?resources[?'requests'][?'memory'].orValue('0'))) + ', or a lower ' + 'cryptobroker.io/memory-request' + ' beside it')[0]
 - expression: >-
+    !variables.askedTracesRatio.exists(annotation, size(variables.askedTracesSampler) == 0 || !(variables.annotations['cryptobroker.io/traces-sampler'] in ['traceidratio', 'parentbased_traceidratio']))
+  messageExpression: >-
+    variables.askedTracesRatio.filter(annotation, size(variables.askedTracesSampler) == 0 || !(variables.annotations['cryptobroker.io/traces-sampler'] in ['traceidratio', 'parentbased_traceidratio'])).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected cryptobroker.io/traces-sampler beside it, with traceidratio or parentbased_traceidratio')[0]
+- expression: >-
     !variables.askedMetricsPort.exists(annotation, variables.hostNetwork)
   messageExpression: >-
     variables.askedMetricsPort.filter(annotation, variables.hostNetwork).map(annotation,
@@ -446,6 +480,8 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
 - name: annotationArguments
   expression: >-
     [['--log-level=', variables.annotations[?'cryptobroker.io/log-level'].orValue(string(params.spec.?logLevel.orValue('')))],
+    ['--traces-sampler=', variables.annotations[?'cryptobroker.io/traces-sampler'].orValue('')],
+    ['--traces-sampler-arg=', variables.annotations[?'cryptobroker.io/traces-ratio'].orValue('')],
     ['--session-gateway=', variables.annotations[?'cryptobroker.io/session-gateway'].orValue('')],
     ['--session-gateway-profile=', variables.annotations[?'cryptobroker.io/session-profile'].orValue('')],
     ['--session-gateway-plain=', variables.annotations[?'cryptobroker.io/session-plain-paths'].orValue('')]]
