@@ -101,6 +101,7 @@ func TestWhatAMaliciousServiceForwardsIsRefused(t *testing.T) {
 		"for another service":                          {claims: map[string]any{"aud": m[2].URL}, status: 400, part: "is for another service"},
 		"of two minutes ago":                           {claims: map[string]any{"iat": time.Now().Add(-2 * time.Minute).Unix()}, status: 400, part: "of another time"},
 		"of a later time":                              {claims: map[string]any{"iat": time.Now().Add(2 * time.Minute).Unix()}, status: 400, part: "of another time"},
+		"without an id":                                {claims: map[string]any{"jti": ""}, status: 400, part: "is for another service"},
 		"without a way":                                {claims: map[string]any{"via": []string{}}, status: 400, part: "does not end its way with the peer"},
 		"with a way that ends elsewhere":               {claims: map[string]any{"via": []string{m[0].URL, m[2].URL}}, status: 400, part: "does not end its way with the peer"},
 		"in a loop":                                    {claims: map[string]any{"via": []string{m[1].URL, m[0].URL}}, status: 400, part: "loop"},

@@ -183,7 +183,7 @@ func TestSharesOfSeveralServicesComeInTheOrderOfTheRequest(t *testing.T) {
 	}
 }
 
-// TestAServiceThatDoesNotWorkCostsOnlyItsShares also has the first sentence about the breaker: three failures, and then no request.
+// After three failures, the service is not asked any more.
 func TestAServiceThatDoesNotWorkCostsOnlyItsShares(t *testing.T) {
 	var endings sync.Map
 	m := federate(t, 3, func(of int, _ []*member, c *federation.Config, _ *setting) {

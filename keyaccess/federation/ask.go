@@ -51,7 +51,7 @@ const textShare = "another service has released this share, so the request to th
 
 // Asking is a request to peers that is under way. Its methods are for one goroutine.
 type Asking struct {
-	*Peers
+	peers   *Peers
 	request Request
 	by      map[*peer][]Object
 	done    sync.WaitGroup
@@ -67,7 +67,7 @@ type Asking struct {
 // Ask asks for data keys, all peers at the same time. The requests end with ctx.
 func (p *Peers) Ask(ctx context.Context, request Request, objects []Object) *Asking {
 	a := &Asking{
-		Peers: p, request: request, by: map[*peer][]Object{}, answers: make(map[int]Answer, len(objects)), released: map[string]bool{}, cancels: map[*peer]context.CancelFunc{},
+		peers: p, request: request, by: map[*peer][]Object{}, answers: make(map[int]Answer, len(objects)), released: map[string]bool{}, cancels: map[*peer]context.CancelFunc{},
 	}
 	for _, object := range objects {
 		asked := p.routes[object.Service]
@@ -128,10 +128,10 @@ func (a *Asking) ask(ctx context.Context, asked *peer, wanted []Object) {
 	defer func() {
 		if recovered := recover(); recovered != nil {
 			cause, stack := defect.Describe(recovered)
-			a.config.Log.Error("a request to a peer failed because of a defect; the others are not affected", "peer", asked.URL, "cause", cause, "stack", stack)
+			a.peers.config.Log.Error("a request to a peer failed because of a defect; the others are not affected", "peer", asked.URL, "cause", cause, "stack", stack)
 		}
-		if a.config.Observe != nil {
-			a.config.Observe(asked.URL, endingOf(err), time.Since(began))
+		if a.peers.config.Observe != nil {
+			a.peers.config.Observe(asked.URL, endingOf(err), time.Since(began))
 		}
 		a.note(asked, wanted, reply, err)
 	}()
@@ -147,10 +147,10 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 	for i, object := range wanted {
 		places[i] = object.Object
 	}
-	sent := header{Issuer: a.config.URL, Audience: asked.URL, ID: rand.Text(), IssuedAt: a.config.Now().Unix()}
+	sent := header{Issuer: a.peers.config.URL, Audience: asked.URL, ID: rand.Text(), IssuedAt: a.peers.config.Now().Unix()}
 	digest := sha256.Sum256([]byte(a.request.Signed))
-	statement, err := a.requests.sign(forward{
-		header: sent, Via: append(slices.Clone(a.request.Via), a.config.URL),
+	statement, err := a.peers.requests.sign(forward{
+		header: sent, Via: append(slices.Clone(a.request.Via), a.peers.config.URL),
 		Authorization: a.request.Authorization, Proof: a.request.Proof, Path: a.request.Path, Digest: digest[:], Objects: places,
 	})
 	if err != nil {
@@ -163,14 +163,14 @@ func (a *Asking) exchange(ctx context.Context, asked *peer, wanted []Object) (*r
 	if err != nil {
 		return nil, err
 	}
-	by, payload, err := a.statements.Open(ctx, text, typeResult)
+	by, payload, err := a.peers.statements.Open(ctx, text, typeResult)
 	reply := &results{}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errFailed, err)
 	case json.Unmarshal(payload, reply) != nil:
 		return nil, fmt.Errorf("%w: found results that cannot be read", errFailed)
-	case by != asked.URL || reply.ID != sent.ID || !reply.fits(a.config.URL, a.config.Now()):
+	case by != asked.URL || reply.ID != sent.ID || !reply.fits(a.peers.config.URL, a.peers.config.Now()):
 		return nil, fmt.Errorf("%w: found results of another service or for another request", errFailed)
 	case !slices.EqualFunc(reply.Results, places, func(found Result, place int) bool { return found.Object == place }):
 		return nil, fmt.Errorf("%w: found results for other data keys", errFailed)
@@ -214,7 +214,7 @@ func (a *Asking) failed(asked *peer, wanted []Object, err error) {
 		text = textShare
 	case errors.Is(err, context.Canceled), errors.Is(err, errNotNow): // the log has the failures before
 	default:
-		a.config.Log.Warn("a peer has not answered a request for data keys", "peer", asked.URL, "error", err, "objects", len(wanted))
+		a.peers.config.Log.Warn("a peer has not answered a request for data keys", "peer", asked.URL, "error", err, "objects", len(wanted))
 	}
 	for _, object := range wanted {
 		a.answers[object.Object] = unreachable(object, text)
