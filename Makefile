@@ -99,6 +99,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-contract
 	$(MAKE) test-client-python
 	$(MAKE) test-client-js
+	$(MAKE) test-client-java
 	$(MAKE) test-release
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
@@ -133,6 +134,7 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/opentdf && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/browser && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
+	hack/tools/maven clients/java --quiet spotless:check
 	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
 	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python; done; "$$bin/mypy"
 
@@ -164,6 +166,11 @@ test-client-js: ## Run the tests of the JavaScript client against the broker (Li
 .PHONY: test-client-python
 test-client-python: ## Run the tests of the Python client against the broker (Linux, Python with pip; packages come from PyPI once; half a minute).
 	python=$$(hack/tools/venv clients/python/requirements.txt)/bin/python; cd clients/python && PYTHONPATH=src "$$python" -m pytest --quiet
+
+.PHONY: test-client-java
+test-client-java: ## Run the tests of the Java client against the broker (Linux, a JDK 17, Maven; packages come from the Maven registry once; half a minute).
+	mkdir -p $(BIN) && CGO_ENABLED=0 go build -o $(BIN)/broker-for-java ./cmd/broker
+	BROKER_BINARY=$(BIN)/broker-for-java hack/tools/maven clients/java --quiet verify
 
 .PHONY: contract-table
 contract-table: ## Write the table of clients and operations in docs/compatibility.md.
