@@ -149,16 +149,16 @@ func TestABrokerThatAnotherWebhookChangesAfterTheLastCallRefusesThePod(t *testin
 			last := pod.Spec.Volumes[1].Projected.Sources
 			last[len(last)-1].ConfigMap.Name = "mine"
 		}, volumes},
-		"profiles of another annotation": {func(pod *corev1.Pod) {
-			pod.Spec.Volumes[1].Projected.Sources = append([]corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "Profiles.yaml", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['mine']"}}}}}}, pod.Spec.Volumes[1].Projected.Sources...)
-		}, volumes},
-		"another key gateway":              {changeArgument("--key-gateway=", "--key-gateway=evil.example:8443"), arguments},
-		"another token":                    {changeArgument("--key-gateway-token=", "--key-gateway-token=/var/run/secrets/kubernetes.io/serviceaccount/token"), arguments},
-		"no key gateway, but its address":  {fixture.InBroker(func(c *corev1.Container) { c.VolumeMounts = c.VolumeMounts[:2] }), mounted},
-		"the token in the app":             {fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-key-gateway", MountPath: "/t"}), elsewhere},
-		"a token for the API server":       {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[0].ServiceAccountToken.Audience = "" }), volumes},
-		"authorities of another ConfigMap": {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Name = "mine" }), volumes},
-		"authorities of another entry":     {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Items[0].Key = "mine" }), volumes},
+		"profiles of another annotation":               {fileOfAnnotation("Profiles.yaml", "mine"), volumes},
+		"profiles of the annotation for the log level": {fileOfAnnotation("Profiles.yaml", contract.LogLevelAnnotation), volumes},
+		"a log level of another annotation":            {fileOfAnnotation(contract.LogLevelFile, "mine"), volumes},
+		"another key gateway":                          {changeArgument("--key-gateway=", "--key-gateway=evil.example:8443"), arguments},
+		"another token":                                {changeArgument("--key-gateway-token=", "--key-gateway-token=/var/run/secrets/kubernetes.io/serviceaccount/token"), arguments},
+		"no key gateway, but its address":              {fixture.InBroker(func(c *corev1.Container) { c.VolumeMounts = c.VolumeMounts[:2] }), mounted},
+		"the token in the app":                         {fixture.Mounting(corev1.VolumeMount{Name: "crypto-broker-key-gateway", MountPath: "/t"}), elsewhere},
+		"a token for the API server":                   {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[0].ServiceAccountToken.Audience = "" }), volumes},
+		"authorities of another ConfigMap":             {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Name = "mine" }), volumes},
+		"authorities of another entry":                 {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) { p.Sources[1].ConfigMap.Items[0].Key = "mine" }), volumes},
 		"authorities that are mixed with others": {inKeyGatewayVolume(func(p *corev1.ProjectedVolumeSource) {
 			p.Sources = append(p.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "mine"}}})
 		}), volumes},
@@ -356,5 +356,15 @@ func TestPodsAreCreatedWhileTheAPIServerDoesNotKnowTheKindOfTheTemplate(t *testi
 	pod, err := tryPod(t, own, fixture.PodWith())
 	if err != nil || len(pod.Spec.InitContainers) != 1 {
 		t.Errorf("a pod that asks: found %v, expected it to have its broker", err)
+	}
+}
+
+// fileOfAnnotation makes a file in the volume of the profiles have an annotation of the pod.
+func fileOfAnnotation(name, annotation string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		files := pod.Spec.Volumes[1].Projected.Sources[0].DownwardAPI
+		files.Items = append(slices.DeleteFunc(files.Items, func(file corev1.DownwardAPIVolumeFile) bool { return file.Path == name }), corev1.DownwardAPIVolumeFile{
+			Path: name, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']"},
+		})
 	}
 }

@@ -33,7 +33,7 @@ const (
 	MemoryRequestAnnotation = "cryptobroker.io/memory-request"
 	MemoryLimitAnnotation   = "cryptobroker.io/memory-limit"
 
-	// LogLevelAnnotation is the log level of the broker.
+	// LogLevelAnnotation is the log level of the broker. It may change while the pod runs.
 	LogLevelAnnotation = "cryptobroker.io/log-level"
 
 	// TracesSamplerAnnotation is the sampler of the broker's spans, and

@@ -24,6 +24,10 @@ const (
 	// ProfilesDir is the directory with the profiles in the broker's container.
 	ProfilesDir = "/etc/crypto-broker/profiles"
 
+	// LogLevelFile is the file in ProfilesDir with the value of LogLevelAnnotation, which
+	// is empty without the annotation.
+	LogLevelFile = "log-level"
+
 	// KeysDir has a directory for each Secret with keys.
 	KeysDir = "/etc/crypto-broker/keys"
 
@@ -49,6 +53,10 @@ const SocketVariable = "CRYPTO_BROKER_SOCKET"
 // InstanceFlag. A broker that does not know it ignores it, while it would not start with an
 // unknown flag.
 const InstanceVariable = BrokerVariablePrefix + "INSTANCE"
+
+// LogLevelFileVariable is the variable with the path of the file that has the level of the
+// broker's log.
+const LogLevelFileVariable = BrokerVariablePrefix + "LOG_LEVEL_FILE"
 
 // TracesAuthoritiesVariable is the variable with the certificate authorities of the collector of
 // spans, in PEM.

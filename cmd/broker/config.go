@@ -143,7 +143,7 @@ func (c *config) settings() []setting {
 			usage: "least important lines to log: debug, info, warn or error",
 		},
 		{
-			name: "log-level-file", env: "CRYPTO_BROKER_LOG_LEVEL_FILE", kind: "path", set: absolutePath(&c.logLevelFile),
+			name: "log-level-file", env: contract.LogLevelFileVariable, kind: "path", set: absolutePath(&c.logLevelFile),
 			usage: "file with a level that counts instead of --log-level while the broker runs; read when it changes; --log-level counts again once the file is empty or gone",
 		},
 		{

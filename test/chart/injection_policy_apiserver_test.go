@@ -163,9 +163,8 @@ func withoutSnapshot(pod *corev1.Pod) *corev1.Pod {
 	delete(pod.Annotations, contract.ProfilesSnapshotAnnotation)
 	for i := range pod.Spec.Volumes {
 		if volume := &pod.Spec.Volumes[i]; volume.Name == contract.ProfilesVolume && volume.Projected != nil {
-			volume.Projected.Sources = slices.DeleteFunc(volume.Projected.Sources, func(source corev1.VolumeProjection) bool {
-				return source.DownwardAPI != nil
-			})
+			files := volume.Projected.Sources[0].DownwardAPI
+			files.Items = slices.DeleteFunc(files.Items, func(file corev1.DownwardAPIVolumeFile) bool { return file.Path != contract.LogLevelFile })
 		}
 	}
 	return pod

@@ -123,7 +123,7 @@ func policyRefusesACopyWithAnotherBroker(t *testing.T, admin client.Client) {
 		"profiles under other names": {func(pod *corev1.Pod, _ *corev1.Container) {
 			for i := range pod.Spec.Volumes {
 				if pod.Spec.Volumes[i].Name == contract.ProfilesVolume {
-					pod.Spec.Volumes[i].Projected.Sources[0].ConfigMap = &corev1.ConfigMapProjection{
+					pod.Spec.Volumes[i].Projected.Sources[1].ConfigMap = &corev1.ConfigMapProjection{
 						LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap}, Optional: ptr.To(true),
 						Items: []corev1.KeyToPath{{Key: "Other.yaml", Path: "Profiles.yaml"}},
 					}

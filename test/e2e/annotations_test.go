@@ -12,7 +12,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
@@ -105,6 +107,28 @@ func TestAPodGetsTheBrokerThatItsAnnotationsAskFor(t *testing.T) {
 	// The operator asks at the port that the pod chose.
 	awaitPropagated(t, profile, 1)
 	mustKeepMounts(t, pod)
+}
+
+func TestTheAnnotationOfARunningPodChangesTheLevelOfItsLog(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t, restricted)
+	createProfile(t, namespace, "sha3-256")
+	pod := createPod(t, appPod(namespace, asked(), nil))
+	for _, level := range []string{`"debug"`, "null"} {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, contract.LogLevelAnnotation, level)
+		must(t, shared.client.Patch(t.Context(), pod, client.RawPatch(types.MergePatchType, []byte(patch))))
+		want := `"logLevel":"DEBUG","logLevelBefore":"INFO"`
+		if level == "null" {
+			want = `"logLevel":"INFO","logLevelBefore":"DEBUG"`
+		}
+		eventually(t, 3*time.Minute, "the broker logs by the level "+level, func() error {
+			lines, err := shared.clientset.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: contract.BrokerContainer}).DoRaw(t.Context())
+			if err == nil && !strings.Contains(string(lines), want) {
+				err = fmt.Errorf("its log does not say so:\n%s", lines)
+			}
+			return err
+		})
+	}
 }
 
 // mustKeepMounts checks that the Secret is mounted in the broker alone.

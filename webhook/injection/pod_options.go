@@ -165,7 +165,7 @@ var annotationsRead = []podAnnotation{
 	},
 	{
 		name: contract.LogLevelAnnotation, example: "debug",
-		effect:          "the least severe lines that the broker logs: `debug`, `info`, `warn` or `error`",
+		effect:          "the least severe lines that the broker [logs](logs.md): `debug`, `info`, `warn` or `error`; a change counts while the pod runs",
 		without:         "the chart's `broker.logLevel`",
 		values:          annotation.OneOf("debug", "info", "warn", "error"),
 		argument:        contract.LogLevelFlag,

@@ -4,6 +4,7 @@ package injection
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,10 @@ var instance = corev1.EnvVar{
 	Name:      contract.InstanceVariable,
 	ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}},
 }
+
+// logLevelFile is the variable that names the file with the annotation of the log level. It is
+// no argument, because a broker that does not know it would not start.
+var logLevelFile = corev1.EnvVar{Name: contract.LogLevelFileVariable, Value: path.Join(contract.ProfilesDir, contract.LogLevelFile)}
 
 // rendering has all that the broker's part of one pod depends on. Two equal renderings
 // make equal parts. Every default of the API server is written out, so that a part is
@@ -80,7 +85,7 @@ func (r rendering) container() corev1.Container {
 			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
 			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
 		), r.template.Seal.podArguments()...),
-		Env:           append([]corev1.EnvVar{instance}, r.template.Traces.environment()...),
+		Env:           slices.Concat([]corev1.EnvVar{instance}, r.template.Traces.environment(), []corev1.EnvVar{logLevelFile}),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},
@@ -197,18 +202,20 @@ func (r rendering) volumes() (socket, profiles corev1.Volume) {
 	}
 	// A later source wins: the snapshot counts only until the ConfigMap exists.
 	// Every key of the ConfigMap becomes a file.
-	var sources []corev1.VolumeProjection
+	files := []corev1.DownwardAPIVolumeFile{fileOf(contract.LogLevelFile, contract.LogLevelAnnotation)}
 	if r.snapshot {
-		files := []corev1.DownwardAPIVolumeFile{fileOf(profile.FileName, contract.ProfilesSnapshotAnnotation)}
+		files = append(files, fileOf(profile.FileName, contract.ProfilesSnapshotAnnotation))
 		if len(r.template.Seal.Keys) > 0 {
 			files = append(files, fileOf(signed.FileName, contract.ProfilesSnapshotSignatureAnnotation))
 		}
-		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}})
 	}
-	sources = append(sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
-		LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
-		Optional:             ptr.To(true),
-	}})
+	sources := []corev1.VolumeProjection{
+		{DownwardAPI: &corev1.DownwardAPIProjection{Items: files}},
+		{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v1alpha1.ProfilesConfigMap},
+			Optional:             ptr.To(true),
+		}},
+	}
 	profiles = corev1.Volume{
 		Name: contract.ProfilesVolume,
 		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{

@@ -83,6 +83,7 @@ func TestABrokerIsToldWhomToTrustForWhatAndFromWhenOn(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{
 		"Profiles.yaml": "metadata.annotations['cryptobroker.io/profiles-snapshot']",
 		"Profiles.sig":  "metadata.annotations['cryptobroker.io/profiles-snapshot-signature']",
+		"log-level":     "metadata.annotations['cryptobroker.io/log-level']",
 	}, files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -110,7 +110,8 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     v.name == 'crypto-broker-profiles' ? v.?projected.?sources.orValue([]).filter(s, !has(s.downwardAPI)).map(s, s.?configMap.?name.orValue('')) == ['crypto-broker-profiles'] &&
     v.projected.sources.all(s, has(s.downwardAPI) || !has(s.configMap.items)) && has(v.projected.sources[size(v.projected.sources) - 1].configMap) &&
     v.projected.sources.filter(s, has(s.downwardAPI)).all(s, s.downwardAPI.?items.orValue([]).all(i,
-    i.?fieldRef.?fieldPath.orValue('').startsWith("metadata.annotations['cryptobroker.io/profiles-snapshot"))) :
+    i.?fieldRef.?fieldPath.orValue('').startsWith("metadata.annotations['cryptobroker.io/profiles-snapshot") ||
+    (i.path == 'log-level' && i.?fieldRef.?fieldPath.orValue('') == "metadata.annotations['cryptobroker.io/log-level']"))) :
     v.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && v.?projected.?sources.orValue([]).map(s,
     s.?serviceAccountToken.?audience.orValue('') + ' ' + s.?configMap.?name.orValue('')) == ['crypto-broker-key-gateway ', ' crypto-broker-profiles'] &&
     v.projected.sources[0].serviceAccountToken.path == 'token' &&
