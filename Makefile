@@ -100,6 +100,7 @@ test: ## Run every test: checks, unit, real API server, real cluster, end to end
 	$(MAKE) test-client-python
 	$(MAKE) test-client-js
 	$(MAKE) test-client-java
+	$(MAKE) test-client-rust
 	$(MAKE) test-release
 	$(MAKE) test-openssl
 	$(MAKE) test-keymanagers
@@ -171,6 +172,24 @@ test-client-python: ## Run the tests of the Python client against the broker (Li
 test-client-java: ## Run the tests of the Java client against the broker (Linux, a JDK 17, Maven; packages come from the Maven registry once; half a minute).
 	mkdir -p $(BIN) && CGO_ENABLED=0 go build -o $(BIN)/broker-for-java ./cmd/broker
 	BROKER_BINARY=$(BIN)/broker-for-java hack/tools/maven clients/java --quiet verify
+
+# What cargo builds.
+RUST := CARGO_TARGET_DIR="$(CRYPTO_BROKER_CACHE)/rust"
+
+.PHONY: test-client-rust
+test-client-rust: ## Check the messages and the style of the Rust client, and run its tests against the broker (Linux, Rust; crates come once; a minute, two the first time).
+	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; $(MAKE) --no-print-directory generate-rust TO="$$made" && diff --recursive --exclude mod.rs clients/rust/src/wire "$$made"
+	cd clients/rust && cargo fmt --all --check
+	cd clients/rust && $(RUST) cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
+	cd clients/rust && $(RUST) cargo test --locked --quiet --tests
+
+# Where the messages of the Rust client are written to.
+TO ?= $(CURDIR)/clients/rust/src/wire
+
+.PHONY: generate-rust
+generate-rust: ## Make the messages of the Rust client again from the .proto files (Rust).
+	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; (cd clients/rust && $(RUST) cargo run --locked --quiet --package generate -- "$$made"); \
+	for file in "$$made"/*.rs; do (echo '// SPDX-License-Identifier: Apache-2.0'; cat "$$file") >"$(TO)/$${file##*/}"; done
 
 .PHONY: contract-table
 contract-table: ## Write the table of clients and operations in docs/compatibility.md.

@@ -20,6 +20,7 @@ var stating = []struct {
 	{"clients/js/package.json", regexp.MustCompile(`(?m)^  "version": "([^"]+)",$`)},
 	{"clients/js/package-lock.json", regexp.MustCompile(`(?m)^  "version": "([^"]+)",$`)},
 	{"clients/python/pyproject.toml", regexp.MustCompile(`(?m)^version = "([^"]+)"$`)},
+	{"clients/rust/Cargo.toml", regexp.MustCompile(`(?m)^version = "([^"]+)"$`)},
 }
 
 // semantic matches a version by Semantic Versioning 2.0.0 without build metadata, which a chart's labels do not take.
