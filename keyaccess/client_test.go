@@ -115,6 +115,7 @@ type setting struct {
 	shedder     *limit.Shedder
 	peerShedder *limit.Shedder
 	peers       *federation.Peers
+	observer    keyaccess.Observer
 }
 
 // written is what a log has. Requests write it and tests read it.
@@ -207,7 +208,7 @@ func (x *service) serve(t testing.TB, s setting) {
 	handler := keyaccess.New(keyaccess.Options{
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
 		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
-		Rates: s.rates, Shedder: s.shedder, Peers: s.peers, PeerShedder: s.peerShedder,
+		Rates: s.rates, Shedder: s.shedder, Peers: s.peers, PeerShedder: s.peerShedder, Observer: s.observer,
 	}).Handler()
 	x.handler.Store(&handler)
 }

@@ -157,15 +157,19 @@ func peerText(at location, answer federation.Answer) string {
 // fromPeers serves requests that peers forward.
 func (s *Service) fromPeers() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		observed := s.observe(FromPeer)
+		defer observed.end()
 		if s.PeerShedder != nil {
 			leave, err := s.PeerShedder.Enter(r.Context())
 			if err != nil {
+				observed.shed(err)
 				s.refuse(jsonErrors{}, w, r, err)
 				return
 			}
 			defer leave()
 		}
 		statement, err := s.servePeer(r)
+		observed.note(err)
 		if known := (*connect.Error)(nil); errors.As(err, &known) {
 			_ = jsonErrors{}.Write(w, r, err) // the peer has gone if this fails
 			return

@@ -112,6 +112,7 @@ type callerKey struct{}
 type admitted struct {
 	caller.Caller
 	credentials caller.Request
+	observed    *observation
 }
 
 func callerOf(ctx context.Context) (admitted, bool) {
@@ -123,9 +124,12 @@ func callerOf(ctx context.Context) (admitted, bool) {
 // before it reads a body, and before it looks at a token if there are too many requests for that.
 func (s *Service) authenticated(write errorWriter, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		observed := s.observe(FromClient)
+		defer observed.end()
 		if s.Shedder != nil {
 			leave, err := s.Shedder.Enter(r.Context())
 			if err != nil {
+				observed.shed(err)
 				s.refuse(write, w, r, err)
 				return
 			}
@@ -133,10 +137,15 @@ func (s *Service) authenticated(write errorWriter, next http.Handler) http.Handl
 		}
 		who, err := s.admit(r)
 		if err != nil {
+			observed.note(err)
 			s.refuse(write, w, r, err)
 			return
 		}
+		who.observed = observed
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+		if observed.outcome == "" { // next has refused the request before it came to rewrap
+			observed.outcome = Unreadable
+		}
 	})
 }
 
@@ -150,7 +159,7 @@ func (s *Service) admit(r *http.Request) (admitted, error) {
 	if err == nil && s.Rates != nil {
 		err = s.Rates.Admit(who)
 	}
-	return admitted{who, credentials}, err
+	return admitted{Caller: who, credentials: credentials}, err
 }
 
 // refuse answers a request that is not served.

@@ -68,6 +68,8 @@ type Options struct {
 	PeerShedder *limit.Shedder
 	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
 	WithoutSHA1 bool
+	// Observer learns what becomes of requests. It may be nil.
+	Observer Observer
 	// Now returns the time, [time.Now] if it is nil.
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -82,6 +84,9 @@ type Service struct {
 func New(options Options) *Service {
 	if options.Now == nil {
 		options.Now = time.Now
+	}
+	if options.Observer == nil {
+		options.Observer = unobserved{}
 	}
 	return &Service{Options: options}
 }
@@ -109,20 +114,27 @@ func (s *Service) rewrap(ctx context.Context, token string) (*kas.RewrapResponse
 	if !ok { // the handler is missing in front
 		return nil, connect.NewError(connect.CodeInternal, errors.New("nobody has established who calls"))
 	}
+	response, first, err := s.answer(ctx, token, who)
+	who.observed.note(err)
+	if err == nil && first {
+		return asFirst(response)
+	}
+	return response, err
+}
+
+// answer returns the results for a request, and whether it is of the first version.
+func (s *Service) answer(ctx context.Context, token string, who admitted) (response *kas.RewrapResponse, first bool, err error) {
 	r, err := s.read(token, who.Caller)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Time)
 	defer cancel()
 	r.locate(nil)
-	response, err := r.respond(ctx, federation.Request{
+	response, err = r.respond(ctx, federation.Request{
 		Authorization: who.credentials.Authorization, Proof: strings.Join(who.credentials.Proofs, " "), Path: who.credentials.URL, Signed: token,
 	})
-	if err == nil && r.body.First {
-		return asFirst(response)
-	}
-	return response, err
+	return response, r.body.First, err
 }
 
 // read reads the signed request of a caller.
@@ -216,6 +228,7 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 		} else {
 			result.Result = &kas.KeyAccessRewrapResult_Error{Error: text}
 		}
+		r.Observer.DataKey(resultOf(text))
 	}
 	return results, nil
 }

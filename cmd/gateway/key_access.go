@@ -122,9 +122,11 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	if k.peers, err = config.peers(logger, newPeerMetrics(), registry); err != nil {
 		return nil, fmt.Errorf("federation: %w", err)
 	}
+	metrics := newKeyAccessMetrics(registry, k.keys.Ring, k.verifier, shedder)
 	service := keyaccess.New(keyaccess.Options{
 		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: &config.Access,
-		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS, Logger: logger,
+		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS,
+		Observer: metrics, Logger: logger,
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,9 @@ type keySource struct {
 	client    *http.Client
 	now       func() time.Time
 	log       *slog.Logger
+
+	// hits and misses count uses of keys, and fetches and failures what refresh has done.
+	hits, misses, fetches, failures atomic.Uint64
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -102,6 +106,9 @@ func (i *keySource) current(ctx context.Context) ([]publicKey, error) {
 func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([]publicKey, *Error) {
 	for waited := false; ; waited = true {
 		keys, flight := i.look(enough)
+		if !waited {
+			i.count(keys != nil && enough(keys))
+		}
 		switch {
 		case keys != nil && enough(keys):
 			return keys, nil
@@ -114,6 +121,15 @@ func (i *keySource) until(ctx context.Context, enough func([]publicKey) bool) ([
 		if refused := i.wait(ctx, flight, keys != nil); refused != nil {
 			return nil, refused
 		}
+	}
+}
+
+// count counts a use of keys.
+func (i *keySource) count(hit bool) {
+	if hit {
+		i.hits.Add(1)
+	} else {
+		i.misses.Add(1)
 	}
 }
 
@@ -180,12 +196,14 @@ func (i *keySource) refresh(flight chan struct{}) {
 	now := i.now()
 	if err != nil {
 		i.notBefore = now.Add(fetchRetry)
+		i.failures.Add(1)
 		i.log.Warn("the keys of the issuer cannot be fetched", "error", err, "keys", len(i.keys))
 	} else {
 		if !slices.EqualFunc(keys, i.keys, func(a, b publicKey) bool { return a.id == b.id && a.thumbprint == b.thumbprint }) {
 			i.log.Info("the keys of the issuer changed", "keys", len(keys), "unusable", skipped)
 		}
 		i.keys, i.fetched, i.notBefore = keys, now, now.Add(fetchFloor)
+		i.fetches.Add(1)
 	}
 	i.flight = nil
 	close(flight)

@@ -64,6 +64,13 @@ func (r *replays) add(proof, caller identity, now time.Time) int {
 	return fresh
 }
 
+// size returns how many proofs are remembered.
+func (r *replays) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.current.proofs) + len(r.previous.proofs)
+}
+
 func (g generation) has(proof identity) bool {
 	_, found := g.proofs[proof]
 	return found

@@ -37,6 +37,9 @@ func NewShedder(load Load) (*Shedder, error) {
 	return &Shedder{load: load, slots: semaphore.NewWeighted(int64(load.InFlight))}, nil
 }
 
+// Waiting returns how many calls wait.
+func (s *Shedder) Waiting() int { return int(min(s.waiting.Load(), int64(s.load.Queue))) }
+
 // Enter waits until the call may be worked on. The call ends with leave. The error is a [*Refused], or the one of the
 // context if that ends first.
 func (s *Shedder) Enter(ctx context.Context) (leave func(), err error) {
