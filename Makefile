@@ -178,18 +178,14 @@ RUST := CARGO_TARGET_DIR="$(CRYPTO_BROKER_CACHE)/rust"
 
 .PHONY: test-client-rust
 test-client-rust: ## Check the messages and the style of the Rust client, and run its tests against the broker (Linux, Rust; crates come once; a minute, two the first time).
-	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; $(MAKE) --no-print-directory generate-rust TO="$$made" && diff --recursive --exclude mod.rs clients/rust/src/wire "$$made"
+	hack/generate/rust --check
 	cd clients/rust && cargo fmt --all --check
 	cd clients/rust && $(RUST) cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
 	cd clients/rust && $(RUST) cargo test --locked --quiet --tests
 
-# Where the messages of the Rust client are written to.
-TO ?= $(CURDIR)/clients/rust/src/wire
-
 .PHONY: generate-rust
 generate-rust: ## Make the messages of the Rust client again from the .proto files (Rust).
-	made=$$(mktemp -d); trap 'rm -rf "$$made"' EXIT; (cd clients/rust && $(RUST) cargo run --locked --quiet --package generate -- "$$made"); \
-	for file in "$$made"/*.rs; do (echo '// SPDX-License-Identifier: Apache-2.0'; cat "$$file") >"$(TO)/$${file##*/}"; done
+	hack/generate/rust
 
 .PHONY: contract-table
 contract-table: ## Write the table of clients and operations in docs/compatibility.md.

@@ -41,6 +41,7 @@ func TestAVersionThatIsNotTheSameEverywhereIsRefused(t *testing.T) {
 		"clients/js/package.json":                  "{\n  \"version\": \"1.2.3\",\n}\n",
 		"clients/js/package-lock.json":             "{\n  \"version\": \"1.2.3\",\n}\n",
 		"clients/python/pyproject.toml":            "[project]\nversion = \"1.2.3\"\n",
+		"clients/java/pom.xml":                     "<project>\n  <version>1.2.3</version>\n",
 		"clients/rust/Cargo.toml":                  "[package]\nversion = \"1.2.3\"\n",
 	}
 	for sentence, test := range map[string]struct{ file, content, want string }{

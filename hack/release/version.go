@@ -20,6 +20,7 @@ var stating = []struct {
 	{"clients/js/package.json", regexp.MustCompile(`(?m)^  "version": "([^"]+)",$`)},
 	{"clients/js/package-lock.json", regexp.MustCompile(`(?m)^  "version": "([^"]+)",$`)},
 	{"clients/python/pyproject.toml", regexp.MustCompile(`(?m)^version = "([^"]+)"$`)},
+	{"clients/java/pom.xml", regexp.MustCompile(`(?m)^  <version>([^<]+)</version>$`)},
 	{"clients/rust/Cargo.toml", regexp.MustCompile(`(?m)^version = "([^"]+)"$`)},
 }
 
