@@ -5,6 +5,7 @@ package keyaccess
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"connectrpc.com/connect"
@@ -113,6 +114,8 @@ type admitted struct {
 	caller.Caller
 	credentials caller.Request
 	observed    *observation
+	// address is the IP address of the other end of the connection.
+	address string
 }
 
 func callerOf(ctx context.Context) (admitted, bool) {
@@ -159,7 +162,13 @@ func (s *Service) admit(r *http.Request) (admitted, error) {
 	if err == nil && s.Rates != nil {
 		err = s.Rates.Admit(who)
 	}
-	return admitted{Caller: who, credentials: credentials}, err
+	return admitted{Caller: who, credentials: credentials, address: address(r)}, err
+}
+
+// address returns the IP address of the other end of a connection, or the empty string.
+func address(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr) // empty if there is none
+	return host
 }
 
 // refuse answers a request that is not served.

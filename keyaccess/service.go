@@ -130,6 +130,7 @@ func (s *Service) answer(ctx context.Context, token string, who admitted) (respo
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Time)
 	defer cancel()
+	r.origin.Address = who.address
 	r.locate(nil)
 	response, err = r.respond(ctx, federation.Request{
 		Authorization: who.credentials.Authorization, Proof: strings.Join(who.credentials.Proofs, " "), Path: who.credentials.URL, Signed: token,
@@ -197,6 +198,7 @@ type release struct {
 	// located has where each data key is, by policy and place in the policy.
 	located [][]location
 	asking  *federation.Asking // nil if no peer is asked
+	origin  policy.Origin
 }
 
 // policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.
@@ -246,7 +248,7 @@ func (r *release) object(ctx context.Context, object *kas.KeyAccess, body string
 		return nil, textBadRequest
 	}
 	// Only now is the policy that which the creator of the file has chosen.
-	if err := r.Authorizer.Authorize(ctx, r.who, policy.Object{Policy: parsed, KeyID: keyID}); err != nil {
+	if err := r.Authorizer.Authorize(ctx, r.who, policy.Object{Policy: parsed, KeyID: keyID, KeyType: object.GetKeyType(), Origin: r.origin}); err != nil {
 		clear(dataKey)
 		r.Logger.Info("access to a data key denied", "issuer", r.who.Issuer, "subject", r.who.Subject, "policy", fmt.Sprintf("%.80q", parsed.ID), "reason", err.Error())
 		return nil, textForbidden

@@ -16,8 +16,18 @@ import (
 type Object struct {
 	// Policy is bound to the data key.
 	Policy Policy
-	// KeyID is the id of the key that unwrapped the data key.
-	KeyID string
+	// KeyID is the id of the key that unwrapped the data key, and KeyType the key type of the file.
+	KeyID, KeyType string
+	// Origin is where the request comes from.
+	Origin Origin
+}
+
+// Origin is where a request comes from.
+type Origin struct {
+	// Address is the IP address of the other end of the connection: of the caller, of a proxy or of a peer.
+	Address string
+	// Peer is the URL of the service that forwards the request, or empty.
+	Peer string
 }
 
 // An Authorizer decides who may have a data key.
