@@ -41,6 +41,8 @@ func outcome(err error) (exit int, sentence string) {
 		return program.ExitFailed, ""
 	case errors.Is(err, errNotValid):
 		return exitNotValid, ""
+	case errors.Is(err, errAccessDenied):
+		return exitRefused, ""
 	case errors.Is(err, errNotServing):
 		return exitUnavailable, ""
 	case errors.As(err, &failed):
@@ -56,6 +58,8 @@ var (
 	errFound = errors.New("problems were found")
 	// errNotValid means that a signature is not valid.
 	errNotValid = errors.New("the signature is not valid")
+	// errAccessDenied means that policies do not permit access to a data key.
+	errAccessDenied = errors.New("access is denied")
 	// errNotServing means that a broker says that it does not serve.
 	errNotServing = errors.New("the broker does not serve")
 )
@@ -77,11 +81,12 @@ Exit codes:
   1  something failed that has no code of its own: a file could not be read, a
      profile has problems; the output says what
   2  the command line is wrong
-  3  the broker refused the request: the input, the key, or what the profile says
+  3  the broker refused the request: the input, the key, or what the profile says;
+     or policies deny access to a data key
   4  no broker answered in time, or it does not serve
   5  the signature is not valid`,
 	}
-	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newAudit(), newKMIPSpeed(), newSession(), newVersion())
+	root.AddCommand(newHealth(), newBenchmark(), newFakeEndpoint(), newProfiles(), newAudit(), newAccess(), newKMIPSpeed(), newSession(), newVersion())
 	for _, newOperation := range operations {
 		root.AddCommand(newOperation())
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/logs/libraries"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
+	"github.com/crypto-broker/crypto-broker-operator/keyaccess/accesspolicy"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
@@ -44,7 +45,9 @@ type keyAccess struct {
 	logger       *slog.Logger
 	keys         *keyring.Directory
 	verifier     *caller.Verifier
-	peers        *federation.Peers     // nil without any
+	peers        *federation.Peers       // nil without any
+	policies     *accesspolicy.Directory // nil without any
+	endAudit     func() error
 	certificates *certificates.Mounted // nil without TLS
 	server       *http.Server
 	listener     net.Listener
@@ -83,9 +86,9 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err := dumps.Forbid(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
-	k, err := newKeyAccess(ctx, config, logger)
+	k, err := newKeyAccess(ctx, config, stderr, logger)
 	if err == nil {
-		err = k.run(ctx)
+		err = errors.Join(k.run(ctx), k.endAudit())
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "gateway %s: %v\n", keyAccessCommand, err)
@@ -95,7 +98,7 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 }
 
 // newKeyAccess connects the parts of a service, and opens its ports.
-func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logger) (*keyAccess, error) {
+func newKeyAccess(ctx context.Context, config *keyAccessFile, stderr io.Writer, logger *slog.Logger) (*keyAccess, error) {
 	k := &keyAccess{config: config, logger: logger}
 	var err error
 	if k.keys, err = keyring.Open(config.KeyDir, k.keysChanged); err != nil {
@@ -122,9 +125,13 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, logger *slog.Logge
 	if k.peers, err = config.peers(logger, newPeerMetrics(), registry); err != nil {
 		return nil, fmt.Errorf("federation: %w", err)
 	}
+	authorizer, err := k.newAuthorizer(stderr)
+	if err != nil {
+		return nil, err
+	}
 	metrics := newKeyAccessMetrics(registry, k.keys.Ring, k.verifier, shedder)
 	service := keyaccess.New(keyaccess.Options{
-		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: &config.Access,
+		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: authorizer,
 		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS,
 		Observer: metrics, Logger: logger,
 	})
@@ -174,6 +181,9 @@ func (k *keyAccess) run(ctx context.Context) error {
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { k.keys.Run(running); return nil })
 	group.Go(func() error { return k.fetchIssuers(running) })
+	if k.policies != nil {
+		group.Go(func() error { k.policies.Run(running); return nil })
+	}
 	if k.certificates != nil {
 		group.Go(func() error { return k.certificates.Start(running) })
 	}

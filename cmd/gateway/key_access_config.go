@@ -33,6 +33,8 @@ type keyAccessFile struct {
 	FIPS              bool              `json:"fips"`
 	Issuers           []keyAccessIssuer `json:"issuers"`
 	Access            policy.Rules      `json:"access"`
+	PolicyDir         string            `json:"policyDir"`
+	Audit             *keyAccessAudit   `json:"audit"` // nil without records
 	Limits            keyAccessLimits   `json:"limits"`
 	// Federation is nil without peers.
 	Federation *keyAccessFederation `json:"federation"`
@@ -123,8 +125,8 @@ func (c *keyAccessFile) check() error {
 	if _, _, err := c.loads(); err != nil {
 		problems = append(problems, fmt.Errorf("limits: %w", err))
 	}
-	if err := c.Access.Check(); err != nil {
-		problems = append(problems, fmt.Errorf("access: %w", err))
+	if err := c.checkAccess(); err != nil {
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

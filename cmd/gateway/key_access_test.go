@@ -108,6 +108,8 @@ func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing
 		"plaintext that is not said":   {"insecurePlaintext: true", "insecurePlaintext: false", `certificateDir: found "", expected the directory of tls.crt and tls.key`},
 		"an address without a port":    {"127.0.0.1:0", "127.0.0.1", `bindAddress: found "127.0.0.1", expected an address with a port`},
 		"no rules":                     {"allowAllAuthenticated: true", "allowAllAuthenticated: false", "access: found no rule, so that nobody may have a key"},
+		"policies beside everybody":    {"access:", "policyDir: /x\naccess:", "access: found allowAllAuthenticated beside policyDir"},
+		"policies of a relative path":  {"access:\n  allowAllAuthenticated: true", "policyDir: x", `policyDir: found "x", expected the absolute path`},
 		"a limit of nothing":           {"access:", "limits: {objects: 0}\naccess:", `limits.objects: found "0", expected a number above 0`},
 		"a queue without a wait":       {"access:", "limits: {queueSeconds: 0}\naccess:", "limits: found 64 calls in flight, 512 in the queue and a wait of 0s"},
 		"tenants without a name":       {"access:", "limits: {tenantPerSecond: 1, tenantBurst: 1}\naccess:", "limits: found a rate of tenants or the claim that names them"},
@@ -125,6 +127,7 @@ func TestAWrongConfigurationOfAKeyAccessServiceIsRefusedWithASentence(t *testing
 	for name, c := range map[string]struct{ old, replacement, part string }{
 		"an issuer that is not secure":           {"insecureLoopback: true", "insecureLoopback: false", "expected https"},
 		"a directory with other files":           {"/keys\n", "\n", `"config.yaml": expected a name such as rsa-1.key`},
+		"policies that are not there":            {"access:\n  allowAllAuthenticated: true", "policyDir: /nobody", "policy directory: open /nobody"},
 		"an authorities' file that is not there": {"insecureLoopback: true", "authoritiesFile: /nobody", "issuers[0].authoritiesFile: stat /nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -227,12 +227,22 @@ func TestAChangeOfTheDirectoryCountsOnlyIfItIsRight(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); d.Run(t.Context()) }()
 	t.Cleanup(func() { <-done })
+	next := func() change {
+		t.Helper()
+		select {
+		case found := <-changes:
+			return found
+		case <-time.After(time.Minute):
+			t.Fatal("nobody has noticed the change for a minute")
+			return change{}
+		}
+	}
 	write(allowing("broken"))
-	if found := <-changes; found.err == nil || !d.Set().Decide(alice, secret, noon).Permitted {
+	if found := next(); found.err == nil || !d.Set().Decide(alice, secret, noon).Permitted {
 		t.Errorf("found %v, expected an error, and the policies as they were", found)
 	}
 	write(allowing("'1' == '2'"))
-	if found := <-changes; found.err != nil || d.Set().Decide(alice, secret, noon).Permitted {
+	if found := next(); found.err != nil || d.Set().Decide(alice, secret, noon).Permitted {
 		t.Errorf("found %v, expected the new policies", found)
 	}
 }

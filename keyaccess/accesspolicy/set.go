@@ -139,7 +139,7 @@ func (d *decider) evaluate(r *rule) (bool, error) {
 	for _, name := range r.inputs {
 		d.inputs[name] = true
 	}
-	found, err := r.expression.evaluate(d.values, &d.budget)
+	found, err := r.evaluate(d.values, &d.budget)
 	if err != nil {
 		d.Problems = append(d.Problems, Problem{Step: r.step(), Err: err})
 	}
