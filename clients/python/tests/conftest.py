@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ class Broker:
         self._command = [str(binary), "--profiles-dir", str(folder / "profiles"), "--keys-dir", str(folder / "keys")]
         self._command += ["--socket-dir", str(folder / "s"), "--log-level", "warn", *flags]
         self._process: subprocess.Popen[bytes] | None = None
+        self._restarting = threading.Lock()
 
     def start(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CRYPTO_BROKER_")}
@@ -129,6 +131,12 @@ class Broker:
         self._process.send_signal(number)
         return self._process.wait(WAIT_LIMIT)
 
+    def restart(self) -> None:
+        """Kills the broker and starts it again. Any thread may call it, and a test may end meanwhile."""
+        with self._restarting:
+            self.stop(signal.SIGKILL)
+            self.start()
+
     def wait(self) -> None:
         """Returns once the broker serves."""
         with cryptobroker.Client(socket=self.socket, timeout=WAIT_LIMIT) as client:
@@ -136,7 +144,8 @@ class Broker:
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        with self._restarting:
+            return self._process is not None and self._process.poll() is None
 
 
 @pytest.fixture

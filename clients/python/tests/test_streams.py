@@ -136,15 +136,13 @@ async def test_an_input_is_read_again_only_if_it_can_be(make_client: MakeClient,
     await client.hash_data(b"", profile="Default")
     given = b"0123456789" * 400_000
 
-    def restart() -> None:
-        broker.stop(signal.SIGKILL)
-        broker.start()
-
-    got = await client.hash_stream(Interrupted(given, restart, seekable=True), profile="Default")
+    got = await client.hash_stream(Interrupted(given, broker.restart, seekable=True), profile="Default")
     assert got.digest == hashlib.sha256(given).digest()
     with pytest.raises(cryptobroker.UnavailableError, match="; the input cannot be read again"):
-        await client.hash_stream(Interrupted(given, restart, seekable=False), profile="Default")
-    broken = _stream(client, "encrypt_stream", Interrupted(given, restart, True), key_id="orders", profile="Data")
+        await client.hash_stream(Interrupted(given, broker.restart, seekable=False), profile="Default")
+    broken = _stream(
+        client, "encrypt_stream", Interrupted(given, broker.restart, True), key_id="orders", profile="Data"
+    )
     with pytest.raises(cryptobroker.UnavailableError, match="; a part of the data was processed already"):
         await _read(broken)
 
