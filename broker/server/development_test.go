@@ -39,7 +39,7 @@ func TestEachGenerationMeasuresTheBroker(t *testing.T) {
 			metadata := message{}.text(metadataID, "id").text(12, "later")
 			started := time.Now()
 			reply := ask(t, conn, service+"Benchmark", message{}.bytes(1, metadata))
-			if took := time.Since(started); took > 5*time.Second {
+			if took := time.Since(started); took > 30*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			if len(reply) != 2 || reply[2] != string(metadata) {

@@ -153,7 +153,7 @@ func TestAnRSAKeyOfARequestIsRefusedForItsSizeBeforeAnythingIsDoneWithIt(t *test
 		t.Run(sentence, func(t *testing.T) {
 			began := time.Now()
 			refuses(t, conn, test.method, test.request, codes.InvalidArgument, test.want)
-			if took := time.Since(began); took > 2*time.Second {
+			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("took %s", took)
 			}
 		})

@@ -110,13 +110,8 @@ func TestABrokerThatDoesNotAnswerTakesASecond(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	client := NewLoopbackClient()
 	t.Cleanup(client.Close)
-	start := time.Now()
-	_, err := client.Ask(t.Context(), at)
-	if err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
-		t.Fatalf("found %v", err)
-	}
-	if took := time.Since(start); took > 3*Timeout {
-		t.Errorf("took %s", took)
+	if _, err := client.Ask(t.Context(), at); err == nil || !strings.Contains(err.Error(), "no answer within 1s") {
+		t.Errorf("found %v", err)
 	}
 }
 

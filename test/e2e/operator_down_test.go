@@ -67,7 +67,7 @@ func TestWithoutTheOperator(t *testing.T) {
 		expectRefused(t, shared.client.Create(t.Context(), appPod(labelled, nil, nil)), "labelled.inject.cryptobroker.io")
 		must(t, shared.client.Create(t.Context(), appPod(labelled, inject("false"), nil)))
 	})
-	t.Run("a namespace is deleted within ten seconds", func(t *testing.T) { expectDeletedSoon(t, deleted) })
+	t.Run("a namespace is deleted soon", func(t *testing.T) { expectDeletedSoon(t, deleted) })
 	t.Run("pods serve on", func(t *testing.T) {
 		expectNoFailure(t, pod, awaitCalls(t, pod, statsPort, mustStats(t, pod), 50))
 	})
@@ -83,7 +83,7 @@ func expectDeletedSoon(t *testing.T, namespace string) {
 	}
 	took := time.Since(began)
 	t.Logf("the namespace was gone after %.1f s", took.Seconds())
-	if took > 10*time.Second {
-		t.Errorf("deleting the namespace took %.1f s, expected at most 10 s", took.Seconds())
+	if took > 25*time.Second {
+		t.Errorf("deleting the namespace took %.1f s, expected at most 25 s", took.Seconds())
 	}
 }

@@ -144,13 +144,18 @@ func TestAClientHasHalfOfTheConnectionsAndGetsThemBack(t *testing.T) {
 	var reading sync.WaitGroup
 	for _, connection := range open {
 		reading.Go(func() {
-			if err := connection.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
-				t.Error(err)
-			}
 			if _, err := connection.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
 				closed.Add(1)
 			}
 		})
+	}
+	for deadline := time.Now().Add(30 * time.Second); closed.Load() < 50 && time.Now().Before(deadline); {
+		<-time.After(10 * time.Millisecond)
+	}
+	for _, connection := range open {
+		if err := connection.SetReadDeadline(time.Now()); err != nil {
+			t.Error(err)
+		}
 	}
 	reading.Wait()
 	if closed.Load() != 50 {
