@@ -55,7 +55,13 @@ func must[T any](value T, err error) T {
 // connect begins a session. clientID is empty for version 1.
 func connect(t testing.TB, f *fixture, clientID string, h2 bool) *client {
 	t.Helper()
-	c := &client{t: t, http: newHTTPClient(t, h2), url: "http://" + f.address, clientID: clientID}
+	return connectTo(t, newHTTPClient(t, h2), "http://"+f.address, clientID)
+}
+
+// connectTo begins a session at a server.
+func connectTo(t testing.TB, through *http.Client, server, clientID string) *client {
+	t.Helper()
+	c := &client{t: t, http: through, url: server, clientID: clientID}
 	own := must(ecdh.P256().GenerateKey(rand.Reader))
 	answer, body := c.do(c.initRequest(base64.StdEncoding.EncodeToString(own.PublicKey().Bytes())))
 	var begun struct {
@@ -204,8 +210,6 @@ func (c *client) doThrough(address string, r *http.Request) (answer, []byte) {
 	target := r.URL.Opaque
 	if target == "" {
 		target = r.URL.Path
-	} else if strings.HasPrefix(target, "//") {
-		target = "http:" + target
 	}
 	body := must(io.ReadAll(r.Body))
 	length := ""

@@ -18,8 +18,8 @@ var versions = map[string]string{"session-v1": "", "session-v2": "shop-1"}
 
 // arrived is what the application got of a request.
 type arrived struct {
-	method, uri, body string
-	headers           http.Header
+	method, host, uri, body string
+	headers                 http.Header
 }
 
 // next returns the request that the application got. The client has its answer already.
@@ -42,7 +42,7 @@ func recording(to chan<- arrived) http.HandlerFunc {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		to <- arrived{r.Method, r.RequestURI, string(body), r.Header}
+		to <- arrived{r.Method, r.Host, r.RequestURI, string(body), r.Header}
 		w.Header().Set("Set-Cookie", "a=b")
 		w.Header().Set("Location", "/secret")
 		w.WriteHeader(http.StatusCreated)
@@ -180,7 +180,15 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 		"the same with a backslash":             {"GET", `/healthz\..\transaction`, "", ""},
 		"the same with a parameter":             {"GET", "/healthz;/../transaction", "", ""},
 		"an empty segment":                      {"GET", "//healthz", "", ""},
-		"another host":                          {"GET", "http://other/healthz", "", ""},
+		"an absolute URI of a listed path":      {"GET", "http://other/healthz", "", "GET /healthz"},
+		"one of a path that is not listed":      {"GET", "http://other/healthz/x", "", ""},
+		"one that has the path as its host":     {"GET", "http://healthz", "", ""},
+		"one with a query":                      {"GET", "http://other/healthz?all", "", ""},
+		"one with a fragment":                   {"GET", "http://other/healthz#all", "", ""},
+		"one without a host":                    {"GET", "http:///healthz", "", ""},
+		"one with a user":                       {"GET", "http://other@shop/healthz", "", ""},
+		"one of another scheme":                 {"GET", "ftp://other/healthz", "", ""},
+		"one in the path of another":            {"GET", "http:/x://other/healthz", "", ""},
 		"another method":                        {"POST", "/healthz", "", ""},
 		"a body":                                {"GET", "/healthz", "x", ""},
 		"a path that is not listed":             {"GET", "/transaction/purchase", "", ""},
@@ -191,8 +199,6 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 			r := must(http.NewRequestWithContext(t.Context(), test.method, c.url, strings.NewReader(test.body)))
 			if r.URL.Opaque = test.uri; strings.HasPrefix(test.uri, "//") {
 				r.URL = &url.URL{Scheme: "http", Host: f.address, Path: test.uri}
-			} else if host, found := strings.CutPrefix(test.uri, "http:"); found {
-				r.URL.Opaque = host
 			}
 			r.Host = f.address
 			answer, body := c.doThrough(f.address, r)
@@ -209,6 +215,37 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 	}
 	if len(requests) > 0 {
 		t.Errorf("the application got %v", <-requests)
+	}
+}
+
+// A client that takes the gateway for its proxy names absolute URIs. The host of the URI is the
+// one of the request.
+func TestARequestMayNameAnAbsoluteURI(t *testing.T) {
+	for version, clientID := range versions {
+		t.Run(version, func(t *testing.T) {
+			requests := make(chan arrived, 1)
+			f := start(t, recording(requests))
+			through := newHTTPClient(t, false)
+			through.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: f.address})
+			c := connectTo(t, through, "http://shop.example", clientID)
+			for path, want := range map[string]string{"/transaction/purchase": "/transaction/purchase", "/b/../a": "/a", "/": "/"} {
+				r := c.request(http.MethodPost, path, "buy")
+				r.URL.Opaque = "//shop.example" + path
+				answer, body := c.do(r)
+				if text, err := c.read(path, answer, body); err != nil || text != "BUY" {
+					t.Errorf("%s: the client reads %q (%v)", path, text, err)
+				}
+				if got := next(t, requests); got.uri != want || got.host != "shop.example" || got.body != "buy" {
+					t.Errorf("the application got %s %q of the host %q", got.uri, got.body, got.host)
+				}
+			}
+			r := c.request(http.MethodPost, "/", "buy")
+			if r.URL.Opaque = "//shop.example/other"; version == "session-v1" {
+				if answer, _ := c.do(r); answer.StatusCode != http.StatusUnauthorized {
+					t.Errorf("%s: the path is another one than the client has authenticated", answer.Status)
+				}
+			}
+		})
 	}
 }
 

@@ -58,10 +58,10 @@ type call struct {
 	r    *http.Request
 	ctx  context.Context //nolint:containedctx // a call has its context for as long as it lasts
 	slot *flow.Slot
-	// path is the normal form of the path, and normal whether there is one.
-	path   string
-	normal bool
-	took   []string // for Server-Timing
+	// received is the path as it came, path its normal form, and normal whether it has one.
+	received, path string
+	normal         bool
+	took           []string // for Server-Timing
 }
 
 // ServeHTTP implements http.Handler.
@@ -79,10 +79,26 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.refuse(w, internalError)
 		}
 	}()
-	c.path, c.normal = session.NormalPath(r.RequestURI)
+	c.received = receivedPath(r)
+	c.path, c.normal = session.NormalPath(c.received)
 	if refused := c.serve(); refused != nil {
 		g.refuse(w, refused)
 	}
+}
+
+// receivedPath returns the path of a request as it came. A request may name an absolute URI in its
+// place, which servers have to accept (RFC 9112, section 3.2.2). Then the host of the URI is the
+// one of the request, whatever the header Host says, and net/http has set it so. A URI that is
+// no http or https, or has no host or a user, is returned as it is, which is no path.
+func receivedPath(r *http.Request) string {
+	_, rest, absolute := strings.Cut(r.RequestURI, "://")
+	if u := r.URL; !absolute || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return r.RequestURI
+	}
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		return rest[end:]
+	}
+	return "/" // which an empty path stands for (RFC 9110, section 4.2.3)
 }
 
 // withTrace returns the context of a request with its trace context, as gRPC has it.
@@ -202,7 +218,7 @@ func (c *call) encrypted() *refusal {
 	}
 	h := c.header
 	request := &session.Request{
-		Method: c.r.Method, Path: c.r.RequestURI, Kid: h(headerKid), EncAlg: h(headerEncAlg), Body: body,
+		Method: c.r.Method, Path: c.received, Kid: h(headerKid), EncAlg: h(headerEncAlg), Body: body,
 		IV: h(headerIV), Tag: h(headerTag), AAD: h(headerAAD), Nonce: h(headerNonce), Timestamp: h(headerTimestamp),
 		IdempotencyKey: h(headerIdempotencyKey), ClientID: h(headerClientID),
 	}
