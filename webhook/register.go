@@ -28,6 +28,8 @@ const (
 	ClusterCryptoProfilePath = "/validate-cryptobroker-io-v1alpha1-clustercryptoprofile"
 	KeyProviderPath          = "/validate-cryptobroker-io-v1alpha1-keyprovider"
 	ClusterKeyProviderPath   = "/validate-cryptobroker-io-v1alpha1-clusterkeyprovider"
+	KeyAccessPolicyPath      = "/validate-cryptobroker-io-v1alpha1-keyaccesspolicy"
+	KeyAccessPeerPath        = "/validate-cryptobroker-io-v1alpha1-keyaccesspeer"
 )
 
 // The rights of the webhooks, which read and never write.
@@ -53,8 +55,8 @@ type Options struct {
 	// for none.
 	MinimumStrength int
 
-	// Audit gets a record of each pod and of each change of a profile or a key provider,
-	// nil for nowhere.
+	// Audit gets a record of each pod and of each change of a profile, a key provider, or
+	// a policy or peer of a key access service, nil for nowhere.
 	Audit *audit.Log
 
 	// Leaving is closed some seconds before the webhooks' server ends. From then on
@@ -104,6 +106,8 @@ func Register(mgr manager.Manager, options Options) error {
 		{ClusterCryptoProfilePath, validators.ClusterCryptoProfile, profileWork, leastProfile},
 		{KeyProviderPath, validators.KeyProvider, profileWork, leastProfile},
 		{ClusterKeyProviderPath, validators.ClusterKeyProvider, profileWork, leastProfile},
+		{KeyAccessPolicyPath, validators.KeyAccessPolicy, profileWork, leastProfile},
+		{KeyAccessPeerPath, validators.KeyAccessPeer, profileWork, leastProfile},
 	} {
 		mgr.GetWebhookServer().Register(served.path, leaving(options.Leaving, &bounded{
 			next:   &admission.Webhook{Handler: brief(ofObjects(served.handler)), LogConstructor: logOfRequests},

@@ -3,7 +3,8 @@
 // Package v1alpha1 is the version v1alpha1 of the API group cryptobroker.io:
 // CryptoProfile and ClusterCryptoProfile, the policies by which applications
 // may use cryptography, KeyProvider and ClusterKeyProvider, the key managers that
-// profiles may name keys of, InjectionTemplate, and the Kubernetes names that the
+// profiles may name keys of, KeyAccessPolicy and KeyAccessPeer, who may have data keys
+// and which other services have some, InjectionTemplate, and the Kubernetes names that the
 // programs of this project share.
 //
 // A profile has the same content in a resource and in a profile file. The

@@ -25,6 +25,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&InjectionTemplate{}, &InjectionTemplateList{},
 		&KeyProvider{}, &KeyProviderList{},
 		&ClusterKeyProvider{}, &ClusterKeyProviderList{},
+		&KeyAccessPolicy{}, &KeyAccessPolicyList{},
+		&KeyAccessPeer{}, &KeyAccessPeerList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -7,6 +7,7 @@ package v1alpha1_test
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -341,7 +342,7 @@ func parse(t *testing.T, kind, name, spec string) *unstructured.Unstructured {
 	object.SetAPIVersion("cryptobroker.io/v1alpha1")
 	object.SetKind(kind)
 	object.SetName(name)
-	if kind == "CryptoProfile" || kind == "KeyProvider" {
+	if slices.Contains([]string{"CryptoProfile", "KeyProvider", "KeyAccessPolicy", "KeyAccessPeer"}, kind) {
 		object.SetNamespace("default")
 	}
 	return object

@@ -74,6 +74,8 @@ func Parse(file string, text []byte) ([]*Policy, error) {
 	return policies, nil
 }
 
+var errNoRule = errors.New("found no rule, expected rules that allow or deny")
+
 // reader reads documents, and keeps what is wrong with them.
 type reader struct {
 	file     string
@@ -138,7 +140,7 @@ func (r *reader) spec(n *yaml.Node, p *Policy) {
 		}
 	})
 	if n.Kind == yaml.MappingNode && len(p.deny)+len(p.allow) == 0 && len(r.problems) == 0 {
-		r.wrong(n, "spec", "found no rule, expected rules that allow or deny")
+		r.wrong(n, "spec", "%w", errNoRule)
 	}
 }
 

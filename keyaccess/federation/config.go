@@ -104,18 +104,25 @@ func (c *Config) complete() error {
 			return fmt.Errorf("peers[%d].issuers: found none, expected the issuers of the peer's callers", i)
 		}
 		for j, name := range append([]string{p.URL}, p.Routes...) {
-			found, ok := origin(name)
-			if !ok || found != name {
-				return fmt.Errorf("peers[%d]: found the URL %.200q, expected one in normal form, such as https://keys.example.com", i, name)
+			if err := CheckURL(name); err != nil {
+				return fmt.Errorf("peers[%d]: %w", i, err)
 			}
-			if seen[found] {
-				return fmt.Errorf("peers[%d]: found the URL %s, which is this service or was found before; expected one way to each service", i, found)
+			if seen[name] {
+				return fmt.Errorf("peers[%d]: found the URL %s, which is this service or was found before; expected one way to each service", i, name)
 			}
-			seen[found] = true
+			seen[name] = true
 			if j > 0 && c.Depth < 2 {
 				return fmt.Errorf("peers[%d].routes: found a route with a depth of 1, expected a depth of at least 2", i)
 			}
 		}
+	}
+	return nil
+}
+
+// CheckURL returns an error if a text is not the URL of a service in normal form.
+func CheckURL(text string) error {
+	if found, ok := origin(text); !ok || found != text {
+		return fmt.Errorf("found the URL %.200q, expected one in normal form, such as https://keys.example.com", text)
 	}
 	return nil
 }

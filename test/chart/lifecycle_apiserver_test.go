@@ -158,7 +158,7 @@ func checkOnlyDefinitionsAreLeft(t *testing.T, admin client.Client) {
 	}
 	if want := []string{
 		"clustercryptoprofiles.cryptobroker.io", "clusterkeyproviders.cryptobroker.io", "cryptoprofiles.cryptobroker.io", "injectiontemplates.cryptobroker.io",
-		"keyproviders.cryptobroker.io",
+		"keyaccesspeers.cryptobroker.io", "keyaccesspolicies.cryptobroker.io", "keyproviders.cryptobroker.io",
 	}; !slices.Equal(kept, want) {
 		t.Errorf("found the definitions %v after the uninstallation, expected %v", kept, want)
 	}

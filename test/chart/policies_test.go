@@ -64,7 +64,7 @@ func TestExpressionsCompileOnTheOldestKubernetes(t *testing.T) {
 	for _, webhook := range find[admissionv1.ValidatingWebhookConfiguration](t, objects, "ValidatingWebhookConfiguration", release).Webhooks {
 		conditions = append(conditions, webhook.MatchConditions...)
 	}
-	if len(conditions) != 14 {
+	if len(conditions) != 16 {
 		t.Errorf("found %d match conditions of webhooks, expected three for each entry that injects, and for each kind that is validated one, and two for what goes", len(conditions))
 	}
 	for i := range conditions {

@@ -113,17 +113,23 @@ func TestProfilesAndKeyProvidersNeedTheOperatorUntilTheyAreDeleted(t *testing.T)
 	provider := &v1alpha1.KeyProvider{ObjectMeta: meta, Spec: keys}
 	provider.Namespace = namespaced.Namespace
 	clusterProvider := &v1alpha1.ClusterKeyProvider{ObjectMeta: meta, Spec: v1alpha1.ClusterKeyProviderSpec{KeyProviderSpec: keys}}
+	policy := &v1alpha1.KeyAccessPolicy{ObjectMeta: meta, Spec: v1alpha1.KeyAccessPolicySpec{Allow: []v1alpha1.KeyAccessRule{{Name: "bound", When: "caller.bound"}}}}
+	policy.Namespace = namespaced.Namespace
+	peer := &v1alpha1.KeyAccessPeer{ObjectMeta: meta, Spec: v1alpha1.KeyAccessPeerSpec{URL: "https://keys.example.com"}}
+	peer.Namespace = namespaced.Namespace
 	for entry, profile := range map[string]client.Object{
 		"cryptoprofile.validate.cryptobroker.io":        namespaced,
 		"clustercryptoprofile.validate.cryptobroker.io": cluster,
 		"keyprovider.validate.cryptobroker.io":          provider,
 		"clusterkeyprovider.validate.cryptobroker.io":   clusterProvider,
+		"keyaccesspolicy.validate.cryptobroker.io":      policy,
+		"keyaccesspeer.validate.cryptobroker.io":        peer,
 	} {
 		t.Run(entry, func(t *testing.T) {
 			sent(t, admin.Create(t.Context(), profile.DeepCopyObject().(client.Object)), entry)
 
 			createUnvalidated(t, admin, profile)
-			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"spec":{"profileName":"other","serverName":"other"}}`)), entry)
+			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"spec":{"profileName":"other","serverName":"other","appliesTo":"caller.bound","timeout":"1s"}}`)), entry)
 			sent(t, admin.Delete(t.Context(), profile), "")
 			sent(t, admin.Patch(t.Context(), profile, mergePatch(`{"metadata":{"finalizers":null}}`)), "")
 		})

@@ -15,6 +15,9 @@
 // could open, and logs who changed what. It warns of a profile whose keys are of a provider
 // that does not exist or is not for the profile, because resources come in any order.
 //
+// It compiles KeyAccessPolicies, and checks KeyAccessPeers, as a key access service does, and refuses what
+// the service would not accept.
+//
 // It writes nothing. It reads its request, a cache, and the API server's answers
 // about the right to weaken and about key providers. Where it cannot find out whether a change makes a
 // profile weaker, it refuses the change.

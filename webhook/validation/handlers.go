@@ -18,7 +18,8 @@ type Reviewer func(context.Context, *authorizationv1.SubjectAccessReview) (*auth
 
 // Options say what profiles have to be.
 type Options struct {
-	// OperatorNamespace is the operator's own, which never gets profiles.
+	// OperatorNamespace is the operator's own, which never gets profiles. The key access
+	// service of the chart is there.
 	OperatorNamespace string
 
 	// MinimumStrength is the least strength in bits that a profile must have, 0
@@ -37,7 +38,7 @@ type Options struct {
 
 // Validators are the handlers of each kind.
 type Validators struct {
-	CryptoProfile, ClusterCryptoProfile, KeyProvider, ClusterKeyProvider admission.Handler
+	CryptoProfile, ClusterCryptoProfile, KeyProvider, ClusterKeyProvider, KeyAccessPolicy, KeyAccessPeer admission.Handler
 }
 
 // Handlers returns the handlers. The reader reads Namespaces, profiles and their ConfigMaps
@@ -52,5 +53,7 @@ func Handlers(scheme *runtime.Scheme, reader client.Reader, options Options) Val
 		ClusterCryptoProfile: audited(options.Audit, counted(guardedBy(guard, decoder, guardedCluster, validCluster.Handler))),
 		KeyProvider:          audited(options.Audit, admission.WithValidator(scheme, newKeyProviderValidator(keys)).Handler),
 		ClusterKeyProvider:   audited(options.Audit, admission.WithValidator(scheme, newClusterKeyProviderValidator(keys)).Handler),
+		KeyAccessPolicy:      audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPolicyValidator(options.OperatorNamespace)).Handler),
+		KeyAccessPeer:        audited(options.Audit, admission.WithValidator(scheme, newKeyAccessPeerValidator(options.OperatorNamespace)).Handler),
 	}
 }

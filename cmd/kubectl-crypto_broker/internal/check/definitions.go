@@ -20,7 +20,7 @@ import (
 )
 
 // resources are the resources that the operator defines.
-var resources = []string{"cryptoprofiles", "clustercryptoprofiles", "injectiontemplates", "keyproviders", "clusterkeyproviders"}
+var resources = []string{"cryptoprofiles", "clustercryptoprofiles", "injectiontemplates", "keyproviders", "clusterkeyproviders", "keyaccesspolicies", "keyaccesspeers"}
 
 const installDefinitions = "set crds.install=true of the chart, or apply config/crd"
 
