@@ -2,6 +2,13 @@
 
 package profile
 
+import (
+	"iter"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+)
+
 // Assessment is what is known about an operation of a profile before any call.
 type Assessment struct {
 	// Operation is the name of the operation, such as "SignData".
@@ -39,26 +46,80 @@ func (c *Compiled) Strength() Strength { return c.strength }
 // profile p.
 func (c *Compiled) assess(p *Profile, o compileOptions) {
 	var strengths []Strength
-	for _, row := range sections {
-		s := row.of(&p.API)
-		if s == nil {
-			continue
-		}
-		for i, judgement := range s.judge() {
-			strength := judgement.strength()
-			strength.Operation = row.Operations[i]
-			strengths = append(strengths, strength)
-			verdict := FIPSVerdict{row.Operations[i], judgement.objection}
-			c.assessments = append(c.assessments, Assessment{
-				Operation: row.Operations[i],
-				Algorithm: judgement.algorithm,
-				Strength:  strength,
-				FIPS:      verdict,
-				Refused:   o.requireFIPS && !verdict.Approved(),
-			})
-		}
+	for operation, judgement := range judged(p) {
+		strength := judgement.strength(operation)
+		strengths = append(strengths, strength)
+		verdict := FIPSVerdict{operation, judgement.objection}
+		c.assessments = append(c.assessments, Assessment{
+			Operation: operation,
+			Algorithm: judgement.algorithm,
+			Strength:  strength,
+			FIPS:      verdict,
+			Refused:   o.requireFIPS && !verdict.Approved(),
+		})
 	}
 	for _, whole := range weakest(strengths) {
 		c.strength = whole
+	}
+}
+
+// FIPSVerdict says whether an operation of a profile is an approved service of the Go
+// Cryptographic Module v1.0.0 in its FIPS 140-3 mode.
+type FIPSVerdict struct {
+	// Operation is the name of the operation, such as "SignData".
+	Operation string
+	// Reason says in a sentence why the operation is not approved. It is empty if it is
+	// approved.
+	Reason string
+}
+
+// Approved reports whether the operation is approved.
+func (v FIPSVerdict) Approved() bool { return v.Reason == "" }
+
+// FIPSVerdicts returns a verdict on each operation that a valid profile offers. An operation
+// is approved only if everything that the profile allows for it is approved.
+func FIPSVerdicts(p *Profile) []FIPSVerdict {
+	var all []FIPSVerdict
+	for operation, judgement := range judged(p) {
+		all = append(all, FIPSVerdict{operation, judgement.objection})
+	}
+	return all
+}
+
+// approved refuses profiles that offer no operation that FIPS 140-3 approves.
+func (v validator) approved(doc *Document) {
+	for i := range doc.Profiles {
+		if v.Invalid[yamlfile.Root] || v.Invalid[i] {
+			continue
+		}
+		var reasons []string
+		verdicts := FIPSVerdicts(&doc.Profiles[i])
+		for _, verdict := range verdicts {
+			if !verdict.Approved() {
+				reasons = append(reasons, verdict.Operation+": "+verdict.Reason)
+			}
+		}
+		if len(reasons) == len(verdicts) {
+			at := yamlfile.Item(i)
+			v.Add(at.Field("API"), at, "has no operation that FIPS 140-3 approves, expected at least one, because this broker serves no others (%s)", strings.Join(reasons, "; "))
+		}
+	}
+}
+
+// judged returns a judgement on each operation that a valid profile offers, by the name of the
+// operation.
+func judged(p *Profile) iter.Seq2[string, judgement] {
+	return func(yield func(string, judgement) bool) {
+		for _, row := range sections {
+			s := row.of(&p.API)
+			if s == nil {
+				continue
+			}
+			for i, judgement := range s.judge() {
+				if !yield(row.Operations[i].Name, judgement) {
+					return
+				}
+			}
+		}
 	}
 }

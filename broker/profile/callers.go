@@ -3,7 +3,11 @@
 package profile
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/pattern"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
@@ -127,3 +131,42 @@ func idSet(ids []int64) map[uint32]struct{} {
 // IsContainerName reports whether Kubernetes allows a text as the name of a container: at
 // most 63 lower-case letters, digits and inner hyphens.
 func IsContainerName(s string) bool { return pattern.IsDNSLabel(s) }
+
+// lost returns the callers that the policy allows and another one does not.
+func (p *CallerPolicy) lost(after *CallerPolicy) (lost []string) {
+	if after == nil {
+		return nil
+	}
+	if p == nil {
+		p = &CallerPolicy{}
+	}
+	for _, list := range []struct {
+		what          string
+		before, after []string
+		all, limited  bool
+	}{
+		{"container", slices.Sorted(maps.Keys(p.containers)), slices.Sorted(maps.Keys(after.containers)), p.containers == nil, after.containers != nil},
+		{"user", numbers(p.uids), numbers(after.uids), p.uids == nil, after.uids != nil},
+		{"group", numbers(p.gids), numbers(after.gids), p.gids == nil, after.gids != nil},
+	} {
+		switch {
+		case !list.limited:
+		case list.all:
+			lost = append(lost, fmt.Sprintf("callers beside the %ss %s", list.what, strings.Join(list.after, ", ")))
+		default:
+			for _, name := range list.before {
+				if !slices.Contains(list.after, name) {
+					lost = append(lost, "the "+list.what+" "+name)
+				}
+			}
+		}
+	}
+	return lost
+}
+
+func numbers(ids map[uint32]struct{}) (texts []string) {
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		texts = append(texts, fmt.Sprint(id))
+	}
+	return texts
+}

@@ -2,7 +2,14 @@
 
 package profile
 
-import "github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
+	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
+	"go.yaml.in/yaml/v3"
+)
 
 // Document is the content of a profile file before it is checked. It has the fields of the
 // file. A file that is a list of profiles becomes a Document that has only Profiles.
@@ -71,4 +78,113 @@ type Deprecation struct {
 	DeprecatedSince string `yaml:"DeprecatedSince,omitempty"`
 	RemoveAfter     string `yaml:"RemoveAfter,omitempty"`
 	Reason          string `yaml:"Reason,omitempty"`
+}
+
+const (
+	// FileName is the name of the profile file in its directory.
+	FileName = "Profiles.yaml"
+
+	// MaxNameLength is the longest profile name, in bytes.
+	MaxNameLength = 64
+
+	// MaxFileSize is the largest profile file, in bytes. It is the limit of a ConfigMap as
+	// well.
+	MaxFileSize = yamlfile.MaxFileSize
+
+	// NewestFormatVersion is the newest version of the profile format that this
+	// package reads. Version 0 is the released format. Version 1 adds KeyIds,
+	// Callers, SubjectAltNames, CRLDistributionPoints, AllowSHA1Requests,
+	// ShortTagLength, Audit, NonceStrategy "random" and the signature algorithms
+	// rsa-pss, ed25519 and ml-dsa. Version 2 adds Rollout.
+	NewestFormatVersion = 2
+
+	// maxTextLength is the longest free text, in bytes (Deprecation, KMS Client).
+	maxTextLength = 1024
+
+	// MaxKeyIDLength is the longest key id, in bytes, as on the wire.
+	MaxKeyIDLength = 64
+)
+
+// Digest identifies a set by the bytes of its file: "sha256:" and 64
+// lower-case hexadecimal digits.
+func Digest(data []byte) string { return signed.Digest(data) }
+
+// Problem is one thing that is wrong with a profile file.
+type Problem = yamlfile.Problem
+
+// Problems lists everything that is wrong with a file, sorted by position.
+type Problems = yamlfile.Problems
+
+// Parse reads a profile file of either form. It reports all violations of the format at
+// once: unknown and repeated keys, values of the wrong type, more than one document, a file
+// above MaxFileSize. It does not check what the values mean, which [Compile] does. The
+// document has what could be read. It is nil if the root of the file could not be read.
+//
+// file is the name of the file in problems.
+func Parse(file string, data []byte) (*Document, Problems) {
+	r := yamlfile.NewReport(file)
+	doc := parse(r, data)
+	return doc, r.Finish()
+}
+
+func parse(r *yamlfile.Report, data []byte) *Document {
+	doc := &Document{}
+	if !yamlfile.Read(r, data, doc) {
+		return nil
+	}
+	return doc
+}
+
+// Nearest returns the allowed value for which found is most likely a misspelling, or the
+// empty string if no value is near.
+func Nearest(found string, allowed []string) string { return yamlfile.Nearest(found, allowed) }
+
+// Marshal writes a document in the oldest form that can express it. That is the list of
+// profiles, which every released broker reads. If the document has settings for the whole
+// file, or a field that released brokers do not know, it is the map with the FormatVersion
+// that it needs. A released broker does not read the map at all, so it never overlooks a
+// restriction.
+//
+// The same document always gives the same bytes. [Parse] of the bytes gives the document
+// again, with the FormatVersion that it needs.
+func Marshal(doc *Document) ([]byte, error) {
+	version := 0
+	for i := range doc.Profiles {
+		version = max(version, doc.Profiles[i].FormatVersion())
+	}
+	var root any
+	profiles := doc.Profiles
+	if profiles == nil {
+		profiles = []Profile{}
+	}
+	if version == 0 && doc.Settings == nil && doc.KMS == nil {
+		root = profiles
+	} else {
+		root = &Document{FormatVersion: version, Settings: doc.Settings, KMS: doc.KMS, Profiles: profiles}
+	}
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root); err != nil {
+		return nil, fmt.Errorf("render profiles: %w", err)
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, fmt.Errorf("render profiles: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// maxEmpty is the largest size in bytes of a file without profiles. The operator writes
+// three bytes. A file that was written by hand may have settings.
+const maxEmpty = 256
+
+// Empty reports whether a file is valid and has no profiles. A broker that starts with such
+// a file waits, as it does without a file. A broker that serves profiles takes all of them
+// out of service. Empty reports false for files above 256 bytes, so that it is always quick.
+func Empty(data []byte) bool {
+	if len(data) > maxEmpty {
+		return false
+	}
+	document, problems := Parse(FileName, data)
+	return document != nil && len(problems) == 0 && len(document.Profiles) == 0
 }

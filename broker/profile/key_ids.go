@@ -5,6 +5,7 @@ package profile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -206,4 +207,34 @@ func managerOf(p *Profile, doc *Document) *KMS {
 		}
 	}
 	return nil
+}
+
+// refusal returns why calls may not take this key from where it is, or nothing.
+func (p *KeyPolicy) refusal(key UsedKey) string {
+	_, external := p.Manager()
+	switch {
+	case key.ID == "" && p.ByReference():
+		return "keys of requests, expected one of the keys in KeyIds"
+	case key.ID == "":
+		return ""
+	case external && p.file != "" && !p.ByReference():
+		return ""
+	case external && p.file == "":
+		return "keys of the broker, expected keys of an external key manager"
+	case !p.ByReference():
+		return "keys of the broker, expected keys of requests"
+	case !p.Allows(key.ID):
+		return fmt.Sprintf("the key %q, which KeyIds does not list", key.ID)
+	default:
+		return ""
+	}
+}
+
+// sources returns the ids of the keys that calls may use, one of them empty for a key of the
+// request.
+func (p *KeyPolicy) sources() []string {
+	if p.ByReference() {
+		return p.IDs()
+	}
+	return []string{""}
 }

@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -133,4 +134,30 @@ func listedKeys(sizes map[string]KeySize) KeyLimits {
 		return KeyLimits{}
 	}
 	return maps.Clone(sizes)
+}
+
+// refusal returns why the limits do not allow a key, or nothing.
+func (l KeyLimits) refusal(key UsedKey) string {
+	size, listed := l.Range(key.Algorithm)
+	switch {
+	case key.Bits == 0: // the algorithm has one size
+		return ""
+	case !listed:
+		return key.Algorithm + " keys"
+	case l.Allow(key.Algorithm, key.Bits):
+		return ""
+	case size.MinKeySize == size.MaxKeySize:
+		return fmt.Sprintf("%s keys of %d bits, expected %d bits", key.Algorithm, key.Bits, size.MinKeySize)
+	default:
+		return fmt.Sprintf("%s keys of %d bits, expected %d to %d bits", key.Algorithm, key.Bits, size.MinKeySize, size.MaxKeySize)
+	}
+}
+
+// extreme returns the smallest or the largest key of an algorithm.
+func (l KeyLimits) extreme(name string, smallest bool) UsedKey {
+	size, _ := l.Range(name) // 0 bits if the algorithm has one size
+	if smallest {
+		return UsedKey{Algorithm: name, Bits: size.MinKeySize}
+	}
+	return UsedKey{Algorithm: name, Bits: size.MaxKeySize}
 }

@@ -37,20 +37,16 @@ const (
 	OperationCount = int(iota)
 )
 
-var operationNames = [OperationCount]string{
-	"HashData", "SignCertificate", "EncryptData", "DecryptData", "SignData", "VerifyData",
-	"GenerateDataKey", "WrapKey", "UnwrapKey", "RewrapKey", "GetPublicKey",
-	"EncryptStream", "DecryptStream",
-	"InitSession", "OpenRequest", "SealReply", "CloseSession", "RekeySession",
-}
-
 // String returns the operation's name as it is on the wire, in metrics and in records, such
 // as "HashData".
-func (o Operation) String() string { return operationNames[o] }
+func (o Operation) String() string { return operations[o].Name }
+
+// Row returns the row of the operation in the table of operations.
+func (o Operation) Row() OperationRow { return operations[o] }
 
 // FindOperation returns the operation with this exact name.
 func FindOperation(name string) (Operation, bool) {
-	i := slices.Index(operationNames[:], name)
+	i := slices.IndexFunc(operations[:], func(row OperationRow) bool { return row.Name == name })
 	return Operation(max(0, i)), i >= 0
 }
 
@@ -85,8 +81,7 @@ type section interface {
 	format() algorithm.Format
 	// compile puts the policy of a valid section into a profile.
 	compile(c *Compiled, o compileOptions)
-	// judge returns a judgement on each operation of a valid section, in the order of
-	// SectionRow.Operations.
+	// judge returns a judgement on each operation of a valid section, in the order of its row.
 	judge() []judgement
 	// warn warns of values in a valid section that have no effect. manager is the key
 	// manager of the profile, nil for none.
@@ -106,25 +101,94 @@ type judgement struct {
 	objection string
 }
 
-// strength returns the strength of the weakest part.
-func (j judgement) strength() Strength {
-	return slices.MinFunc(j.parts, func(a, b Strength) int { return a.Bits - b.Bits })
+// strength returns the strength of the operation's weakest part.
+func (j judgement) strength(operation string) Strength {
+	weakest := slices.MinFunc(j.parts, func(a, b Strength) int { return a.Bits - b.Bits })
+	weakest.Operation = operation
+	return weakest
 }
 
-// SectionRow is a row of the table of operations.
+// policy is a compiled section.
+type policy interface {
+	// effect returns what becomes of calls with a use of one of the section's operations, and
+	// why.
+	effect(u Use) (Effect, string)
+	// extremes returns uses that an operation of the section allows. If the change of a
+	// profile has no effect on all of them, it has no effect on any use.
+	extremes(op Operation) []Use
+	// Keys returns which keys of the broker may be used, nil for none.
+	Keys() *KeyPolicy
+}
+
+// SectionRow is a row of the table of sections: a field of [API] with the operations that it
+// offers.
 type SectionRow struct {
 	// Name is the field of API, such as "EncryptData".
 	Name string
-	// Operations are the names of the operations that the section offers, such as
-	// "EncryptData" and "DecryptData".
-	Operations []string
+	// Operations are the operations that the section offers, such as EncryptData and
+	// DecryptData.
+	Operations []OperationRow
 	// Refusals are the codes of gRPC, such as "NOT_FOUND", with which the broker refuses a
 	// call of these operations for what the request, the profile or a key is. They have
 	// the order of the table on the page of the operations in docs/operations.
 	Refusals []string
 	// of returns the section of a profile, nil where it has none.
 	of func(*API) section
+	// policy returns the compiled section of a profile that has it.
+	policy func(*Compiled) policy
+	// primitives and objection are [Use.Primitives] and [Use.Objection] for uses of these
+	// operations.
+	primitives func(Use) (halves [][]algorithm.Primitive, known bool)
+	objection  func(Use) string
 }
+
+// Names returns the names of the section's operations.
+func (r SectionRow) Names() (names []string) {
+	for _, operation := range r.Operations {
+		names = append(names, operation.Name)
+	}
+	return names
+}
+
+// OperationRow is what is known of an operation whatever a profile says.
+type OperationRow struct {
+	Operation Operation
+	// Name is the name on the wire, in metrics and in records.
+	Name string
+	// Quick reports whether a call with a small input takes microseconds and waits for
+	// nothing. The goroutine that receives such a call serves it.
+	Quick bool
+	// KeyTasks are what the operation does with keys of the broker. It is 0 if it uses none.
+	KeyTasks KeyTasks
+	// Newest reports whether the operation uses the newest version of a key, so that a request
+	// names the id of the key alone.
+	Newest bool
+	// Agrees reports whether the operation makes a key with the client. Audit records count
+	// that as a use of a key.
+	Agrees bool
+	// HasFormat reports whether a use of the operation has a format of signatures.
+	HasFormat bool
+	// Functions are what the operation does, in the words of CycloneDX 1.6
+	// (cryptoProperties.algorithmProperties.cryptoFunctions).
+	Functions []string
+}
+
+// KeyTasks is a set of what can be done with a key of the broker.
+type KeyTasks uint8
+
+// The tasks. A key manager that has the key does them.
+const (
+	// DescribeKey is to read what is public of the key. All operations with keys need it.
+	DescribeKey KeyTasks = 1 << iota
+	SignWithKey
+	EncryptWithKey
+	DecryptWithKey
+	WrapWithKey
+	UnwrapWithKey
+)
+
+// Has reports whether the set has one of some tasks.
+func (t KeyTasks) Has(some KeyTasks) bool { return t&some != 0 }
 
 // Offered reports whether a profile has the section.
 func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
@@ -132,10 +196,21 @@ func (r SectionRow) Offered(a *API) bool { return r.of(a) != nil }
 // keyRefusals are the refusals of operations with keys.
 var keyRefusals = []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAVAILABLE"}
 
-// sections is the table of operations, in the order of the fields of API.
+// sections is the table of sections, in the order of the fields of API.
 var sections = [...]SectionRow{hashDataRow, signCertificateRow, encryptDataRow, signDataRow, dataKeysRow, sessionRow}
 
-// Sections returns the table of operations. The caller must not change it.
+// operations is the table of operations, and sectionOfOperation has the index of each one's
+// section.
+var operations, sectionOfOperation = func() (rows [OperationCount]OperationRow, at [OperationCount]int) {
+	for i, section := range sections {
+		for _, row := range section.Operations {
+			rows[row.Operation], at[row.Operation] = row, i
+		}
+	}
+	return rows, at
+}()
+
+// Sections returns the table of sections. The caller must not change it.
 func Sections() []SectionRow { return sections[:] }
 
 // sectionOf returns a section, nil instead of a pointer that is nil.
@@ -152,12 +227,28 @@ func sectionOf[S any, P interface {
 // Section is the field of a profile that offers an operation, such as
 // "API.EncryptData" for DecryptData; empty where there is no such operation.
 func Section(operation string) string {
-	for _, row := range sections {
-		if slices.Contains(row.Operations, operation) {
-			return "API." + row.Name
-		}
+	op, known := FindOperation(operation)
+	if !known {
+		return ""
 	}
-	return ""
+	return "API." + sections[sectionOfOperation[op]].Name
+}
+
+// ListedKeys returns the keys of the broker that a profile lists for an operation.
+func (a *API) ListedKeys(op Operation) []KeyID {
+	if s := sections[sectionOfOperation[op]].of(a); s != nil {
+		return s.listedKeys()
+	}
+	return nil
+}
+
+// Keys returns which keys of the broker an operation may use, nil for none. It reports false if
+// the profile does not offer the operation, or the operation uses no keys at all.
+func (c *Compiled) Keys(op Operation) (keys *KeyPolicy, offered bool) {
+	if c.Assessment(op) == nil || op.Row().KeyTasks == 0 {
+		return nil, false
+	}
+	return sections[sectionOfOperation[op]].policy(c).Keys(), true
 }
 
 // FormatVersion returns the oldest version of the profile format that can express

@@ -16,10 +16,16 @@ import (
 
 // signCertificateRow is the operation SignCertificate.
 var signCertificateRow = SectionRow{
-	Name:       "SignCertificate",
-	Operations: []string{OpSignCertificate.String()},
+	Name: "SignCertificate",
+	Operations: []OperationRow{{
+		Operation: OpSignCertificate, Name: "SignCertificate", KeyTasks: DescribeKey | SignWithKey, Newest: true,
+		Functions: []string{"sign", "verify"},
+	}},
 	Refusals:   keyRefusals,
 	of:         func(a *API) section { return sectionOf(a.SignCertificate) },
+	policy:     func(c *Compiled) policy { return c.certificate },
+	primitives: certificatePrimitives,
+	objection:  Use.signatureObjection,
 }
 
 // SignCertificate is the policy of the SignCertificate operation.
@@ -238,4 +244,48 @@ func wholeSeconds(text string, slack time.Duration) time.Duration {
 		floor -= time.Second
 	}
 	return floor
+}
+
+func (p *CertificatePolicy) effect(u Use) (Effect, string) {
+	issuer, subject := u.Keys[0], u.Keys[1]
+	subjects := p.SubjectKeys().refusal(subject)
+	if subjects != "" {
+		subjects = "subjects with " + subjects
+	}
+	if why := cmp.Or(p.Keys().refusal(issuer), wrongKey(issuer, p.IssuerKey()), p.IssuerKeys().refusal(issuer), subjects); why != "" {
+		return Refused, why
+	}
+	if u.SHA1Request && (p.RequiresFIPS() || !p.AllowsSHA1Requests()) {
+		return Refused, "requests that are signed with SHA-1"
+	}
+	return changed(u.Algorithm, p.Algorithm())
+}
+
+func (p *CertificatePolicy) extremes(Operation) (all []Use) {
+	for _, id := range p.keys.sources() {
+		for _, subject := range slices.Sorted(maps.Keys(p.subject)) {
+			for _, smallest := range []bool{true, false} {
+				u := Use{Operation: OpSignCertificate, Algorithm: p.algorithm, SHA1Request: p.sha1Requests}
+				u.Keys = [2]UsedKey{p.issuer.extreme(p.IssuerKey(), smallest), p.subject.extreme(subject, smallest)}
+				u.Keys[0].ID = id
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
+
+// certificatePrimitives returns the primitives of a certificate: of its signature, of the
+// subject's key, and of the signature of the request.
+func certificatePrimitives(u Use) (halves [][]algorithm.Primitive, known bool) {
+	halves, known = signaturePrimitives(u.Algorithm, u.Keys[:1])
+	subject, found := keyPrimitive(u.Keys[1])
+	if !known || !found {
+		return nil, false
+	}
+	halves[0] = append(halves[0], subject)
+	if u.SHA1Request {
+		halves[0] = append(halves[0], algorithm.SHA1.Primitive())
+	}
+	return halves, true
 }

@@ -15,12 +15,20 @@ import (
 // dataKeysRow are the operations on data keys. UnwrapBatch is UnwrapKey of several keys.
 var dataKeysRow = SectionRow{
 	Name: "DataKeys",
-	Operations: []string{
-		OpGenerateDataKey.String(), OpWrapKey.String(), OpUnwrapKey.String(), OpRewrapKey.String(), OpGetPublicKey.String(),
-		OpEncryptStream.String(), OpDecryptStream.String(),
+	Operations: []OperationRow{
+		{Operation: OpGenerateDataKey, Name: "GenerateDataKey", KeyTasks: DescribeKey | WrapWithKey, Functions: []string{"keygen", "encrypt"}},
+		{Operation: OpWrapKey, Name: "WrapKey", KeyTasks: DescribeKey | WrapWithKey, Functions: []string{"encrypt"}},
+		{Operation: OpUnwrapKey, Name: "UnwrapKey", KeyTasks: DescribeKey | UnwrapWithKey, Functions: []string{"decrypt"}},
+		{Operation: OpRewrapKey, Name: "RewrapKey", KeyTasks: DescribeKey | WrapWithKey | UnwrapWithKey, Functions: []string{"encrypt", "decrypt"}},
+		{Operation: OpGetPublicKey, Name: "GetPublicKey", KeyTasks: DescribeKey, Functions: []string{"other"}},
+		{Operation: OpEncryptStream, Name: "EncryptStream", KeyTasks: DescribeKey | WrapWithKey, Functions: []string{"keygen", "encrypt"}},
+		{Operation: OpDecryptStream, Name: "DecryptStream", KeyTasks: DescribeKey | UnwrapWithKey, Functions: []string{"decrypt"}},
 	},
-	Refusals: keyRefusals,
-	of:       func(a *API) section { return sectionOf(a.DataKeys) },
+	Refusals:   keyRefusals,
+	of:         func(a *API) section { return sectionOf(a.DataKeys) },
+	policy:     func(c *Compiled) policy { return c.dataKeys },
+	primitives: dataKeyPrimitives,
+	objection:  dataKeyObjection,
 }
 
 // DataKeys is the policy of the operations on data keys, which are wrapped with keys of the
@@ -119,7 +127,7 @@ func (d *DataKeys) judge() []judgement {
 		}
 	}
 	name := strings.Join(d.names(), " or ")
-	judgements := make([]judgement, len(dataKeyOperations))
+	judgements := make([]judgement, len(dataKeysRow.Operations))
 	for i := range judgements {
 		judgements[i] = judgement{name, parts, objection}
 	}
@@ -132,9 +140,9 @@ func (d *DataKeys) judge() []judgement {
 func (d *DataKeys) judgeStreams(judgements []judgement) {
 	const with = algorithm.AES256GCMHKDF64KB
 	bits, limit := with.Strength()
-	for i, op := range dataKeyOperations {
+	for i, operation := range dataKeysRow.Operations {
 		j := &judgements[i]
-		switch op {
+		switch operation.Operation {
 		case OpEncryptStream:
 			if why := with.Approval().Objection(); why != "" && j.objection == "" {
 				j.objection = "it encrypts with " + with.String() + ", " + why
@@ -147,9 +155,6 @@ func (d *DataKeys) judgeStreams(judgements []judgement) {
 		j.parts = append([]Strength{{Bits: bits, Limit: limit}}, j.parts[1:]...)
 	}
 }
-
-// dataKeyOperations are the operations of the section.
-var dataKeyOperations = [...]Operation{OpGenerateDataKey, OpWrapKey, OpUnwrapKey, OpRewrapKey, OpGetPublicKey, OpEncryptStream, OpDecryptStream}
 
 func (d *DataKeys) names() (names []string) {
 	for _, with := range d.wrappings() {
@@ -296,4 +301,83 @@ func (d *DataKeyPolicy) extremes(op Operation) (all []Use) {
 		}
 	}
 	return all
+}
+
+// dataKeyPrimitives returns the primitives of an operation on data keys.
+func dataKeyPrimitives(u Use) (halves [][]algorithm.Primitive, known bool) {
+	if u.Algorithm == "" && u.Keys == [2]UsedKey{} {
+		return nil, true // a batch of which no key was unwrapped
+	}
+	if u.Operation == OpGetPublicKey {
+		key, known := keyPrimitive(u.Keys[0])
+		return oneHalf(key), known
+	}
+	wrapping, old := u.Keys[0], UsedKey{}
+	if u.Operation == OpRewrapKey {
+		wrapping, old = u.Keys[1], u.Keys[0]
+	}
+	halves, known = wrappingOf(u.Algorithm, wrapping.Bits)
+	if !known {
+		return nil, false
+	}
+	var more []algorithm.Primitive
+	switch u.Operation {
+	case OpRewrapKey:
+		olds, known := wrappingOf(old.Algorithm, 0)
+		if !known {
+			return nil, false
+		}
+		// What was wrapped before is as weak as it was, so no half hides it.
+		return oneHalf(slices.Concat(append(olds, halves...)...)...), true
+	case OpGenerateDataKey:
+		if !slices.Contains(algorithm.AESGCM.KeySizes(), u.Keys[1].Bits) {
+			return nil, false
+		}
+		more = []algorithm.Primitive{algorithm.DataKeyPrimitive(u.Keys[1].Bits)}
+	case OpEncryptStream, OpDecryptStream:
+		more = algorithm.AES256GCMHKDF64KB.Primitives()
+	}
+	for i := range halves {
+		halves[i] = append(halves[i], more...)
+	}
+	return halves, true
+}
+
+// wrappingOf returns the primitives of an algorithm that wraps with a key of a size in bits, 0 if
+// the size is not known.
+func wrappingOf(name string, bits int) ([][]algorithm.Primitive, bool) {
+	with, known := algorithm.FindWrapping(name)
+	if !known {
+		return nil, false
+	}
+	switch sizes := with.KeySizes(); {
+	case bits == 0:
+	case with.Key() == algorithm.RSAWrappingKey && bits >= sizes[0] && bits <= algorithm.MaxRSASize:
+	case with.Key() == algorithm.AESWrappingKey && slices.Contains(sizes, bits):
+	case sizes[0] == algorithm.FixedSize:
+	default:
+		return nil, false
+	}
+	return with.Primitives(bits), true
+}
+
+// dataKeyObjection returns why FIPS 140-3 does not approve an operation on data keys.
+func dataKeyObjection(u Use) string {
+	if u.Operation == OpGetPublicKey {
+		return keyObjection(u.Keys[0])
+	}
+	with, is := algorithm.FindWrapping(u.Algorithm)
+	if !is {
+		return "" // a batch of which no key was unwrapped
+	}
+	if why := objection(u.Algorithm, with.Approval()); why != "" {
+		return why
+	}
+	if old, is := algorithm.FindWrapping(u.Keys[0].Algorithm); is && u.Operation == OpRewrapKey {
+		return objection(old.String(), old.Approval())
+	}
+	if stream := algorithm.AES256GCMHKDF64KB; u.Operation == OpEncryptStream {
+		return objection(stream.String(), stream.Approval())
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ package profile
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
@@ -13,10 +14,28 @@ import (
 
 // encryptDataRow are the operations EncryptData and DecryptData.
 var encryptDataRow = SectionRow{
-	Name:       "EncryptData",
-	Operations: []string{OpEncryptData.String(), OpDecryptData.String()},
-	Refusals:   keyRefusals,
-	of:         func(a *API) section { return sectionOf(a.EncryptData) },
+	Name: "EncryptData",
+	Operations: []OperationRow{
+		{Operation: OpEncryptData, Name: "EncryptData", Quick: true, KeyTasks: DescribeKey | EncryptWithKey, Newest: true, Functions: []string{"encrypt"}},
+		{Operation: OpDecryptData, Name: "DecryptData", Quick: true, KeyTasks: DescribeKey | DecryptWithKey, Functions: []string{"decrypt"}},
+	},
+	Refusals: keyRefusals,
+	of:       func(a *API) section { return sectionOf(a.EncryptData) },
+	policy:   func(c *Compiled) policy { return c.cipher },
+	primitives: func(u Use) ([][]algorithm.Primitive, bool) {
+		cipher, known := algorithm.FindCipher(u.Algorithm)
+		if !known || u.Keys[0].Algorithm != AESKey || !slices.Contains(cipher.KeySizes(), u.Keys[0].Bits) {
+			return nil, false
+		}
+		return oneHalf(algorithm.AESPrimitive(u.Keys[0].Bits)), true
+	},
+	objection: func(u Use) string {
+		if u.Operation == OpEncryptData && u.GivenNonce {
+			return "the caller makes the nonce"
+		}
+		cipher, _ := algorithm.FindCipher(u.Algorithm)
+		return objection(u.Algorithm, cipher.Approval())
+	},
 }
 
 // EncryptData is the policy of the operations EncryptData and DecryptData.
@@ -146,3 +165,31 @@ func (c *CipherPolicy) RandomNonce() bool { return c.randomNonce }
 // Keys says which of the broker's keys may be used, nil where requests bring
 // their own.
 func (c *CipherPolicy) Keys() *KeyPolicy { return c.keys }
+
+func (c *CipherPolicy) effect(u Use) (Effect, string) {
+	key := u.Keys[0]
+	switch {
+	case c.Keys().refusal(key) != "":
+		return refused(c.Keys().refusal(key))
+	case key.Bits != 8*c.KeySize():
+		return Refused, fmt.Sprintf("keys of %d bits, expected %d bits", key.Bits, 8*c.KeySize())
+	case u.Operation == OpEncryptData && u.GivenNonce && c.RandomNonce():
+		return Refused, "the caller gives the nonce, expected none: the broker makes it"
+	case u.Operation == OpEncryptData && !u.GivenNonce && !c.RandomNonce():
+		return Refused, "the caller gives no nonce, expected one"
+	case u.Operation == OpDecryptData && int(u.TagSize) != c.TagSize():
+		return Refused, fmt.Sprintf("tags of %d bits, expected %d bits", 8*int(u.TagSize), 8*c.TagSize())
+	case int(u.TagSize) != c.TagSize():
+		return Changed, fmt.Sprintf("tags of %d bits instead of %d bits", 8*c.TagSize(), 8*int(u.TagSize))
+	}
+	return changed(u.Algorithm, c.Algorithm())
+}
+
+func (c *CipherPolicy) extremes(op Operation) (all []Use) {
+	u := Use{Operation: op, Algorithm: c.Algorithm(), TagSize: uint8(c.TagSize()), GivenNonce: op == OpEncryptData && !c.RandomNonce()}
+	for _, id := range c.keys.sources() {
+		u.Keys[0] = UsedKey{Algorithm: AESKey, Bits: 8 * c.KeySize(), ID: id}
+		all = append(all, u)
+	}
+	return all
+}

@@ -10,9 +10,21 @@ import (
 // hashDataRow is the operation HashData.
 var hashDataRow = SectionRow{
 	Name:       "HashData",
-	Operations: []string{OpHashData.String()},
+	Operations: []OperationRow{{Operation: OpHashData, Name: "HashData", Quick: true, Functions: []string{"digest"}}},
 	Refusals:   []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAVAILABLE"},
 	of:         func(a *API) section { return sectionOf(a.HashData) },
+	policy:     func(c *Compiled) policy { return c.hash },
+	primitives: func(u Use) ([][]algorithm.Primitive, bool) {
+		digest, known := algorithm.FindDigest(u.Algorithm)
+		if !known {
+			return nil, false
+		}
+		return oneHalf(digest.Primitive()), true
+	},
+	objection: func(u Use) string {
+		digest, _ := algorithm.FindDigest(u.Algorithm)
+		return objection(u.Algorithm, digest.Approval())
+	},
 }
 
 // HashData is the policy of the HashData operation.
@@ -48,3 +60,12 @@ type HashPolicy struct{ digest algorithm.Digest }
 
 // Algorithm is the digest to compute.
 func (h *HashPolicy) Algorithm() algorithm.Digest { return h.digest }
+
+// Keys returns nil: digests have no keys.
+func (*HashPolicy) Keys() *KeyPolicy { return nil }
+
+func (h *HashPolicy) effect(u Use) (Effect, string) { return changed(u.Algorithm, h.digest.String()) }
+
+func (h *HashPolicy) extremes(op Operation) []Use {
+	return []Use{{Operation: op, Algorithm: h.digest.String()}}
+}

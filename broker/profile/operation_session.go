@@ -14,10 +14,25 @@ import (
 
 // sessionRow are the operations on encrypted sessions.
 var sessionRow = SectionRow{
-	Name:       "Session",
-	Operations: []string{OpInitSession.String(), OpOpenRequest.String(), OpSealReply.String(), OpCloseSession.String(), OpRekeySession.String()},
+	Name: "Session",
+	Operations: []OperationRow{
+		{Operation: OpInitSession, Name: "InitSession", KeyTasks: DescribeKey | SignWithKey, Agrees: true, Functions: []string{"keyderive"}},
+		{Operation: OpOpenRequest, Name: "OpenRequest", Quick: true, Functions: []string{"decrypt"}},
+		{Operation: OpSealReply, Name: "SealReply", Quick: true, Functions: []string{"encrypt"}},
+		{Operation: OpCloseSession, Name: "CloseSession", Quick: true, Functions: []string{"other"}},
+		{Operation: OpRekeySession, Name: "RekeySession", Quick: true, Agrees: true, Functions: []string{"keyderive"}},
+	},
 	Refusals:   []string{"INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAVAILABLE"},
 	of:         func(a *API) section { return sectionOf(a.Session) },
+	policy:     func(c *Compiled) policy { return c.session },
+	primitives: sessionPrimitives,
+	objection: func(u Use) string {
+		session, known := algorithm.FindSession(u.Algorithm)
+		if !known {
+			return "" // a session that had ended was closed
+		}
+		return cmp.Or(objection(u.Algorithm, session.Approval()), keyObjection(u.Keys[0]))
+	},
 }
 
 // Session is the policy of encrypted sessions.
@@ -179,15 +194,12 @@ func (s *Session) judge() []judgement {
 		parts = append(parts, signatureStrength(s.SignAlg, s.HashAlg, limits))
 		objection = cmp.Or(objection, signatureObjection(s.SignAlg, s.HashAlg, limits))
 	}
-	judgements := make([]judgement, len(sessionOperations))
+	judgements := make([]judgement, len(sessionRow.Operations))
 	for i := range judgements {
 		judgements[i] = judgement{strings.Join(names, " or "), parts, objection}
 	}
 	return judgements
 }
-
-// sessionOperations are the operations of the section.
-var sessionOperations = [...]Operation{OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession, OpRekeySession}
 
 func (s *Session) listedKeys() []KeyID { return s.KeyIDs }
 
@@ -260,4 +272,22 @@ func (s *SessionPolicy) extremes(op Operation) (all []Use) {
 		}
 	}
 	return all
+}
+
+// sessionPrimitives returns the primitives of an operation on sessions. The key signs what begins a
+// session.
+func sessionPrimitives(u Use) (halves [][]algorithm.Primitive, known bool) {
+	session, known := algorithm.FindSession(u.Algorithm)
+	if !known {
+		return nil, u.Algorithm == "" // a session that had ended was closed
+	}
+	halves = session.Primitives()
+	if u.Keys[0] == (UsedKey{}) {
+		return halves, true
+	}
+	key, known := keyPrimitive(u.Keys[0])
+	for i := range halves {
+		halves[i] = append(halves[i], key)
+	}
+	return halves, known
 }

@@ -11,10 +11,16 @@ import (
 
 // signDataRow are the operations SignData and VerifyData.
 var signDataRow = SectionRow{
-	Name:       "SignData",
-	Operations: []string{OpSignData.String(), OpVerifyData.String()},
+	Name: "SignData",
+	Operations: []OperationRow{
+		{Operation: OpSignData, Name: "SignData", KeyTasks: DescribeKey | SignWithKey, Newest: true, HasFormat: true, Functions: []string{"sign"}},
+		{Operation: OpVerifyData, Name: "VerifyData", KeyTasks: DescribeKey, HasFormat: true, Functions: []string{"verify"}},
+	},
 	Refusals:   keyRefusals,
 	of:         func(a *API) section { return sectionOf(a.SignData) },
+	policy:     func(c *Compiled) policy { return c.signature },
+	primitives: func(u Use) ([][]algorithm.Primitive, bool) { return signaturePrimitives(u.Algorithm, u.Keys[:]) },
+	objection:  Use.signatureObjection,
 }
 
 // SignData is the policy of the operations SignData and VerifyData.

@@ -45,12 +45,16 @@ func TestTheTableOfOperationsHasARowForEachFieldOfAPI(t *testing.T) {
 }
 
 func TestEachOperationHasItsPlaceInTheTable(t *testing.T) {
-	var names []string
+	var all []Operation
 	for _, row := range sections {
-		names = append(names, row.Operations...)
+		for _, operation := range row.Operations {
+			all = append(all, operation.Operation)
+		}
 	}
-	if !slices.Equal(names, operationNames[:]) {
-		t.Errorf("the rows offer %q, the operations are %q", names, operationNames)
+	for i := range OperationCount {
+		if op := Operation(i); i >= len(all) || all[i] != op || op.Row().Operation != op || op.String() == "" {
+			t.Errorf("operation %d, %q, has the row %+v; the rows have the operations %v", i, op, op.Row(), all)
+		}
 	}
 }
 
@@ -58,7 +62,7 @@ func TestNoRowOfTheTableOfOperationsHasABlankCell(t *testing.T) {
 	p := offering(t)
 	seen := map[string]bool{}
 	for _, row := range sections {
-		if row.of == nil || len(row.Operations) == 0 || len(row.Refusals) == 0 {
+		if row.of == nil || row.policy == nil || row.primitives == nil || row.objection == nil || len(row.Operations) == 0 || len(row.Refusals) == 0 {
 			t.Errorf("%s has a blank cell", row.Name)
 			continue
 		}
@@ -75,21 +79,35 @@ func TestNoRowOfTheTableOfOperationsHasABlankCell(t *testing.T) {
 		}
 		judgements := s.judge()
 		if len(judgements) != len(row.Operations) {
-			t.Errorf("%s has %d judgements for the operations %q", row.Name, len(judgements), row.Operations)
+			t.Errorf("%s has %d judgements for the operations %q", row.Name, len(judgements), row.Names())
 			continue
 		}
-		for i, operation := range row.Operations {
+		for i, operation := range row.Names() {
+			if len(row.Operations[i].Functions) == 0 {
+				t.Errorf("%s has no function of CycloneDX", operation)
+			}
 			if seen[operation] || Section(operation) != "API."+row.Name {
 				t.Errorf("%s is in the table twice", operation)
 			}
 			seen[operation] = true
-			if judgements[i].algorithm == "" || judgements[i].strength().Bits == 0 || judgements[i].strength().Limit == "" {
+			if judgements[i].algorithm == "" || judgements[i].strength(operation).Bits == 0 || judgements[i].strength(operation).Limit == "" {
 				t.Errorf("%s has no algorithm or strength: %+v", operation, judgements[i])
 			}
 		}
 		var c, none Compiled
 		if s.compile(&c, compileOptions{}); reflect.DeepEqual(c, none) {
 			t.Errorf("%s compiles to nothing", row.Name)
+		}
+		c.assess(p, compileOptions{})
+		for _, operation := range row.Operations {
+			if keys, offered := c.Keys(operation.Operation); offered != (operation.KeyTasks != 0) || offered && keys != row.policy(&c).Keys() {
+				t.Errorf("%s has the keys %v, offered %t", operation.Name, keys, offered)
+			}
+			for _, u := range row.policy(&c).extremes(operation.Operation) {
+				if effect, why := c.Effect(u); u.Operation != operation.Operation || effect != "" {
+					t.Errorf("%s: an extreme of the profile, %+v, is %q under it: %s", operation.Name, u, effect, why)
+				}
+			}
 		}
 	}
 }

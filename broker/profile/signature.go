@@ -4,12 +4,150 @@ package profile
 
 import (
 	"cmp"
+	"crypto"
 	"fmt"
 	"strings"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
+
+// SignatureFormat is the encoding of a signature.
+type SignatureFormat uint8
+
+// The formats. Profiles and the wire contract have the same names.
+const (
+	SignatureRAW SignatureFormat = iota
+	SignatureDER
+	SignaturePEM
+	SignatureCMS
+)
+
+var signatureFormatNames = [...]string{
+	SignatureRAW: "RAW", SignatureDER: "DER", SignaturePEM: "PEM", SignatureCMS: "CMS",
+}
+
+// String returns the name that profiles use, in upper case.
+func (f SignatureFormat) String() string { return signatureFormatNames[f] }
+
+// FindSignatureFormat returns the format with this name. Upper and lower case do not matter.
+func FindSignatureFormat(name string) (SignatureFormat, bool) {
+	for i, known := range signatureFormatNames {
+		if strings.EqualFold(known, name) {
+			return SignatureFormat(i), true
+		}
+	}
+	return 0, false
+}
+
+// SignatureComponent is one signature with its algorithm.
+type SignatureComponent struct {
+	Algorithm algorithm.Signature
+	// Hash is the digest of the input that is signed, 0 if the algorithm signs the input
+	// itself.
+	Hash crypto.Hash
+}
+
+// SignaturePolicy is what a profile says about SignData and VerifyData.
+type SignaturePolicy struct {
+	components    []SignatureComponent
+	name          string
+	format        SignatureFormat
+	fixed         bool
+	signs, checks KeyLimits
+	keys          *KeyPolicy
+	requireFIPS   bool
+}
+
+// Components returns the signatures to make. A hybrid has two, the classical one first.
+func (s *SignaturePolicy) Components() []SignatureComponent { return s.components }
+
+// Algorithm returns the name in replies, such as "ecdsa-with-sha-256". The name of a hybrid
+// is like "ecdsa-with-sha-256+ml-dsa-65".
+func (s *SignaturePolicy) Algorithm() string { return s.name }
+
+// Format returns the only format that requests may ask for. It reports false if they may ask
+// for any format.
+func (s *SignaturePolicy) Format() (SignatureFormat, bool) { return s.format, s.fixed }
+
+// Signs returns the limits of the keys that sign. If a profile limits only one of signing
+// and verifying, the limits count for both.
+func (s *SignaturePolicy) Signs() KeyLimits { return s.signs }
+
+// Checks returns the limits of the keys that verify, see [SignaturePolicy.Signs].
+func (s *SignaturePolicy) Checks() KeyLimits { return s.checks }
+
+// Keys returns which keys of the broker may be used. It is nil if requests bring their keys.
+func (s *SignaturePolicy) Keys() *KeyPolicy { return s.keys }
+
+// RequiresFIPS reports whether FIPS 140-3 has to approve keys as well, see [RequireFIPS].
+func (s *SignaturePolicy) RequiresFIPS() bool { return s.requireFIPS }
+
+// HasCMS reports whether a CMS SignedData can have the signature. There has to be one
+// component, and RFC 5754 has to define an identifier for its algorithm and digest.
+func HasCMS(components []SignatureComponent) bool {
+	return len(components) == 1 && len(components[0].Algorithm.CMS(components[0].Hash)) > 0
+}
+
+// limits returns the limits of the keys of SignData or VerifyData.
+func (s *SignaturePolicy) limits(op Operation) KeyLimits {
+	if op == OpVerifyData {
+		return s.checks
+	}
+	return s.signs
+}
+
+func (s *SignaturePolicy) effect(u Use) (Effect, string) {
+	limits := s.limits(u.Operation)
+	for i, key := range u.Keys {
+		switch {
+		case i >= len(s.components) && key == (UsedKey{}):
+			continue
+		case i >= len(s.components) || key == (UsedKey{}):
+			return Refused, fmt.Sprintf("another number of keys, expected %d for %s", len(s.components), s.Algorithm())
+		}
+		if why := cmp.Or(s.Keys().refusal(key), wrongKey(key, s.components[i].Algorithm.Key().Name), limits.refusal(key)); why != "" {
+			return Refused, why
+		}
+	}
+	want, fixed := s.Format()
+	switch {
+	case u.Format == want || u.GivenFormat && !fixed:
+	case !u.GivenFormat && u.Operation == OpSignData:
+		return Changed, fmt.Sprintf("signatures in %s instead of %s", want, u.Format)
+	default:
+		return Refused, fmt.Sprintf("signatures in %s, expected %s", u.Format, want)
+	}
+	if u.Format == SignatureCMS && !HasCMS(s.components) {
+		return Refused, "signatures in CMS, which " + s.Algorithm() + " does not have"
+	}
+	return changed(u.Algorithm, s.Algorithm())
+}
+
+func (s *SignaturePolicy) extremes(op Operation) (all []Use) {
+	limits := s.limits(op)
+	type asked struct {
+		format SignatureFormat
+		given  bool
+	}
+	formats := []asked{{SignatureRAW, true}, {SignatureDER, true}, {SignaturePEM, true}, {SignatureCMS, true}}
+	if s.fixed {
+		formats = []asked{{s.format, true}, {s.format, false}}
+	}
+	for _, format := range formats {
+		for _, id := range s.keys.sources() {
+			for _, smallest := range []bool{true, false} {
+				u := Use{Operation: op, Algorithm: s.name, Format: format.format, GivenFormat: format.given}
+				for i, component := range s.components {
+					u.Keys[i] = limits.extreme(component.Algorithm.Key().Name, smallest)
+					u.Keys[i].ID = id
+				}
+				all = append(all, u)
+			}
+		}
+	}
+	return all
+}
 
 // takesDigest reports whether a SignAlg signs a digest that the profile chooses. It reports
 // true for an unknown SignAlg.

@@ -32,14 +32,8 @@ type Strength struct {
 // tag of full length does not reduce the strength of the key (table 2).
 func StrengthOf(p *Profile) []Strength {
 	var all []Strength
-	for _, row := range sections {
-		if s := row.of(&p.API); s != nil {
-			for i, judgement := range s.judge() {
-				strength := judgement.strength()
-				strength.Operation = row.Operations[i]
-				all = append(all, strength)
-			}
-		}
+	for operation, judgement := range judged(p) {
+		all = append(all, judgement.strength(operation))
 	}
 	return append(all, weakest(all)...)
 }

@@ -3,9 +3,11 @@
 package profile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/algorithm"
 )
 
 // Use is what a call used of a profile: all values that a profile chooses or limits and that
@@ -92,27 +94,13 @@ func (c *Compiled) Effect(u Use) (effect Effect, why string) {
 
 // effect is Effect whoever calls.
 func (c *Compiled) effect(u Use) (effect Effect, why string) {
-	i := slices.IndexFunc(c.assessments, func(a Assessment) bool { return a.Operation == u.Operation.String() })
-	switch {
-	case i < 0:
+	switch a := c.Assessment(u.Operation); {
+	case a == nil:
 		return Refused, u.Operation.String() + " is not offered"
-	case c.assessments[i].Refused:
-		return Refused, c.assessments[i].FIPS.Reason
+	case a.Refused:
+		return Refused, a.FIPS.Reason
 	}
-	switch u.Operation {
-	case OpHashData:
-		return changed(u.Algorithm, c.hash.Algorithm().String())
-	case OpEncryptData, OpDecryptData:
-		return c.cipher.effect(u)
-	case OpSignData, OpVerifyData:
-		return c.signature.effect(u)
-	case OpGenerateDataKey, OpWrapKey, OpUnwrapKey, OpRewrapKey, OpGetPublicKey, OpEncryptStream, OpDecryptStream:
-		return c.dataKeys.effect(u)
-	case OpInitSession, OpOpenRequest, OpSealReply, OpCloseSession, OpRekeySession:
-		return c.session.effect(u)
-	default:
-		return c.certificate.effect(u)
-	}
+	return sections[sectionOfOperation[u.Operation]].policy(c).effect(u)
 }
 
 // changed is the effect of another algorithm.
@@ -131,70 +119,6 @@ func refused(why string) (Effect, string) {
 	return Refused, why
 }
 
-func (c *CipherPolicy) effect(u Use) (Effect, string) {
-	key := u.Keys[0]
-	switch {
-	case c.Keys().refusal(key) != "":
-		return refused(c.Keys().refusal(key))
-	case key.Bits != 8*c.KeySize():
-		return Refused, fmt.Sprintf("keys of %d bits, expected %d bits", key.Bits, 8*c.KeySize())
-	case u.Operation == OpEncryptData && u.GivenNonce && c.RandomNonce():
-		return Refused, "the caller gives the nonce, expected none: the broker makes it"
-	case u.Operation == OpEncryptData && !u.GivenNonce && !c.RandomNonce():
-		return Refused, "the caller gives no nonce, expected one"
-	case u.Operation == OpDecryptData && int(u.TagSize) != c.TagSize():
-		return Refused, fmt.Sprintf("tags of %d bits, expected %d bits", 8*int(u.TagSize), 8*c.TagSize())
-	case int(u.TagSize) != c.TagSize():
-		return Changed, fmt.Sprintf("tags of %d bits instead of %d bits", 8*c.TagSize(), 8*int(u.TagSize))
-	}
-	return changed(u.Algorithm, c.Algorithm())
-}
-
-func (s *SignaturePolicy) effect(u Use) (Effect, string) {
-	limits := s.Signs()
-	if u.Operation == OpVerifyData {
-		limits = s.Checks()
-	}
-	for i, key := range u.Keys {
-		switch {
-		case i >= len(s.components) && key == (UsedKey{}):
-			continue
-		case i >= len(s.components) || key == (UsedKey{}):
-			return Refused, fmt.Sprintf("another number of keys, expected %d for %s", len(s.components), s.Algorithm())
-		}
-		if why := cmp.Or(s.Keys().refusal(key), wrongKey(key, s.components[i].Algorithm.Key().Name), limits.refusal(key)); why != "" {
-			return Refused, why
-		}
-	}
-	want, fixed := s.Format()
-	switch {
-	case u.Format == want || u.GivenFormat && !fixed:
-	case !u.GivenFormat && u.Operation == OpSignData:
-		return Changed, fmt.Sprintf("signatures in %s instead of %s", want, u.Format)
-	default:
-		return Refused, fmt.Sprintf("signatures in %s, expected %s", u.Format, want)
-	}
-	if u.Format == SignatureCMS && !HasCMS(s.components) {
-		return Refused, "signatures in CMS, which " + s.Algorithm() + " does not have"
-	}
-	return changed(u.Algorithm, s.Algorithm())
-}
-
-func (p *CertificatePolicy) effect(u Use) (Effect, string) {
-	issuer, subject := u.Keys[0], u.Keys[1]
-	subjects := p.SubjectKeys().refusal(subject)
-	if subjects != "" {
-		subjects = "subjects with " + subjects
-	}
-	if why := cmp.Or(p.Keys().refusal(issuer), wrongKey(issuer, p.IssuerKey()), p.IssuerKeys().refusal(issuer), subjects); why != "" {
-		return Refused, why
-	}
-	if u.SHA1Request && (p.RequiresFIPS() || !p.AllowsSHA1Requests()) {
-		return Refused, "requests that are signed with SHA-1"
-	}
-	return changed(u.Algorithm, p.Algorithm())
-}
-
 // wrongKey returns why a key does not fit an algorithm of keys, or nothing.
 func wrongKey(key UsedKey, want string) string {
 	if key.Algorithm == want {
@@ -203,40 +127,50 @@ func wrongKey(key UsedKey, want string) string {
 	return fmt.Sprintf("%s keys, expected %s keys", key.Algorithm, want)
 }
 
-// refusal returns why the limits do not allow a key, or nothing.
-func (l KeyLimits) refusal(key UsedKey) string {
-	size, listed := l.Range(key.Algorithm)
-	switch {
-	case key.Bits == 0: // the algorithm has one size
-		return ""
-	case !listed:
-		return key.Algorithm + " keys"
-	case l.Allow(key.Algorithm, key.Bits):
-		return ""
-	case size.MinKeySize == size.MaxKeySize:
-		return fmt.Sprintf("%s keys of %d bits, expected %d bits", key.Algorithm, key.Bits, size.MinKeySize)
-	default:
-		return fmt.Sprintf("%s keys of %d bits, expected %d to %d bits", key.Algorithm, key.Bits, size.MinKeySize, size.MaxKeySize)
+// Lost returns what the profile offers and another one in its place does not: operations,
+// algorithms, keys, formats and callers. Each is a phrase such as "SignData: RSA keys of 2048
+// bits, expected 3072 to 4096 bits". It asks after for the effect on the extremes that the
+// profile offers, such as the smallest and the largest key.
+func (c *Compiled) Lost(after *Compiled) []string {
+	var lost []string
+	add := func(phrase string) {
+		if !slices.Contains(lost, phrase) {
+			lost = append(lost, phrase)
+		}
 	}
+	for _, a := range c.assessments {
+		if a.Refused {
+			continue
+		}
+		op, _ := FindOperation(a.Operation)
+		for _, u := range sections[sectionOfOperation[op]].policy(c).extremes(op) {
+			if effect, _ := c.effect(u); effect == Refused {
+				continue // such as a format that the algorithm does not have
+			}
+			_, why := after.effect(u)
+			switch {
+			case why == "":
+			case strings.HasPrefix(why, a.Operation):
+				add(why)
+			default:
+				add(a.Operation + ": " + why)
+			}
+		}
+	}
+	for _, who := range c.callers.lost(after.callers) {
+		add(who)
+	}
+	return lost
 }
 
-// refusal returns why calls may not take this key from where it is, or nothing.
-func (p *KeyPolicy) refusal(key UsedKey) string {
-	_, external := p.Manager()
-	switch {
-	case key.ID == "" && p.ByReference():
-		return "keys of requests, expected one of the keys in KeyIds"
-	case key.ID == "":
-		return ""
-	case external && p.file != "" && !p.ByReference():
-		return ""
-	case external && p.file == "":
-		return "keys of the broker, expected keys of an external key manager"
-	case !p.ByReference():
-		return "keys of the broker, expected keys of requests"
-	case !p.Allows(key.ID):
-		return fmt.Sprintf("the key %q, which KeyIds does not list", key.ID)
-	default:
-		return ""
-	}
+// Primitives returns what the algorithm and the keys of the use are made of. A hybrid has two
+// halves, and an attacker has to break both; everything else has one, which is as weak as its
+// weakest primitive. There is none if the calls used no cryptography, as a batch of which no key was
+// unwrapped. Primitives reports false for algorithms and sizes that this version does not know.
+func (u Use) Primitives() (halves [][]algorithm.Primitive, known bool) {
+	return sections[sectionOfOperation[u.Operation]].primitives(u)
 }
+
+// Objection returns why FIPS 140-3 does not approve the calls, as a sentence without a full stop. It
+// is empty if it approves them. The use is one that Primitives knows.
+func (u Use) Objection() string { return sections[sectionOfOperation[u.Operation]].objection(u) }

@@ -14,8 +14,8 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/internal/yamlfile"
 )
 
-// operations are the fields of API.
-var operations = yamlfile.FieldNames(reflect.TypeFor[API]())
+// sectionNames are the fields of API.
+var sectionNames = yamlfile.FieldNames(reflect.TypeFor[API]())
 
 // The values that fields of a profile may have, in their canonical spelling. Upper and lower
 // case do not matter, as in released brokers.
@@ -73,8 +73,8 @@ func (v validator) profile(at yamlfile.Place, p *Profile) {
 	v.settings(at.Field("Settings"), p.Settings)
 	v.kms(at.Field("KMS"), p.KMS)
 	api := at.Field("API")
-	if p.API == (API{}) && !v.anyPresent(api, operations...) && !v.failedWithin(api) {
-		v.Add(api, at, "offers no operation, expected at least one of %s", yamlfile.List(operations))
+	if p.API == (API{}) && !v.anyPresent(api, sectionNames...) && !v.failedWithin(api) {
+		v.Add(api, at, "offers no operation, expected at least one of %s", yamlfile.List(sectionNames))
 	}
 	for _, row := range sections {
 		if s := row.of(&p.API); s != nil {

@@ -40,7 +40,7 @@ func TestEachOperationRefusesCallsWithTheCodesOfItsRow(t *testing.T) {
 	waiting := connect(t, start(t, "").socket(""))
 	seeds := fuzzedSeeds()
 	for _, row := range profile.Sections() {
-		for _, operation := range row.Operations {
+		for _, operation := range row.Names() {
 			method := methodsOfDataKeys + operation
 			if row.Name == "Session" {
 				method = methodsOfSessions + operation

@@ -190,7 +190,7 @@ func countedUse(use profile.Use) CountedUse {
 		Operation: use.Operation.String(), Algorithm: use.Algorithm, GivenFormat: use.GivenFormat, GivenNonce: use.GivenNonce,
 		TagBits: 8 * int(use.TagSize), SHA1Request: use.SHA1Request, GivenContext: use.GivenContext, Container: use.Caller.Container,
 	}
-	if use.Operation == profile.OpSignData || use.Operation == profile.OpVerifyData {
+	if use.Operation.Row().HasFormat {
 		counted.Format = use.Format.String()
 	}
 	for _, key := range use.Keys {

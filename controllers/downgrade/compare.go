@@ -136,7 +136,7 @@ func (c *comparison) offered(before, after *profile.API) {
 		if len(row.Operations) > 1 {
 			verb = "are"
 		}
-		c.add("API."+row.Name, "not offered", "offered", "%s %s offered, which the profile refused", inWords(row.Operations), verb)
+		c.add("API."+row.Name, "not offered", "offered", "%s %s offered, which the profile refused", inWords(row.Names()), verb)
 	}
 }
 

@@ -68,7 +68,7 @@ func (h *Handlers) records(c *Call, level profile.AuditLevel, failed bool) bool 
 	case c.profile == nil:
 		return false
 	case level == profile.AuditSensitive:
-		return c.use.Keys[0].Algorithm != "" || c.Operation == profile.OpInitSession || c.Operation == profile.OpRekeySession
+		return c.use.Keys[0].Algorithm != "" || c.Operation.Row().Agrees
 	default:
 		return h.sampled.Add(1)%profile.AuditSample == 1
 	}

@@ -50,8 +50,7 @@ func (k KeySource) checkName(op profile.Operation) error {
 	if !profile.ValidKeyID(name.Version) {
 		return requests.Invalid(op, k.Field+".keyId", "has no version of a key after #, expected 1 to %d bytes of printable ASCII without spaces; found %d bytes", profile.MaxKeyIDLength, len(name.Version))
 	}
-	switch op {
-	case profile.OpEncryptData, profile.OpSignData, profile.OpSignCertificate:
+	if op.Row().Newest {
 		return requests.Invalid(op, k.Field+".keyId", "names version %s of a key, expected the id alone: new data is protected with the newest version", name.Version)
 	}
 	return nil

@@ -157,8 +157,7 @@ func calledAs(err error, op profile.Operation, name string) error {
 // request of that size takes some ten microseconds with the slowest digest. Keys by id take
 // no time to load, because they are in memory.
 func QuickSize(op profile.Operation) int {
-	switch op {
-	case profile.OpHashData, profile.OpEncryptData, profile.OpDecryptData, profile.OpOpenRequest, profile.OpSealReply, profile.OpCloseSession, profile.OpRekeySession:
+	if op.Row().Quick {
 		return 16 << 10
 	}
 	return 0

@@ -159,7 +159,7 @@ func allowed(set *profile.Set, namespace string, use service.Use) error {
 	if !ok {
 		return refuse("the namespace %s has no profile %.100q", namespace, use.Profile)
 	}
-	keys, offered := keysOf(found, use.Operation)
+	keys, offered := found.Keys(use.Operation)
 	switch {
 	case !offered:
 		return refuse("the profile %q does not offer %s", use.Profile, use.Operation)
@@ -170,33 +170,4 @@ func allowed(set *profile.Set, namespace string, use service.Use) error {
 	default:
 		return refuse("the profile %q does not list the key %q for %s", use.Profile, use.KeyID, use.Operation)
 	}
-}
-
-// keysOf returns which keys an operation of a profile may use, and reports whether the profile
-// offers the operation.
-func keysOf(p *profile.Compiled, operation profile.Operation) (*profile.KeyPolicy, bool) {
-	switch operation {
-	case profile.OpSignCertificate:
-		if policy := p.Certificate(); policy != nil {
-			return policy.Keys(), true
-		}
-	case profile.OpEncryptData, profile.OpDecryptData:
-		if policy := p.Cipher(); policy != nil {
-			return policy.Keys(), true
-		}
-	case profile.OpSignData, profile.OpVerifyData:
-		if policy := p.Signature(); policy != nil {
-			return policy.Keys(), true
-		}
-	case profile.OpGenerateDataKey, profile.OpWrapKey, profile.OpUnwrapKey, profile.OpRewrapKey, profile.OpGetPublicKey,
-		profile.OpEncryptStream, profile.OpDecryptStream:
-		if policy := p.DataKeys(); policy != nil {
-			return policy.Keys(), true
-		}
-	case profile.OpInitSession:
-		if policy := p.Session(); policy != nil && policy.Keys() != nil {
-			return policy.Keys(), true
-		}
-	}
-	return nil, false
 }

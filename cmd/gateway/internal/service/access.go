@@ -55,40 +55,10 @@ type Access interface {
 	Authorize(ctx context.Context, pod Pod, use Use) error
 }
 
-// task is what a request wants the gateway to do with a key.
-type task uint8
-
-const (
-	describe task = iota
-	sign
-	encrypt
-	decrypt
-	wrap
-	unwrap
-)
-
-// tasks are those that each operation needs, besides describe. An operation that is not here
-// uses no keys of the gateway.
-var tasks = map[profile.Operation][]task{
-	profile.OpSignCertificate: {sign},
-	profile.OpSignData:        {sign},
-	profile.OpVerifyData:      {},
-	profile.OpEncryptData:     {encrypt},
-	profile.OpDecryptData:     {decrypt},
-	profile.OpGenerateDataKey: {wrap},
-	profile.OpWrapKey:         {wrap},
-	profile.OpUnwrapKey:       {unwrap},
-	profile.OpRewrapKey:       {wrap, unwrap},
-	profile.OpGetPublicKey:    {},
-	profile.OpEncryptStream:   {wrap},
-	profile.OpDecryptStream:   {unwrap},
-	profile.OpInitSession:     {sign},
-}
-
 // request is one request whose use of a key is allowed.
 type request struct {
 	pod   Pod
-	tasks []task
+	tasks profile.KeyTasks
 	// operation is the one of the profile.
 	operation profile.Operation
 	key       *keys.Key
@@ -96,7 +66,7 @@ type request struct {
 
 // begin authenticates the pod and authorizes its use of the key, and then looks for the key. It
 // counts the request until done is called. The error is a status.
-func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted task) (r *request, done func(), err error) {
+func (s *Server) begin(ctx context.Context, use *gatewayv1.KeyUse, wanted profile.KeyTasks) (r *request, done func(), err error) {
 	pod, err := s.pod(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -148,15 +118,14 @@ func (s *Server) pod(ctx context.Context) (Pod, error) {
 }
 
 // authorize returns nil if the pod may do the task.
-func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUse, wanted task) error {
+func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUse, wanted profile.KeyTasks) error {
 	operation, known := profile.FindOperation(use.GetOperation())
-	allowed, uses := tasks[operation]
 	provider, id := keys.SplitID(use.GetKeyId())
 	var err error
 	switch {
-	case !known || !uses:
+	case !known || operation.Row().KeyTasks == 0:
 		err = &RefusedError{fmt.Sprintf("the operation %.32q has no keys at the key gateway", use.GetOperation())}
-	case wanted != describe && !contains(allowed, wanted):
+	case !operation.Row().KeyTasks.Has(wanted):
 		err = &RefusedError{fmt.Sprintf("the operation %s does not need what is asked of the key", operation)}
 	case provider == "" || id == "" || !profile.ValidKeyID(use.GetKeyId()):
 		err = &RefusedError{"the key has no provider, expected <provider>/<id>"}
@@ -165,7 +134,7 @@ func (s *Server) authorize(ctx context.Context, r *request, use *gatewayv1.KeyUs
 	default:
 		err = s.access.Authorize(ctx, r.pod, Use{Profile: use.GetProfile(), Operation: operation, KeyID: use.GetKeyId()})
 	}
-	r.operation, r.tasks = operation, allowed
+	r.operation, r.tasks = operation, operation.Row().KeyTasks
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
@@ -206,13 +175,4 @@ func attributes(pod Pod, use *gatewayv1.KeyUse) []slog.Attr {
 		slog.String("profile", fmt.Sprintf("%.100s", use.GetProfile())), slog.String("operation", fmt.Sprintf("%.32s", use.GetOperation())),
 		slog.String("key", fmt.Sprintf("%.100s", use.GetKeyId())),
 	}
-}
-
-func contains(all []task, one task) bool {
-	for _, t := range all {
-		if t == one {
-			return true
-		}
-	}
-	return false
 }

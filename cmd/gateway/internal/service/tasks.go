@@ -24,7 +24,7 @@ import (
 
 // DescribeKey implements the service.
 func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyRequest) (*gatewayv1.DescribeKeyResponse, error) {
-	r, done, err := s.begin(ctx, in.GetUse(), describe)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.DescribeKey)
 	if err != nil {
 		return nil, err
 	}
@@ -38,27 +38,25 @@ func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyReque
 			out.Certificates = append(out.Certificates, certificate.Raw)
 		}
 	}
-	if r.may(sign) && r.key.Signs() {
+	if r.tasks.Has(profile.SignWithKey) && r.key.Signs() {
 		out.Signs = true
 		_, out.TakesMessages = r.key.Signer(ctx).(crypto.MessageSigner)
 	}
-	if cipher := r.key.Cipher(ctx); cipher != nil && (r.may(encrypt) || r.may(decrypt)) {
+	if cipher := r.key.Cipher(ctx); cipher != nil && r.tasks.Has(profile.EncryptWithKey|profile.DecryptWithKey) {
 		out.KeySize = int32(cipher.KeySize())
 	}
-	if wrapper := r.key.Wrapper(); wrapper != nil && (r.may(wrap) || r.may(unwrap)) {
+	if wrapper := r.key.Wrapper(); wrapper != nil && r.tasks.Has(profile.WrapWithKey|profile.UnwrapWithKey) {
 		out.WrappingAlgorithms = wrapper.Algorithms()
 	}
 	return out, nil
 }
-
-func (r *request) may(t task) bool { return contains(r.tasks, t) }
 
 // Sign implements the service.
 func (s *Server) Sign(ctx context.Context, in *gatewayv1.SignRequest) (*gatewayv1.SignResponse, error) {
 	if err := checkSize(len(in.GetDigest()) + len(in.GetMessage())); err != nil {
 		return nil, err
 	}
-	r, done, err := s.begin(ctx, in.GetUse(), sign)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.SignWithKey)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +119,7 @@ func (s *Server) Encrypt(ctx context.Context, in *gatewayv1.EncryptRequest) (*ga
 	if err := checkSize(len(in.GetPlaintext()) + len(in.GetAdditional())); err != nil {
 		return nil, err
 	}
-	r, done, err := s.begin(ctx, in.GetUse(), encrypt)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.EncryptWithKey)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +143,7 @@ func (s *Server) Decrypt(ctx context.Context, in *gatewayv1.DecryptRequest) (*ga
 	if err := checkSize(len(in.GetCiphertext()) + len(in.GetAdditional())); err != nil {
 		return nil, err
 	}
-	r, done, err := s.begin(ctx, in.GetUse(), decrypt)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.DecryptWithKey)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +185,7 @@ func (s *Server) Wrap(ctx context.Context, in *gatewayv1.WrapRequest) (*gatewayv
 	if err := checkSize(len(in.GetDataKey()) + len(in.GetContext())); err != nil {
 		return nil, err
 	}
-	r, done, err := s.begin(ctx, in.GetUse(), wrap)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.WrapWithKey)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +206,7 @@ func (s *Server) Unwrap(ctx context.Context, in *gatewayv1.UnwrapRequest) (*gate
 	if err := checkSize(len(in.GetWrapped()) + len(in.GetContext())); err != nil {
 		return nil, err
 	}
-	r, done, err := s.begin(ctx, in.GetUse(), unwrap)
+	r, done, err := s.begin(ctx, in.GetUse(), profile.UnwrapWithKey)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (b *CBOM) add(u *Use, places map[string]int) {
 	found.Evidence.Occurrences = append(found.Evidence.Occurrences, occurrence{
 		place, fmt.Sprintf("%s by the profile %q, container %q: %d calls, the last at %s", u.Operation, u.Profile, u.Container, u.Calls, u.Last.UTC().Format(time.RFC3339)),
 	})
-	for _, function := range functions[u.Operation] {
+	for _, function := range u.functions() {
 		if all := &found.Crypto.Algorithm.Functions; !slices.Contains(*all, function) {
 			*all = append(*all, function)
 		}
@@ -196,21 +196,18 @@ func (u *Use) category() int {
 
 // primitive returns the word of CycloneDX for the algorithm.
 func (u *Use) primitive() string {
-	operation, _ := profile.FindOperation(u.Operation)
-	switch operation {
-	case profile.OpHashData:
-		if strings.HasPrefix(u.Algorithm, "shake") {
-			return "xof"
-		}
-		return "hash"
-	case profile.OpSignData, profile.OpVerifyData, profile.OpSignCertificate:
-		return "signature"
-	case profile.OpInitSession, profile.OpOpenRequest, profile.OpSealReply, profile.OpCloseSession, profile.OpRekeySession:
-		return "key-agree"
-	case profile.OpGetPublicKey:
-		return "other"
-	}
+	functions := u.functions()
 	switch {
+	case strings.HasPrefix(u.Algorithm, "shake"):
+		return "xof"
+	case slices.Contains(functions, "digest"):
+		return "hash"
+	case slices.Contains(functions, "sign"), slices.Contains(functions, "verify"):
+		return "signature"
+	case profile.Section(u.Operation) == "API.Session":
+		return "key-agree"
+	case slices.Contains(functions, "other"):
+		return "other"
 	case strings.HasPrefix(u.Algorithm, "rsa"):
 		return "pke"
 	case strings.HasPrefix(u.Algorithm, "hpke"):
@@ -220,24 +217,11 @@ func (u *Use) primitive() string {
 	}
 }
 
-// functions has the words of CycloneDX for operations.
-var functions = map[string][]string{
-	profile.OpHashData.String():        {"digest"},
-	profile.OpSignData.String():        {"sign"},
-	profile.OpVerifyData.String():      {"verify"},
-	profile.OpSignCertificate.String(): {"sign", "verify"},
-	profile.OpEncryptData.String():     {"encrypt"},
-	profile.OpDecryptData.String():     {"decrypt"},
-	profile.OpEncryptStream.String():   {"keygen", "encrypt"},
-	profile.OpDecryptStream.String():   {"decrypt"},
-	profile.OpGenerateDataKey.String(): {"keygen", "encrypt"},
-	profile.OpWrapKey.String():         {"encrypt"},
-	profile.OpUnwrapKey.String():       {"decrypt"},
-	profile.OpRewrapKey.String():       {"encrypt", "decrypt"},
-	profile.OpInitSession.String():     {"keyderive"},
-	profile.OpRekeySession.String():    {"keyderive"},
-	profile.OpOpenRequest.String():     {"decrypt"},
-	profile.OpSealReply.String():       {"encrypt"},
-	profile.OpCloseSession.String():    {"other"},
-	profile.OpGetPublicKey.String():    {"other"},
+// functions returns the words of CycloneDX for what the operation does.
+func (u *Use) functions() []string {
+	operation, known := profile.FindOperation(u.Operation)
+	if !known {
+		return nil // of a newer broker
+	}
+	return operation.Row().Functions
 }

@@ -144,15 +144,9 @@ func (c *change) uncounted(name string, operation string) string {
 
 // pins returns the pins of an operation by the id of the key.
 func pins(api *profile.API, operation string) map[string]string {
-	var keys []profile.KeyID
-	switch {
-	case operation == profile.OpSignCertificate.String() && api.SignCertificate != nil:
-		keys = api.SignCertificate.KeyIDs
-	case (operation == profile.OpSignData.String() || operation == profile.OpVerifyData.String()) && api.SignData != nil:
-		keys = api.SignData.KeyIDs
-	}
 	pinned := map[string]string{}
-	for _, key := range keys {
+	op, _ := profile.FindOperation(operation)
+	for _, key := range api.ListedKeys(op) {
 		if key.SPKISHA256 != "" {
 			pinned[key.ID] = key.SPKISHA256
 		}
