@@ -243,7 +243,7 @@ interop: ## Run the tests of KMIP in FIPS mode against Cosmian KMS, and those of
 	cd broker/tlsprovider/openssl && ../../../hack/cosmian/fips go test -tags interop -vet=off -count=1 ./...
 
 .PHONY: test-traces
-test-traces: ## Run the tests of traces against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
+test-traces: ## Run the tests of traces and audit records against a real OpenTelemetry Collector (Linux; the first time builds it from its modules).
 	go test -tags traces -count=1 ./test/collector/...
 	TRACES_TLS_PROVIDER=openssl go test -tags traces -count=1 -run '^TestACollectorIsChecked|^TestACollectorThatComesBack' ./test/collector
 

@@ -48,7 +48,11 @@ type Options struct {
 	// SyncEach makes a record count as written once it is on the disk. Without it, lines are
 	// synced each second.
 	SyncEach bool
-	Logger   *slog.Logger
+	// Resend is for an output whose error leaves open whether lines are there. The log writes the
+	// same lines again until the output takes them, and nothing else before that. So lines may be
+	// there twice, but no two different lines have the same number.
+	Resend bool
+	Logger *slog.Logger
 }
 
 // Log writes records. It is safe for concurrent use.
@@ -76,6 +80,7 @@ type Log struct {
 	dirty    bool      // whether there are lines that are not synced
 	reported time.Time // when the log said that records are lost
 	failing  bool
+	cut      bool // whether the log has given up lines that may be there, so that none may follow
 }
 
 // state is how far the lines are.
@@ -234,7 +239,10 @@ func (l *Log) flush(now time.Time, ending bool) {
 	}
 	l.batch, l.lost = nil, 0
 	l.mu.Unlock()
-	written, err := l.writeLines(now, b, lost, ending)
+	written, err := false, errClosed
+	if !l.cut {
+		written, err = l.writeLines(now, b, lost, ending)
+	}
 	if !written {
 		l.state = l.saved
 		l.mu.Lock()
@@ -326,7 +334,7 @@ func (l *Log) rotate(now time.Time) error {
 }
 
 func (l *Log) write(out []byte, sync bool) (written bool, err error) {
-	if err := l.options.Output.Write(out); err != nil {
+	if err := l.send(out); err != nil {
 		return false, err
 	}
 	l.saved, l.dirty = l.state, true

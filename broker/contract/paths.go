@@ -62,5 +62,12 @@ const LogLevelFileVariable = BrokerVariablePrefix + "LOG_LEVEL_FILE"
 // spans, in PEM.
 const TracesAuthoritiesVariable = BrokerVariablePrefix + "TRACES_AUTHORITIES"
 
+// AuditEndpointVariable is the variable with the URL of the collector of audit records, and
+// AuditAuthoritiesVariable the one with its certificate authorities, in PEM.
+const (
+	AuditEndpointVariable    = BrokerVariablePrefix + "AUDIT_OTLP_ENDPOINT"
+	AuditAuthoritiesVariable = BrokerVariablePrefix + "AUDIT_OTLP_AUTHORITIES"
+)
+
 // BrokerVariablePrefix is the beginning of the names of the broker's environment variables.
 const BrokerVariablePrefix = "CRYPTO_BROKER_"

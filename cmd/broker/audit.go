@@ -8,12 +8,15 @@ import (
 	"os"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
 // auditSettings are the settings of the audit log.
 func auditSettings(a *auditlog.Settings) []setting {
+	to := &a.Collector
 	return []setting{
 		{
 			name: "audit-file", env: "CRYPTO_BROKER_AUDIT_FILE", kind: "path", set: absolutePath(&a.File),
@@ -32,10 +35,49 @@ func auditSettings(a *auditlog.Settings) []setting {
 			usage: "each or second: whether a record counts as written once it is on the disk, or records are brought to the disk each second; a record survives the end of the broker in both cases, and the end of the machine in the first",
 		},
 		{
+			name: "audit-otlp-endpoint", env: contract.AuditEndpointVariable, kind: "url", secret: true, set: collectorURL(&to.Endpoint),
+			usage: "URL of an OpenTelemetry Collector that gets the audit records by OTLP over gRPC, instead of standard error: http:// or https://, a host and a port (4317 without one)",
+		},
+		{
+			name: "audit-otlp-certificate", env: "CRYPTO_BROKER_AUDIT_OTLP_CERTIFICATE", kind: "path", set: absolutePath(&to.Certificate),
+			usage: "PEM file with the certificate authorities that verify the certificate of that collector (default the authorities of the system)",
+		},
+		{
+			env: contract.AuditAuthoritiesVariable, kind: "pem", secret: true, set: someText(&to.Authorities),
+			usage: "certificate authorities that verify the certificate of the collector of audit records, as PEM and no path; instead of --audit-otlp-certificate",
+		},
+		{
+			name: "audit-otlp-client-certificate", env: "CRYPTO_BROKER_AUDIT_OTLP_CLIENT_CERTIFICATE", kind: "path", set: absolutePath(&to.ClientCertificate),
+			usage: "PEM file with the client certificate that the broker presents to the collector of audit records",
+		},
+		{
+			name: "audit-otlp-client-key", env: "CRYPTO_BROKER_AUDIT_OTLP_CLIENT_KEY", kind: "path", set: absolutePath(&to.ClientKey),
+			usage: "PEM file with the private key of that client certificate",
+		},
+		{
 			name: "audit-key", env: "CRYPTO_BROKER_AUDIT_KEY", kind: "path", set: absolutePath(&a.Key),
 			usage: "file with the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the broker makes one at each start, so that who can write the file can replace all of it",
 		},
 	}
+}
+
+// collectorURL sets the URL of a collector of audit records.
+func collectorURL(into *string) func(string) error {
+	return func(text string) error {
+		if _, _, err := otlp.ParseEndpoint(text); err != nil {
+			return err
+		}
+		*into = text
+		return nil
+	}
+}
+
+// readAudit checks what depends on more than one setting.
+func (c *config) readAudit() error {
+	if err := c.audit.Check(); err != nil {
+		return program.Usagef("%v", err)
+	}
+	return nil
 }
 
 // useAudit starts the audit log. end ends it.

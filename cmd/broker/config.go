@@ -176,6 +176,9 @@ func (c *config) read(args []string, lookup func(string) (string, bool), stdout 
 	if err := c.readTraces(); err != nil {
 		return err
 	}
+	if err := c.readAudit(); err != nil {
+		return err
+	}
 	if err := c.readGateway(); err != nil {
 		return err
 	}

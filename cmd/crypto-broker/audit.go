@@ -38,12 +38,19 @@ whole is not found.
 Records after the last checkpoint, 10 seconds at most, are not signed: who can write
 the file can change them. The output says how many they are.
 
+With --collected, the files are those of a collector: their lines are audit records of
+many brokers in any order, some of them twice, or requests of OTLP in JSON that have
+such records. Lines of other logs are passed over. Each chain is checked from its first
+line on. All records have to fit into the memory.
+
 The exit code is 1 if the log is damaged.`,
-		Example: `  crypto-broker audit verify --key audit.pub audit.jsonl.2 audit.jsonl.1 audit.jsonl`,
-		Args:    arguments(1, -1, "at least one file or -"),
+		Example: `  crypto-broker audit verify --key audit.pub audit.jsonl.2 audit.jsonl.1 audit.jsonl
+  crypto-broker audit verify --collected logs.json`,
+		Args: arguments(1, -1, "at least one file or -"),
 	}
 	output := choiceFlag(cmd, "output", "o", "text or json", formatText, formatJSON)
 	keyFile := cmd.Flags().String("key", "", "`file` with the public key of the checkpoints, PEM")
+	collected := cmd.Flags().Bool("collected", false, "the files are those of a collector, with records of many brokers in any order")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var key crypto.PublicKey
 		if *keyFile != "" {
@@ -54,14 +61,8 @@ The exit code is 1 if the log is damaged.`,
 		}
 		v := audit.NewVerifier(key)
 		var damage *audit.DamageError
-		for _, name := range args {
-			err := verifyFile(v, name, cmd.InOrStdin())
-			if errors.As(err, &damage) {
-				break
-			}
-			if err != nil {
-				return err
-			}
+		if err := verifyFiles(v, args, *collected, cmd.InOrStdin()); err != nil && !errors.As(err, &damage) {
+			return err
 		}
 		if err := printAudit(cmd.OutOrStdout(), output.value, v.Report(), damage); err != nil {
 			return err
@@ -93,16 +94,31 @@ func readAuditKey(name string) (crypto.PublicKey, error) {
 	return key, nil
 }
 
-func verifyFile(v *audit.Verifier, name string, stdin io.Reader) error {
+// verifyFiles checks the files of a log, or of a collector.
+func verifyFiles(v *audit.Verifier, names []string, collected bool, stdin io.Reader) error {
+	var lines audit.Collected
+	read := v.Read
+	if collected {
+		read = lines.Read
+	}
+	for _, name := range names {
+		if err := readFile(name, stdin, read); err != nil {
+			return err
+		}
+	}
+	return lines.Verify(v)
+}
+
+func readFile(name string, stdin io.Reader, read func(name string, text io.Reader) error) error {
 	if name == "-" {
-		return v.Read("standard input", stdin)
+		return read("standard input", stdin)
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return v.Read(name, file)
+	return read(name, file)
 }
 
 // auditResult is the result as JSON.

@@ -64,6 +64,7 @@ type config struct {
 	minimumStrength     int
 	brokerRequireFIPS   bool
 	brokerTraces        injection.Traces
+	brokerAudit         injection.Audit
 	socketGroup         int64
 
 	audit   auditConfig
@@ -114,6 +115,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.brokerMemoryLimit, "broker-memory-limit", "128Mi", "memory limit of a broker, as a `quantity`; 0 leaves it out")
 	f.BoolVar(&c.brokerRequireFIPS, "broker-require-fips", false, "inject brokers that refuse operations that FIPS 140-3 does not approve")
 	f.StringVar(&c.brokerLogLevel, "broker-log-level", "info", "log `level` of brokers: debug, info, warn or error")
+	c.brokerAuditFlags(f)
 	c.traceFlags(f)
 	f.Int64Var(&c.socketGroup, "socket-group", 60471, "`id` of the group that owns the sockets in pods, 1 to 65535")
 
@@ -218,6 +220,7 @@ func (c *config) check() error {
 		oneOf("broker-image-pull-policy", c.brokerPullPolicy, string(corev1.PullAlways), string(corev1.PullIfNotPresent), string(corev1.PullNever))
 		oneOf("broker-log-level", c.brokerLogLevel, "debug", "info", "warn", "error")
 		c.checkTraces(problem)
+		c.checkBrokerAudit(problem)
 		if c.socketGroup < 1 || c.socketGroup > 65535 {
 			problem("socket-group", strconv.FormatInt(c.socketGroup, 10), "a group id from 1 to 65535")
 		}

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit/otlp"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/auditlog"
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
@@ -30,6 +32,9 @@ func (c *auditConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.fileSize, "audit-file-size", "64Mi", "`size` of the audit file at which it gets the ending .1 and another one begins")
 	f.Uint32Var(&c.settings.Files, "audit-files", 10, "how many full audit files are kept; the oldest is deleted")
 	f.StringVar(&c.settings.Sync, "audit-sync", auditlog.SyncSecond, "`when` audit records are brought to the disk: each, or all of a second")
+	to := &c.settings.Collector
+	f.StringVar(&to.Endpoint, "audit-otlp-endpoint", "", "`url` of an OpenTelemetry collector that gets the audit records of the operator by OTLP over gRPC, instead of standard error: http:// or https://, a host and a port")
+	f.StringVar(&to.Authorities, "audit-otlp-ca-bundle", "", "certificate authorities of an --audit-otlp-endpoint that begins with https://, as `PEM`; without it, those of the system")
 	f.StringVar(&c.settings.Key, "audit-key", "", "`path` of the private key in PEM, Ed25519 or ECDSA, that signs the audit records; without it the operator makes one at each start, so that who can write the records can replace all of them")
 }
 
@@ -43,10 +48,19 @@ func (c *auditConfig) check(problem func(flag, found, expected string), oneOf fu
 	if c.settings.Files == 0 {
 		problem("audit-files", "0", "at least 1")
 	}
+	to := c.settings.Collector
+	if _, secured, err := otlp.ParseEndpoint(to.Endpoint); to.Endpoint != "" && err != nil {
+		problem("audit-otlp-endpoint", to.Endpoint, strings.TrimPrefix(err.Error(), "expected "))
+	} else if to.Authorities != "" && !secured {
+		problem("audit-otlp-ca-bundle", "set", "nothing, because --audit-otlp-endpoint does not begin with https://")
+	}
+	if c.settings.File != "" && to.Endpoint != "" {
+		problem("audit-otlp-endpoint", to.Endpoint, "nothing beside --audit-file")
+	}
 	if c.enabled {
 		return
 	}
-	for flag, found := range map[string]string{"audit-file": c.settings.File, "audit-key": c.settings.Key} {
+	for flag, found := range map[string]string{"audit-file": c.settings.File, "audit-key": c.settings.Key, "audit-otlp-endpoint": to.Endpoint} {
 		if found != "" {
 			problem(flag, found, "nothing without --audit")
 		}

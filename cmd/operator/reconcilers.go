@@ -82,6 +82,7 @@ func (c *config) template() injection.Template {
 		LogLevel:      c.brokerLogLevel,
 		RequireFIPS:   c.brokerRequireFIPS,
 		Traces:        c.brokerTraces,
+		Audit:         c.brokerAudit,
 		Version:       program.Version(version),
 		KeyGateway:    keygateway.Address(c.namespace, c.keyGatewayService),
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collector tests the broker's spans with a real OpenTelemetry Collector,
+// Package collector tests spans and audit records of brokers with a real OpenTelemetry Collector,
 // built from its Go modules. The collector receives spans by OTLP over gRPC and
-// HTTP, and passes them on to the test.
+// HTTP, and passes them on to the test. It receives audit records by OTLP over gRPC, and
+// writes them into a file.
 package collector

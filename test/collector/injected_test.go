@@ -30,13 +30,18 @@ var fieldsOfPod = map[string]string{
 // pod with, and the arguments about traces.
 func injectedWith(t *testing.T, traces injection.Traces, annotations map[string]string) (environment, arguments []string) {
 	t.Helper()
+	return injectedBy(t, injection.Template{Traces: traces}, annotations)
+}
+
+// injectedBy does the same with all that a template says about collectors.
+func injectedBy(t *testing.T, template injection.Template, annotations map[string]string) (environment, arguments []string) {
+	t.Helper()
+	template.Image, template.SocketGroup, template.StatusPort, template.Version = "example.com/broker:1", 60471, 9470, "1"
 	pod := &corev1.Pod{}
 	pod.Annotations = map[string]string{contract.InjectAnnotation: "true"}
 	maps.Copy(pod.Annotations, annotations)
 	pod.Spec.Containers = []corev1.Container{{Name: "app"}}
-	injected, _, err := injection.Inject(pod, "shop", nil, injection.Template{
-		Image: "example.com/broker:1", SocketGroup: 60471, StatusPort: 9470, Version: "1", Traces: traces,
-	})
+	injected, _, err := injection.Inject(pod, "shop", nil, template)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,6 +128,12 @@ type broker struct {
 // startBroker runs a broker with these variables.
 func startBroker(t *testing.T, variables []string, args ...string) *broker {
 	t.Helper()
+	return startBrokerWith(t, profiles, variables, args...)
+}
+
+// startBrokerWith runs a broker with these profiles.
+func startBrokerWith(t *testing.T, profiles string, variables []string, args ...string) *broker {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "traces") // short, for the socket's path
 	if err != nil {
 		t.Fatal(err)

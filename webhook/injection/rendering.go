@@ -85,7 +85,7 @@ func (r rendering) container() corev1.Container {
 			contract.Argument(contract.CallersFlag, strings.Join(r.callers, ",")),
 			contract.Argument(contract.SocketGroupFlag, strconv.FormatInt(r.template.SocketGroup, 10)),
 		), r.template.Seal.podArguments()...),
-		Env:           slices.Concat([]corev1.EnvVar{instance}, r.template.Traces.environment(), []corev1.EnvVar{logLevelFile}),
+		Env:           slices.Concat([]corev1.EnvVar{instance}, r.template.Traces.environment(), r.template.Audit.environment(), []corev1.EnvVar{logLevelFile}),
 		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: contract.SocketVolume, MountPath: contract.BrokerSocketDir},

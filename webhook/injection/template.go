@@ -52,6 +52,9 @@ type Template struct {
 	// Traces say where brokers export the spans of their calls.
 	Traces Traces
 
+	// Audit says where brokers send their audit records.
+	Audit Audit
+
 	// KeyGateway is the address of the key gateway as host:port, empty if there is none.
 	// Only brokers of namespaces that may use key providers get it, see [Inject].
 	KeyGateway string
@@ -93,6 +96,9 @@ func (t Template) Validate() error {
 	}
 	t.Traces.Check(func(field, found, expected string) {
 		problems = append(problems, fmt.Errorf("the field Traces.%s is %q, expected %s", field, found, expected))
+	})
+	t.Audit.Check(func(field, found, expected string) {
+		problems = append(problems, fmt.Errorf("the field Audit.%s is %q, expected %s", field, found, expected))
 	})
 	if t.Version == "" {
 		problems = append(problems, errors.New("the field Version is empty, expected the operator's version"))

@@ -22,6 +22,7 @@ func TestTheStampChangesWithEverythingThatGoesIntoPods(t *testing.T) {
 		"the log level": func(t *Template) { t.LogLevel = "debug" },
 		"FIPS 140-3":    func(t *Template) { t.RequireFIPS = true },
 		"the traces":    func(t *Template) { t.Traces = testTraces() },
+		"the audit":     func(t *Template) { t.Audit = Audit{Endpoint: "http://collector:4317"} },
 		"the sampler":   func(t *Template) { t.Traces = testTraces(); t.Traces.Sampler = "always_on" },
 	}
 	stamps := map[string]string{"nothing": testTemplate().stamp()}

@@ -3,9 +3,6 @@
 package injection
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -56,12 +53,7 @@ func (t Traces) Check(report func(field, found, expected string)) {
 	if t.Endpoint == "" {
 		return
 	}
-	if expected := t.expectedEndpoint(); expected != "" {
-		report("Endpoint", t.Endpoint, expected)
-	}
-	if _, found, expected := t.authorities(); expected != "" {
-		report("CABundle", found, expected)
-	}
+	checkCollector(t.Endpoint, t.CABundle, t.Protocol == "grpc", report)
 	for _, choice := range []struct {
 		field, found string
 		allowed      []string
@@ -76,69 +68,6 @@ func (t Traces) Check(report func(field, found, expected string)) {
 			report("SamplerArgument", t.SamplerArgument, "a number from 0 to 1")
 		}
 	}
-}
-
-// expectedEndpoint returns what was expected of the endpoint, empty if it can be used.
-func (t Traces) expectedEndpoint() string {
-	const example = "a URL such as http://collector.observability:4317, without user, query, fragment and $"
-	u, err := url.Parse(t.Endpoint)
-	switch {
-	// A dollar sign means something in a container's environment.
-	case err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Contains(t.Endpoint, "$"):
-		return example
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPortOrNone(u.Port()) || strings.HasSuffix(u.Host, ":"):
-		return example
-	case t.Protocol == "grpc" && strings.Trim(u.Path, "/") != "":
-		return "one without a path, which gRPC does not have"
-	}
-	return ""
-}
-
-// maxAuthorities is the largest size of CABundle in bytes, without its comments. Each injected
-// pod has the bundle in its environment.
-const maxAuthorities = 16 << 10
-
-// authorities returns the certificates of CABundle in PEM without comments, which a
-// container's environment could misread. If CABundle can't be used, it returns what was
-// found, without content, and what was expected.
-func (t Traces) authorities() (text, found, expected string) {
-	secured := strings.HasPrefix(t.Endpoint, "https://")
-	switch {
-	case secured && t.CABundle == "":
-		return "", "", "PEM with the certificate authorities of the collector, because the endpoint begins with https:// and the broker's image has no authorities"
-	case t.CABundle == "":
-		return "", "", ""
-	case !secured:
-		return "", "set", "nothing, because the endpoint does not begin with https://"
-	}
-	var certificates []byte
-	for rest := []byte(t.CABundle); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if block.Type != "CERTIFICATE" {
-			return "", "a block " + block.Type, "PEM with certificates alone"
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			return "", "a block CERTIFICATE that is no certificate", "PEM with certificates"
-		}
-		certificates = append(certificates, pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: block.Bytes})...)
-	}
-	switch begun := strings.Count(t.CABundle, "-----BEGIN "); {
-	case len(certificates) == 0:
-		return "", "no certificate", "PEM with the certificate authorities of the collector"
-	case begun != strings.Count(string(certificates), "-----BEGIN "):
-		return "", "a block that cannot be read", "PEM with certificates alone"
-	case len(certificates) > maxAuthorities:
-		return "", strconv.Itoa(len(certificates)) + " bytes of certificates", "at most " + strconv.Itoa(maxAuthorities)
-	}
-	return string(certificates), "", ""
-}
-
-func isPortOrNone(text string) bool {
-	port, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil && port > 0
 }
 
 // podFields are the fields of a pod that a broker's spans have as attributes, each with
@@ -165,7 +94,7 @@ func (t Traces) environment() []corev1.EnvVar {
 		attributes = append(attributes, field.attribute+"=$("+field.variable+")")
 	}
 	attributes = append(attributes, "k8s.container.name="+contract.BrokerContainer)
-	authorities, _, _ := t.authorities()
+	authorities, _, _ := authoritiesOf(t.Endpoint, t.CABundle)
 	for _, variable := range []corev1.EnvVar{
 		{Name: "OTEL_RESOURCE_ATTRIBUTES", Value: strings.Join(attributes, ",")},
 		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Value: t.Endpoint},

@@ -33,9 +33,14 @@ type Settings struct {
 	Files    uint32
 	// Sync is SyncEach or SyncSecond.
 	Sync string
+	// Collector gets the records instead of a file and standard error.
+	Collector Collector
 	// Key is the path of the private key that signs, empty for a new key.
 	Key string
 }
+
+// Check returns what does not fit together, as one sentence.
+func (s *Settings) Check() error { return s.Collector.check(s.File) }
 
 // Open starts the log. Its lines have those attributes that have a value. end ends the log.
 func Open(s Settings, stderr io.Writer, attributes [][2]string, logger *slog.Logger) (log *audit.Log, end func() error, err error) {
@@ -49,22 +54,43 @@ func Open(s Settings, stderr io.Writer, attributes [][2]string, logger *slog.Log
 			options.Attributes = append(options.Attributes, attribute)
 		}
 	}
-	closeFile := func() error { return nil }
-	if s.File != "" {
+	closeOutput := func() error { return nil }
+	switch {
+	case s.Collector.Endpoint != "":
+		collector, err := s.Collector.open(resourceOf(options.Attributes))
+		if err != nil {
+			return nil, nil, err
+		}
+		options.Output, options.Resend, closeOutput = collector, true, collector.Close
+	case s.File != "":
 		file, err := audit.OpenFile(s.File, s.FileSize, int(s.Files))
 		if err != nil {
 			return nil, nil, err
 		}
-		options.Output, closeFile = file, file.Close
+		options.Output, closeOutput = file, file.Close
 	}
 	if log, err = audit.New(options); err != nil {
 		return nil, nil, program.Usagef("--audit-key: %v", err)
 	}
 	return log, func() error {
 		log.Close()
-		return closeFile()
+		return closeOutput()
 	}, nil
 }
+
+// resourceOf returns the attributes of the program for a collector, which expects a service.name.
+func resourceOf(attributes [][2]string) [][2]string {
+	for _, attribute := range attributes {
+		if attribute[0] == serviceName {
+			return attributes
+		}
+	}
+	return append([][2]string{{serviceName, brokerName}}, attributes...)
+}
+
+// serviceName is the name of an attribute in OpenTelemetry's conventions. brokerName is its value for a
+// broker, as in the spans of brokers.
+const serviceName, brokerName = "service.name", "crypto-broker-server"
 
 // largestRSA is the size in bits up to which an RSA key is read, which is refused then.
 const largestRSA = 4096
