@@ -16,6 +16,9 @@ type Name struct {
 	// Version is one version of the key. It is empty for the version that new data is
 	// protected with.
 	Version string
+	// Opens says that data which the version has protected is to be decrypted or unwrapped. Then a
+	// provider may ask for the bytes of an AES key before it knows what kind of key the version is.
+	Opens bool
 	// Use is what the key is for. Only providers that ask somebody else whether the key may be
 	// used need it, see [Stack.Delegate].
 	Use Use

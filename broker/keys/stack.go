@@ -108,5 +108,5 @@ func (s *Stack) find(name Name) (Provider, Name, error) {
 	if found == nil {
 		return nil, Name{}, &NoProviderError{provider}
 	}
-	return found, Name{ID: id, Version: name.Version}, nil
+	return found, Name{ID: id, Version: name.Version, Opens: name.Version != "" && name.Use.Operation.Opens()}, nil
 }

@@ -56,6 +56,25 @@ func TestAStackAsksTheProviderThatTheIDNames(t *testing.T) {
 	}
 }
 
+func TestAProviderLearnsThatAVersionIsNamedToOpenData(t *testing.T) {
+	var hsm keys.Name
+	stack := keys.NewStack(nil)
+	stack.Use(map[string]keys.Provider{"hsm": remote{asked{&hsm}}})
+	for _, test := range []struct {
+		version   string
+		operation profile.Operation
+		opens     bool
+	}{
+		{"2", profile.OpDecryptData, true}, {"2", profile.OpDecryptStream, true}, {"2", profile.OpUnwrapKey, true}, {"2", profile.OpRewrapKey, true},
+		{"", profile.OpUnwrapKey, false}, {"2", profile.OpVerifyData, false}, {"2", profile.OpGetPublicKey, false},
+	} {
+		name := keys.Name{ID: "hsm/orders", Version: test.version, Use: keys.Use{Profile: "P", Operation: test.operation}}
+		if _, err := stack.Key(t.Context(), name); err != nil || hsm.Opens != test.opens || hsm.Use != (keys.Use{}) {
+			t.Errorf("%s with version %q: asked for %+v, error %v", test.operation, test.version, hsm, err)
+		}
+	}
+}
+
 func TestAStackSaysWhichProviderIsMissing(t *testing.T) {
 	for id, provider := range map[string]string{"orders": "", "hsm/orders": "hsm", "/orders": ""} {
 		_, err := keys.NewStack(nil).Key(t.Context(), keys.Name{ID: id})

@@ -44,6 +44,16 @@ func (o Operation) String() string { return operations[o].Name }
 // Row returns the row of the operation in the table of operations.
 func (o Operation) Row() OperationRow { return operations[o] }
 
+// Opens reports whether the operation decrypts or unwraps, so that a key pair which only signs is of
+// no use for it.
+func (o Operation) Opens() bool {
+	switch o {
+	case OpDecryptData, OpDecryptStream, OpUnwrapKey, OpRewrapKey:
+		return true
+	}
+	return false
+}
+
 // FindOperation returns the operation with this exact name.
 func FindOperation(name string) (Operation, bool) {
 	i := slices.IndexFunc(operations[:], func(row OperationRow) bool { return row.Name == name })

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,8 +24,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/test/kmipserver"
 )
 
-// followKMIP returns a stack with the provider hsm, as a directory of providers has it.
-func followKMIP(t *testing.T, servers *kmipserver.Servers) (*keys.Stack, *kmip.Provider) {
+// followKMIP returns a stack with the provider hsm at these addresses of the servers, as a directory of
+// providers has it.
+func followKMIP(t *testing.T, servers *kmipserver.Servers, cacheTime string, addresses ...string) (*keys.Stack, *kmip.Provider) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name string, content []byte) {
@@ -45,8 +47,8 @@ func followKMIP(t *testing.T, servers *kmipserver.Servers) (*keys.Stack, *kmip.P
 		}
 		write("hsm/"+name, data)
 	}
-	write(providers.FileName, fmt.Appendf(nil, "Providers:\n- {Name: hsm, Type: kmip, Endpoints: ['%s', '%s'], CacheTime: 1s, Connections: {ConnectTimeout: 2s, RequestTimeout: 5s}}\n",
-		servers.Addresses[0], servers.Addresses[1]))
+	write(providers.FileName, fmt.Appendf(nil, "Providers:\n- {Name: hsm, Type: kmip, Endpoints: ['%s'], CacheTime: %s, Connections: {ConnectTimeout: 2s, RequestTimeout: 5s}}\n",
+		strings.Join(addresses, "', '"), cacheTime))
 	stack := keys.NewStack(nil)
 	var provider *kmip.Provider
 	followed, err := providers.Follow(t.Context(), dir, providers.Types{providers.KMIP: kmip.Open}, func(all map[string]keys.Provider) {
@@ -91,7 +93,7 @@ func eventually(t *testing.T, conn *grpc.ClientConn, want codes.Code) {
 func TestABrokerEncryptsUnderAKeyOfAKMIPKeyManager(t *testing.T) {
 	keymanagers.EachKMIP(t, func(t *testing.T, product keymanagers.KMIP) {
 		servers := product.Start(t, 2)
-		stack, provider := followKMIP(t, servers)
+		stack, provider := followKMIP(t, servers, "1s", servers.Addresses...)
 		if err := provider.CreateAES(t.Context(), "aes", 256); err != nil {
 			t.Fatal(err)
 		}

@@ -122,8 +122,9 @@ func (r *results) writeTargets(text *strings.Builder) {
 	for _, c := range r.counts {
 		fmt.Fprintf(text, "| %s: requests at the server | ≤ %d | %d | %s |\n", c.what, c.wanted, c.found, verdict(c.failed == 0, c.found <= c.wanted))
 	}
-	text.WriteString("\nThe broker asks PyKMIP for a key by two requests: PyKMIP does not take the object that Locate finds as the one that the rest of the message is about, " +
-		"as the standard has it. A server that does so gets one request for each key.\n" +
+	text.WriteString("\nThe broker asks PyKMIP by two requests for a key whose name it has not asked for yet: PyKMIP does not take the object that Locate finds as the one that the rest of the message is about, " +
+		"as the standard has it. A server that does so gets one request for each key. " +
+		"A wrapped data key names the version of its key, so an unwrap costs one request at each server.\n" +
 		"Two servers can be twice as fast only where each has a processor of its own.\n\n")
 }
 

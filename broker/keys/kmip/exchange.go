@@ -23,8 +23,16 @@ const (
 	structure = 0x01
 )
 
-// exchange sends a message and returns the reply. It sends nothing twice. After an error, the
-// connection cannot be used any more.
+var (
+	// errTooLarge is the error of a reply that was not read, because of its size.
+	errTooLarge = errors.New("the reply is too large")
+	// errUndecoded is the error of a reply that was read and is of no use: it is not valid, or it has an
+	// object that the library does not know.
+	errUndecoded = errors.New("decode the reply")
+)
+
+// exchange sends a message and returns the reply. It sends nothing twice. After another error than
+// errUndecoded, the connection cannot be used any more.
 //
 // The buffers of both messages may have keys, so they are cleared.
 func exchange(ctx context.Context, conn net.Conn, request *kmip.RequestMessage) (*kmip.ResponseMessage, error) {
@@ -65,7 +73,7 @@ func receive(conn io.Reader) ([]byte, error) {
 	}
 	size := binary.BigEndian.Uint32(header[4:])
 	if size > maxMessage-headerSize {
-		return nil, fmt.Errorf("found a reply of %d bytes, expected at most %d", size, maxMessage-headerSize)
+		return nil, fmt.Errorf("%w: found %d bytes, expected at most %d", errTooLarge, size, maxMessage-headerSize)
 	}
 	message := make([]byte, headerSize+int(size))
 	copy(message, header[:])
@@ -80,7 +88,7 @@ func decode(message []byte) (reply *kmip.ResponseMessage, err error) {
 		return ttlv.UnmarshalTTLV(message, reply)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("decode the reply: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUndecoded, err)
 	}
 	return reply, nil
 }

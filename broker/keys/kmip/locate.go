@@ -138,17 +138,46 @@ func (s *Session) describeAll(ctx context.Context, id string, found []string, de
 	return all, nil
 }
 
-// describe returns what the server says of an object. name is which of its names is of interest.
-func (s *Session) describe(ctx context.Context, id, name string) (*object, error) {
-	items, err := s.batch(ctx, id, attributesRequest(id))
-	if err != nil {
-		return nil, err
+// versionNamed returns the version of a key that name names, or nil if that is no AES key with the id as
+// its Name.
+//
+// If data is to be opened with a version that is not known yet, its bytes are asked for in the same
+// message. The name of a version comes with data that a caller sends, so it may be the identifier of
+// any object that the server shows the broker. The bytes of another object are cleared. A server that
+// does not take both requests together is asked for the bytes once it has said what the object is.
+func (s *Session) versionNamed(ctx context.Context, name keys.Name, before *keys.Key) (*located, error) {
+	attributes := attributesRequest(name.Version)
+	var items []kmip.ResponseBatchItem
+	if name.Opens && before == nil {
+		var err error
+		items, err = s.together(ctx, name.Version, attributes, getRaw(name.Version))
+		switch {
+		case errors.Is(err, errTooLarge): // nothing that a caller names may make the server seem unavailable
+			s.broken = true
+			return nil, fmt.Errorf("%w: version %s of %s is larger than any key", keys.ErrNotFound, name.Version, name.ID)
+		case err != nil && !errors.Is(err, errUndecoded):
+			return nil, err
+		}
 	}
-	o, err := s.objectOf(name, &items[0])
-	if err == nil && o.id != id {
-		return nil, fmt.Errorf("%w: Get Attributes %s at %s: found another object", keys.ErrUnavailable, id, s.address)
+	if items == nil {
+		var err error
+		if items, err = s.batch(ctx, name.Version, attributes); err != nil {
+			return nil, err
+		}
 	}
-	return o, err
+	var material []byte
+	if len(items) > 1 {
+		material, _ = s.materialOf(name.Version, &items[1]) // if it fails, it is asked for once more
+	}
+	o, err := s.objectOf(name.ID, &items[0])
+	switch {
+	case err == nil && o.id != name.Version:
+		err = fmt.Errorf("%w: Get Attributes %s at %s: found another object", keys.ErrUnavailable, name.Version, s.address)
+	case err == nil && o.isAES() && o.name == name.ID:
+		return &located{objects: []*object{o}, material: material}, nil
+	}
+	clear(material)
+	return nil, err
 }
 
 // locateRequest asks for the objects with a Name and other attributes.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ovh/kmip-go"
+	"github.com/ovh/kmip-go/payloads"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 )
@@ -134,16 +135,87 @@ func TestTheNewVersionOfAKeyIsFound(t *testing.T) {
 	ask(t, &m, s, keys.Name{ID: "key"}, old, "b", 3)
 }
 
-func TestTheBytesOfAVersionAreAskedForOnceItIsKnownToBeOneOfTheKey(t *testing.T) {
-	m := memory{placeholder: "found", objects: []*stored{aes("a", "key", 1), aes("b", "secret", 1)}}
-	s := m.session(t)
-	ask(t, &m, s, keys.Name{ID: "key", Version: "a"}, nil, "a", 2)
-	m.gets = nil
-	if _, err := new(Provider).findIn(t.Context(), s, keys.Name{ID: "key", Version: "b"}, nil); err == nil {
-		t.Error("a version of another key was found")
+func TestAVersionThatOpensDataCostsOneMessage(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		server   memory
+		messages int
+	}{
+		"a server that means the object that it has just located": {memory{placeholder: "found"}, 1},
+		"a server that means no object":                           {memory{}, 1},
+		"a server that takes one request a message":               {memory{alone: true}, 3},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			m := test.server
+			m.objects = []*stored{aes("a", "key", 1), aes("b", "key", 2)}
+			s, name := m.session(t), keys.Name{ID: "key", Version: "a", Opens: true}
+			key := ask(t, &m, s, name, nil, "a", test.messages)
+			m.gets = nil
+			if got := ask(t, &m, s, name, key, "a", 1); got != key || len(m.gets) > 0 {
+				t.Errorf("a key that is known is another one, or the keys %v were sent once more", m.gets)
+			}
+		})
 	}
-	if slices.Contains(m.gets, "b") {
-		t.Error("the server was asked for the bytes of another key")
+}
+
+// The name of a version comes with data that a caller sends.
+func TestTheBytesOfAnotherKeyAreNotUsedAsThoseOfAVersion(t *testing.T) {
+	for sentence, other := range map[string]*stored{
+		"a symmetric key": aes("b", "secret", 1),
+		"a private key":   {id: "b", name: "secret", kind: kmip.ObjectTypePrivateKey, state: kmip.StateActive, material: []byte("private")},
+		// The reply says so, and has a symmetric key.
+		"an object that the library does not decode": {id: "b", name: "secret", kind: kmip.ObjectTypeSecretData, state: kmip.StateActive, material: []byte("data")},
+		"an object that is too large":                {id: "b", name: "secret", kind: kmip.ObjectTypePrivateKey, state: kmip.StateActive, material: make([]byte, maxMessage)},
+	} {
+		m := memory{placeholder: "found", objects: []*stored{aes("a", "key", 1), other}}
+		s := m.session(t)
+		if _, err := new(Provider).findIn(t.Context(), s, keys.Name{ID: "key", Version: "b", Opens: true}, nil); !errors.Is(err, keys.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", sentence, err)
+		}
+		if large := len(other.material) > 100; s.Broken() != large {
+			t.Errorf("%s: the connection is broken: %t, want %t", sentence, s.Broken(), large)
+		}
+	}
+}
+
+func TestTheBytesOfAVersionAreAskedForOnceItIsKnownToBeOneOfTheKey(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		opens, alone bool
+	}{
+		"no data is to be opened":                   {},
+		"the server takes one request in a message": {opens: true, alone: true},
+	} {
+		m := memory{placeholder: "found", alone: test.alone, objects: []*stored{aes("a", "key", 1), aes("b", "secret", 1)}}
+		s := m.session(t)
+		if _, err := new(Provider).findIn(t.Context(), s, keys.Name{ID: "key", Version: "b", Opens: test.opens}, nil); !errors.Is(err, keys.ErrNotFound) {
+			t.Errorf("%s: got %v, want ErrNotFound", sentence, err)
+		}
+		if slices.Contains(m.gets, "b") {
+			t.Errorf("%s: the server was asked for the bytes of another key", sentence)
+		}
+	}
+}
+
+func TestBytesThatAreNotUsedAreCleared(t *testing.T) {
+	secret := func() (*kmip.KeyBlock, []byte) {
+		bytes := []byte("secret")
+		return &kmip.KeyBlock{KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &bytes}}}}, bytes
+	}
+	private, ofPrivate := secret()
+	data, ofData := secret()
+	split, ofSplit := secret()
+	pgp, ofPGP := secret()
+	opaque := []byte("secret")
+	for _, test := range []struct {
+		object kmip.Object
+		bytes  []byte
+	}{
+		{&kmip.PrivateKey{KeyBlock: *private}, ofPrivate}, {&kmip.SecretData{KeyBlock: *data}, ofData}, {&kmip.SplitKey{KeyBlock: *split}, ofSplit},
+		{&kmip.PGPKey{KeyBlock: *pgp}, ofPGP}, {&kmip.OpaqueObject{OpaqueDataValue: opaque}, opaque},
+	} {
+		item := &kmip.ResponseBatchItem{ResponsePayload: &payloads.GetResponsePayload{UniqueIdentifier: "a", Object: test.object}}
+		if _, err := new(Session).materialOf("a", item); err == nil || !bytes.Equal(test.bytes, make([]byte, 6)) {
+			t.Errorf("%T: found %q and the error %v, want zeros and an error", test.object, test.bytes, err)
+		}
 	}
 }
 

@@ -166,7 +166,11 @@ var checks = map[kmip.Operation]func(context.Context, *Session, kmip.OperationPa
 	},
 	kmip.OperationGetAttributes: func(ctx context.Context, s *Session, reply kmip.OperationPayload) error {
 		attributes := reply.(*payloads.GetAttributesResponsePayload)
-		o, err := s.describe(ctx, attributes.UniqueIdentifier, "id")
+		items, err := s.batch(ctx, "id", attributesRequest(attributes.UniqueIdentifier))
+		if err != nil {
+			return err
+		}
+		o, err := s.objectOf("id", &items[0])
 		if err != nil {
 			return err
 		}

@@ -127,6 +127,7 @@ func (s *Session) materialOf(id string, item *kmip.ResponseBatchItem) (material 
 	}
 	key, ok := reply.Object.(*kmip.SymmetricKey)
 	if !ok {
+		forget(reply.Object)
 		return nil, fmt.Errorf("%w: %s is not a symmetric key", keys.ErrUnusable, id)
 	}
 	err = guarded(func() (err error) {
@@ -141,6 +142,26 @@ func (s *Session) materialOf(id string, item *kmip.ResponseBatchItem) (material 
 		return nil, fmt.Errorf("%w: Get %s at %s: found another key", keys.ErrUnavailable, id, s.address)
 	}
 	return material, nil
+}
+
+// forget clears the bytes of an object that nobody has asked for.
+func forget(object kmip.Object) {
+	var block *kmip.KeyBlock
+	switch object := object.(type) {
+	case *kmip.PrivateKey:
+		block = &object.KeyBlock
+	case *kmip.SecretData:
+		block = &object.KeyBlock
+	case *kmip.SplitKey:
+		block = &object.KeyBlock
+	case *kmip.PGPKey:
+		block = &object.KeyBlock
+	case *kmip.OpaqueObject:
+		clear(object.OpaqueDataValue)
+	}
+	if block != nil && block.KeyValue != nil && block.KeyValue.Plain != nil && block.KeyValue.Plain.KeyMaterial.Bytes != nil {
+		clear(*block.KeyValue.Plain.KeyMaterial.Bytes)
+	}
 }
 
 // GetWrapped returns a symmetric key, wrapped by another key with AES key wrap (RFC 3394).

@@ -175,16 +175,12 @@ func (p *Provider) findIn(ctx context.Context, s *Session, name keys.Name, befor
 }
 
 // objectsFor returns the objects that a key may be made of. An AES key whose version is named
-// needs no other object. Its bytes are asked for once the server has said that it has the id as
-// its Name, because the name of a version comes with data that a caller sends.
+// needs no other object.
 func (s *Session) objectsFor(ctx context.Context, name keys.Name, before *keys.Key) (*located, error) {
 	if name.Version != "" {
-		version, err := s.describe(ctx, name.Version, name.ID)
-		if err != nil {
-			return nil, err
-		}
-		if version.isAES() && version.name == name.ID {
-			return &located{objects: []*object{version}}, nil
+		version, err := s.versionNamed(ctx, name, before)
+		if version != nil || err != nil {
+			return version, err
 		}
 	}
 	known := ""

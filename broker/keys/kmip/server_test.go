@@ -163,10 +163,15 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 			return o.wrapped(request)
 		} else if o != nil {
 			m.gets = append(m.gets, o.id)
-			return &payloads.GetResponsePayload{ObjectType: o.kind, UniqueIdentifier: o.id, Object: &kmip.SymmetricKey{KeyBlock: kmip.KeyBlock{
+			block := kmip.KeyBlock{
 				KeyFormatType: kmip.KeyFormatTypeRaw, KeyValue: &kmip.KeyValue{Plain: &kmip.PlainKeyValue{KeyMaterial: kmip.KeyMaterial{Bytes: &o.material}}},
 				CryptographicAlgorithm: kmip.CryptographicAlgorithmAES, CryptographicLength: int32(len(o.material) * 8), //nolint:gosec // a key
-			}}}
+			}
+			reply := &payloads.GetResponsePayload{ObjectType: o.kind, UniqueIdentifier: o.id, Object: &kmip.SymmetricKey{KeyBlock: block}}
+			if o.kind == kmip.ObjectTypePrivateKey {
+				reply.Object = &kmip.PrivateKey{KeyBlock: block}
+			}
+			return reply
 		}
 	case *payloads.SignRequestPayload:
 		if m.private == nil {

@@ -26,6 +26,7 @@ type Session struct {
 	version kmip.ProtocolVersion
 	// traits are what is known of the server.
 	traits *traits
+	broken bool
 }
 
 // traits are what is known of a server, by replies of it.
@@ -104,6 +105,9 @@ func (s *Session) Version() kmip.ProtocolVersion { return s.version }
 // ServerVersion implements pool.Versioned.
 func (s *Session) ServerVersion() string { return "KMIP " + s.version.String() }
 
+// Broken implements pool.Fragile.
+func (s *Session) Broken() bool { return s.broken }
+
 // Close implements pool.Conn.
 func (s *Session) Close() { _ = s.conn.Close() } // nobody could do anything about an error
 
@@ -147,6 +151,27 @@ func call[Reply kmip.OperationPayload](ctx context.Context, s *Session, id strin
 // order, those after a failed one as well. A server that does not take them together gets them
 // one after the other.
 func (s *Session) batch(ctx context.Context, id string, requests ...kmip.OperationPayload) ([]kmip.ResponseBatchItem, error) {
+	items, err := s.together(ctx, id, requests...)
+	switch {
+	case err != nil || items != nil:
+		return items, err
+	case len(requests) == 1:
+		return nil, fmt.Errorf("%w: %s at %s: found no reply, or several, to one request", keys.ErrUnavailable, nameOf(requests[0], id), s.address)
+	}
+	results := make([]kmip.ResponseBatchItem, 0, len(requests))
+	for _, request := range requests {
+		result, err := s.batch(ctx, id, request)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result...)
+	}
+	return results, nil
+}
+
+// together is batch for requests that may not be made one after the other. It returns nothing if
+// the server does not take them in one message.
+func (s *Session) together(ctx context.Context, id string, requests ...kmip.OperationPayload) ([]kmip.ResponseBatchItem, error) {
 	message := kmip.NewRequestMessage(s.version, requests...)
 	if len(requests) > 1 {
 		inOrder := true
@@ -159,20 +184,10 @@ func (s *Session) batch(ctx context.Context, id string, requests ...kmip.Operati
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s at %s: %w", keys.ErrUnavailable, nameOf(requests[0], id), s.address, err)
-	case len(reply.BatchItem) == len(requests):
-		return reply.BatchItem, nil
-	case len(requests) == 1:
-		return nil, fmt.Errorf("%w: %s at %s: found %d replies to one request", keys.ErrUnavailable, nameOf(requests[0], id), s.address, len(reply.BatchItem))
+	case len(reply.BatchItem) != len(requests):
+		return nil, nil
 	}
-	results := make([]kmip.ResponseBatchItem, 0, len(requests))
-	for _, request := range requests {
-		result, err := s.batch(ctx, id, request)
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, result...)
-	}
-	return results, nil
+	return reply.BatchItem, nil
 }
 
 // replyOf returns the reply to a request, or the error that it was refused with.

@@ -67,6 +67,12 @@ type Versioned interface {
 	ServerVersion() string
 }
 
+// Fragile is a connection that may be of no use any more although the server is well.
+type Fragile interface {
+	// Broken reports whether no other request can be made on the connection.
+	Broken() bool
+}
+
 // contact is what is known of an endpoint by the contacts with it.
 type contact struct {
 	reach, deniedInRow                           atomic.Int32

@@ -122,3 +122,24 @@ type timeout struct{}
 func (timeout) Error() string   { return "x" }
 func (timeout) Timeout() bool   { return true }
 func (timeout) Temporary() bool { return true }
+
+func TestAConnectionThatIsBrokenIsClosedAndSaysNothingOfTheServer(t *testing.T) {
+	m := newManager("a")
+	run(t, m, Config[*wire]{Endpoints: []string{"a"}, Min: 1, Max: 1}, func(t *testing.T, p *Pool[*wire]) {
+		for range 10 { // more than the breaker takes
+			err := p.Do(t.Context(), Repeatable, func(_ context.Context, w *wire) error {
+				w.broken = true
+				return keys.ErrNotFound
+			})
+			if !errors.Is(err, keys.ErrNotFound) {
+				t.Fatal(err)
+			}
+			if err := p.Do(t.Context(), Once, func(ctx context.Context, w *wire) error { return w.request(ctx) }); err != nil {
+				t.Fatalf("the next request: %v", err)
+			}
+		}
+		if dialed := m.of("a").dialed; dialed != 11 {
+			t.Errorf("connected %d times, want 11", dialed)
+		}
+	})
+}

@@ -198,6 +198,9 @@ func (e *endpoint[C]) run(ctx context.Context, held *puddle.Resource[*pooled[C]]
 	if !broken {
 		e.contact.answered(held.Value().conn)
 	}
+	if fragile, ok := any(held.Value().conn).(Fragile); ok && fragile.Broken() {
+		broken = true
+	}
 	if err == nil {
 		e.note(time.Since(began))
 	}

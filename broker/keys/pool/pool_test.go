@@ -57,7 +57,7 @@ func (m *manager) dial(_ context.Context, address string) (*wire, error) {
 	s.dialed++
 	s.open++
 	s.most = max(s.most, s.open)
-	return &wire{m, s, address, s.epoch}, nil
+	return &wire{manager: m, server: s, address: address, epoch: s.epoch}, nil
 }
 
 // change changes a server.
@@ -79,7 +79,10 @@ type wire struct {
 	server  *server
 	address string
 	epoch   int
+	broken  bool
 }
+
+func (w *wire) Broken() bool { return w.broken }
 
 func (w *wire) Ping(ctx context.Context) error {
 	w.manager.change(w.address, func(s *server) { s.pings++ })

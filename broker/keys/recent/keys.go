@@ -73,7 +73,7 @@ func (k *Keys) Key(ctx context.Context, name keys.Name) (*keys.Key, error) {
 	k.mu.Lock()
 	generation, before := k.generation, k.entries[name].key
 	k.mu.Unlock()
-	question := fmt.Sprintf("%d %q %q %q %d", generation, name.ID, name.Version, name.Use.Profile, name.Use.Operation)
+	question := fmt.Sprintf("%d %q %q %t %q %d", generation, name.ID, name.Version, name.Opens, name.Use.Profile, name.Use.Operation)
 	answer := k.flight.DoChan(question, func() (any, error) {
 		// An earlier flight may have ended since KeyNow was called above.
 		if key, err := k.KeyNow(name); err == nil {

@@ -108,7 +108,7 @@ func (s *Store) unwrap(ctx context.Context, wrapped []byte, version string, reco
 // wrappingKey returns the key that wraps, or an earlier version of it.
 func (s *Store) wrappingKey(ctx context.Context, version string) (*keys.Key, error) {
 	id := s.connection.settings.WrappingKey
-	key, err := s.keys.Key(ctx, keys.Name{ID: id, Version: version})
+	key, err := s.keys.Key(ctx, keys.Name{ID: id, Version: version, Use: keys.Use{Operation: profile.OpUnwrapKey}})
 	if err != nil {
 		return nil, fmt.Errorf("WrappingKey %q: %w", id, err)
 	}

@@ -171,7 +171,7 @@ func (p *Plugin) parse(in *kmsapi.DecryptRequest) (blob.Header, []byte, error) {
 
 // open unwraps with the version of the key that the header names.
 func (p *Plugin) open(ctx context.Context, header blob.Header, wrapped []byte) ([]byte, error) {
-	key, err := p.options.Keys.Key(ctx, keys.Name{ID: header.Provider + "/" + header.KeyID, Version: header.KeyVersion})
+	key, err := p.options.Keys.Key(ctx, keys.Name{ID: header.Provider + "/" + header.KeyID, Version: header.KeyVersion, Use: keys.Use{Operation: profile.OpUnwrapKey}})
 	if err != nil {
 		return nil, err
 	}
