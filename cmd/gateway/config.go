@@ -32,6 +32,7 @@ type config struct {
 	trustedKeys       string
 	audience          string
 	checkPodAddress   bool
+	hostNetworkPods   bool
 	operatorNamespace string
 	shutdownDelay     time.Duration
 	tlsProvider       string
@@ -50,6 +51,7 @@ func (c *config) flags() *pflag.FlagSet {
 	f.StringVar(&c.trustedKeys, "trusted-keys-file", "", "`file` with the operator's public keys, each ed25519: and base64, with commas or line breaks between them; sets of profiles count only with a signature of one of them; read again for each set; required")
 	f.StringVar(&c.audience, "audience", cluster.Audience, "`audience` that the tokens of pods must have")
 	f.BoolVar(&c.checkPodAddress, "check-pod-address", true, "whether the token of a pod counts only from an address of the pod; false is for networks that replace the addresses of pods")
+	f.BoolVar(&c.hostNetworkPods, "host-network-pods", false, "whether pods on the network of their node may use the gateway; they have no address of their own, so their tokens count from every address")
 	f.StringVar(&c.operatorNamespace, "operator-namespace", "", "`namespace` of the operator, which has the Secrets of ClusterKeyProviders [POD_NAMESPACE]")
 	f.DurationVar(&c.shutdownDelay, "shutdown-delay", 5*time.Second, "how long the gateway serves on after the signal to end, until nodes know that it is no longer an endpoint of its Service")
 	f.StringVar(&c.tlsProvider, "tls-provider", tlsprovider.Go, "`provider` of TLS for the connections to key managers: go, or openssl for the OpenSSL of the system, which only programs of make build-openssl have")

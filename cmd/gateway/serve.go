@@ -75,7 +75,7 @@ func prepare(ctx context.Context, access *rest.Config, c *config, types provider
 		return nil, err
 	}
 	permitted, err := cluster.New(ctx, clients, cluster.Options{
-		Audience: c.audience, AnyAddress: !c.checkPodAddress,
+		Audience: c.audience, AnyAddress: !c.checkPodAddress, HostNetworkPods: c.hostNetworkPods,
 		Keys: func(context.Context) ([]ed25519.PublicKey, error) { return readTrustedKeys(c.trustedKeys) },
 	})
 	if err != nil {

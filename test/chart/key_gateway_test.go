@@ -122,7 +122,7 @@ func TestTheKeyGatewayIsAsHardenedAsTheOperator(t *testing.T) {
 
 func TestAValueReachesTheKeyGateway(t *testing.T) {
 	objects := withGateway(t, "keyGateway.replicas=1", "keyGateway.image.registry=registry.example", "keyGateway.image.tag=dev", "keyGateway.logLevel=debug",
-		"keyGateway.checkPodAddress=false", "keyGateway.tlsProvider=openssl", "keyGateway.authoritiesConfigMap=roots", "keyGateway.nodeSelector.zone=a", "keyGateway.podLabels.team=own",
+		"keyGateway.checkPodAddress=false", "keyGateway.hostNetworkPods=true", "keyGateway.tlsProvider=openssl", "keyGateway.authoritiesConfigMap=roots", "keyGateway.nodeSelector.zone=a", "keyGateway.podLabels.team=own",
 		"keyGateway.podAnnotations.note=own", "keyGateway.serviceAccount.annotations.role=aws", "keyGateway.service.ipFamilies={IPv6}", "keyGateway.extraEnv[0].name=HTTPS_PROXY")
 	template := find[appsv1.Deployment](t, objects, "Deployment", keyGateway).Spec.Template
 	container := template.Spec.Containers[0]
@@ -130,6 +130,7 @@ func TestAValueReachesTheKeyGateway(t *testing.T) {
 		"image":           container.Image == "registry.example/gateway:dev",
 		"log level":       slices.Contains(container.Args, "--log-level=debug"),
 		"address":         slices.Contains(container.Args, "--check-pod-address=false"),
+		"host network":    slices.Contains(container.Args, "--host-network-pods"),
 		"TLS provider":    slices.Contains(container.Args, "--tls-provider=openssl"),
 		"authorities":     slices.Contains(container.Env, corev1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/crypto-broker/authorities/ca.crt"}) && template.Spec.Volumes[2].ConfigMap.Name == "roots",
 		"environment":     slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool { return e.Name == "HTTPS_PROXY" }),

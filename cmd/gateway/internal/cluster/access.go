@@ -32,6 +32,9 @@ type Options struct {
 	// AnyAddress makes a token count wherever it comes from, for networks that replace the
 	// addresses of pods. By default it has to come from its pod.
 	AnyAddress bool
+	// HostNetworkPods makes the token of a pod on the network of its node count, wherever it comes
+	// from. By default it counts from nowhere.
+	HostNetworkPods bool
 }
 
 // New returns the access of a cluster. It reads the UID of the cluster.

@@ -210,8 +210,16 @@ func TestATokenCountsOnlyFromItsPod(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "on-node"},
 		Spec:       corev1.PodSpec{ServiceAccountName: "app", HostNetwork: true, Containers: []corev1.Container{{Name: "app", Image: "example.com/app"}}},
 	}, metav1.CreateOptions{}))
-	if _, err := a.Authenticate(t.Context(), n.token(t, Audience, onNode), netip.MustParseAddr("192.0.2.9")); err != nil {
-		t.Errorf("a pod on the network of its node: %v", err)
+	locate(t, onNode, "192.0.2.9")
+	ofNode := n.token(t, Audience, onNode)
+	for _, allowed := range []bool{false, true, false} {
+		a.tokens.hostNetworkPods = allowed
+		clear(a.tokens.known) // as in a gateway that starts with another value
+		for _, from := range []string{"192.0.2.9", "192.0.2.10"} {
+			if _, err := a.Authenticate(t.Context(), ofNode, netip.MustParseAddr(from)); allowed != (err == nil) || !allowed && !errors.Is(err, service.ErrToken) {
+				t.Errorf("a pod on the network of its node, from %s: %v, allowed: %t", from, err, allowed)
+			}
+		}
 	}
 	a.tokens.anyAddress = true
 	if err := authenticate("192.0.2.2"); err != nil {

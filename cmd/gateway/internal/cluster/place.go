@@ -37,6 +37,8 @@ func (t *tokens) placeOf(ctx context.Context, pod service.Pod) (place, error) {
 		return place{}, fmt.Errorf("%w: its pod was deleted", service.ErrToken)
 	case err != nil:
 		return place{}, fmt.Errorf("read the addresses of a pod: %w", err)
+	case found.Spec.HostNetwork && !t.hostNetworkPods:
+		return place{}, fmt.Errorf("%w: its pod is on the network of its node (hostNetwork), so that the token would count from every address; the operator's value keyGateway.hostNetworkPods allows it", service.ErrToken)
 	case found.Spec.HostNetwork:
 		return place{anywhere: true}, nil
 	}

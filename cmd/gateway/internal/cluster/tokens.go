@@ -41,7 +41,9 @@ type tokens struct {
 	kubernetes kubernetes.Interface
 	audience   string
 	anyAddress bool
-	reviewing  *semaphore.Weighted
+	// hostNetworkPods is whether pods on the network of their node have a place.
+	hostNetworkPods bool
+	reviewing       *semaphore.Weighted
 
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bearer
@@ -55,7 +57,7 @@ type bearer struct {
 
 func newTokens(k kubernetes.Interface, o Options) *tokens {
 	return &tokens{
-		kubernetes: k, audience: o.Audience, anyAddress: o.AnyAddress,
+		kubernetes: k, audience: o.Audience, anyAddress: o.AnyAddress, hostNetworkPods: o.HostNetworkPods,
 		reviewing: semaphore.NewWeighted(maxReviews), known: map[[sha256.Size]byte]bearer{},
 	}
 }
