@@ -2,8 +2,6 @@
 
 //go:build keymanagers
 
-// Package benchkeys measures what keys in key managers cost, and counts at the key managers how
-// often they are asked. "make bench-keys" runs it.
 package benchkeys
 
 import (
