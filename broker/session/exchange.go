@@ -84,7 +84,8 @@ func (s *Store) readInit(policy *profile.SessionPolicy, in Init) (*ecdh.PublicKe
 		protocol = algorithm.SessionV2
 	}
 	const point = 65 // bytes of an uncompressed point on P-256 (SEC 1, section 2.3.3)
-	encoded, fits := appendDecoded(nil, in.ClientPublicKey, point)
+	encoded := make([]byte, point)
+	fits := decodeAll(encoded, in.ClientPublicKey)
 	at, isTime := readTimestamp(in.Timestamp)
 	difference := at - s.now().UnixMilli()
 	window := policy.Window().Milliseconds()
@@ -127,12 +128,10 @@ type Opened struct {
 // caller overwrites the plaintext.
 //
 // It opens the request before it looks at time and nonce, so that nobody without the key can use up a
-// nonce. It opens requests of unknown sessions as well, with another key.
+// nonce. It opens requests of unknown sessions and without the form of the protocol as well, with
+// another key, and takes the same steps to refuse a request whatever is wrong with it.
 func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
-	m, ok := r.read()
-	if !ok {
-		return Opened{}, ErrRefused
-	}
+	m, formed := r.read()
 	key := s.decoy
 	defer clear(key[:])
 	found, err := s.lookup(ctx, owner, policy, m.id, &key)
@@ -147,14 +146,14 @@ func (s *Store) Open(ctx context.Context, owner Owner, policy *profile.SessionPo
 			m.protocol = found.protocol
 		}
 	}
-	aead, err := newGCM(key[:])
+	aead, err := s.gcm(key[:])
 	if err != nil {
 		return Opened{}, err
 	}
 	plaintext, err := aead.Open(make([]byte, 0, len(m.sealed)-ivSize-tagSize), nil, m.sealed, []byte(m.additional))
-	if err != nil || found == nil || found.protocol != m.protocol || found.clientID != m.clientID {
+	if !formed || err != nil || found == nil || found.protocol != m.protocol || found.clientID != m.clientID {
 		clear(plaintext)
-		return Opened{}, found.refuse(ctx)
+		return Opened{}, s.refuse(ctx, found, policy, &m)
 	}
 	if err := s.acceptOnce(ctx, found, policy, &m); err != nil {
 		clear(plaintext)
@@ -197,7 +196,7 @@ func (s *Store) Seal(ctx context.Context, owner Owner, policy *profile.SessionPo
 	if err != nil {
 		return Reply{}, err
 	}
-	aead, err := newGCM(key[:])
+	aead, err := s.gcm(key[:])
 	if err != nil {
 		return Reply{}, err
 	}

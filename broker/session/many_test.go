@@ -44,7 +44,7 @@ func TestAsManySessionsAsThereMayBeTakeLittleMemoryAndGiveItBack(t *testing.T) {
 	for _, each := range fill(t, s, MaxSessions) {
 		// A request now and one from the future are in two sets, the most expensive way to have two nonces.
 		for _, at := range []time.Time{noon, noon.Add(299 * time.Second)} {
-			if err := each.accept(&message{nonce: newID(), timestamp: at.UnixMilli()}, p, noon, int64(s.mostNonces)); err != nil {
+			if err := each.accept(&message{nonceID: idOfNonce(newID()), timestamp: at.UnixMilli()}, p, noon, int64(s.mostNonces)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -157,7 +157,7 @@ func BenchmarkSweep(b *testing.B) {
 	s, _ := newStore(b)
 	p := policy(b, "")
 	for _, each := range fill(b, s, MaxSessions) {
-		if err := each.accept(&message{nonce: newID(), timestamp: noon.UnixMilli()}, p, noon, int64(s.mostNonces)); err != nil {
+		if err := each.accept(&message{nonceID: idOfNonce(newID()), timestamp: noon.UnixMilli()}, p, noon, int64(s.mostNonces)); err != nil {
 			b.Fatal(err)
 		}
 	}

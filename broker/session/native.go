@@ -87,8 +87,8 @@ func (s *Store) BeginNative(owner Owner, policy *profile.SessionPolicy, in Init,
 
 func nativePeer(protocol algorithm.Session, text string) (hpke.PublicKey, error) {
 	size := publicKeySizes[protocol.KEM()]
-	encoded, fits := appendDecoded(nil, text, size)
-	if !fits {
+	encoded := make([]byte, size)
+	if !decodeAll(encoded, text) {
 		return nil, inputError("clientPublicKey", "is not valid, expected the %d bytes of a public key of %s in base64", size, protocol.Agreement())
 	}
 	kem, err := hpke.NewKEM(uint16(protocol.KEM()))
@@ -129,17 +129,13 @@ func nativeReplyAAD(path, sequence, kid string) string {
 }
 
 // readNative reads a request of a native session.
-func (r *Request) readNative(m *message) (ok bool) {
-	m.native, m.sealed, m.clientPath = true, r.Body, m.path
-	if r.IV+r.Tag+r.AAD+r.Nonce+r.IdempotencyKey+r.ClientID != "" || len(r.Body) < ivSize+tagSize {
-		return false
-	}
-	if m.timestamp, ok = readTimestamp(r.Timestamp); !ok {
-		return false
-	}
-	m.epoch, m.number, ok = readSequence(r.Sequence)
+func (r *Request) readNative(m *message) bool {
+	timestamp, isTime := readTimestamp(r.Timestamp)
+	epoch, number, isSequence := readSequence(r.Sequence)
+	m.native, m.clientPath, m.timestamp, m.epoch, m.number = true, m.path, timestamp, epoch, number
 	m.additional = nativeAAD(r.Method, m.path, r.Timestamp, r.Sequence, r.Kid)
-	return ok
+	isBody := m.setSealed(r.Body)
+	return isTime && isSequence && isBody && r.IV+r.Tag+r.AAD+r.Nonce+r.IdempotencyKey+r.ClientID == ""
 }
 
 // readSequence reads the epoch of a key and the number of a request. Both begin with 1.
@@ -170,7 +166,7 @@ func (s *Store) SealNative(owner Owner, policy *profile.SessionPolicy, id, path,
 	if err := expand(&key, replyLabel); err != nil {
 		return Reply{}, err
 	}
-	aead, err := newGCM(key[:])
+	aead, err := s.gcm(key[:])
 	if err != nil {
 		return Reply{}, err
 	}
@@ -183,10 +179,7 @@ func (s *Store) SealNative(owner Owner, policy *profile.SessionPolicy, id, path,
 // Rekey gives a native session its next key and overwrites the one it has. The request authenticates
 // with the next key, and has no plaintext. It returns [ErrRefused] as Open does.
 func (s *Store) Rekey(owner Owner, policy *profile.SessionPolicy, r *Request) (Opened, error) {
-	m, ok := r.read()
-	if !ok || !m.native {
-		return Opened{}, ErrRefused
-	}
+	m, formed := r.read()
 	next := s.decoy
 	defer clear(next[:])
 	found := s.find(owner, policy, m.id, &next)
@@ -198,13 +191,13 @@ func (s *Store) Rekey(owner Owner, policy *profile.SessionPolicy, r *Request) (O
 	if err := expand(&key, requestLabel); err != nil {
 		return Opened{}, err
 	}
-	aead, err := newGCM(key[:])
+	aead, err := s.gcm(key[:])
 	if err != nil {
 		return Opened{}, err
 	}
 	plaintext, err := aead.Open(nil, nil, m.sealed, []byte(m.additional))
 	clear(plaintext)
-	if err != nil || found == nil || len(plaintext) > 0 || !s.advance(found, policy, &m, &next) {
+	if !formed || !m.native || err != nil || found == nil || len(plaintext) > 0 || !s.advance(found, policy, &m, &next) {
 		return Opened{}, ErrRefused
 	}
 	return Opened{ID: m.id, Protocol: found.protocol, Path: m.path, ClientPath: m.clientPath, Sequence: r.Sequence}, nil

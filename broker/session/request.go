@@ -38,7 +38,7 @@ type message struct {
 	protocol algorithm.Session
 	id       string
 	clientID string
-	nonce    string
+	nonceID  nonceID
 	// timestamp is in milliseconds since 1970.
 	timestamp int64
 	// sealed is IV, ciphertext and tag.
@@ -52,42 +52,43 @@ type message struct {
 	epoch, number int64
 }
 
+// noID is the id in place of one that has not the form of an id. No session has it.
+const noID = idPrefix + "00000000000000000000000000000000"
+
 // read reads a request. It reports false if it does not have the form of the protocol. A request with
 // X-Idempotency-Key has version 2, and one with X-Sequence a native version.
+//
+// It reads all of a request whatever is wrong with a part, so that the message of a request without
+// the form can be opened as well, in the same time.
 func (r *Request) read() (m message, ok bool) {
-	if m.id, ok = idOfKid(r.Kid); !ok || r.EncAlg != algorithm.SessionCipher || !isMethod(r.Method) {
-		return m, false
+	id, isID := idOfKid(r.Kid)
+	if !isID {
+		id = noID
 	}
-	if m.path, ok = NormalPath(r.Path); !ok {
-		return m, false
+	path, isPath := NormalPath(r.Path)
+	m.id, m.path = id, path
+	switch {
+	case r.Sequence != "":
+		ok = r.readNative(&m)
+	case r.IdempotencyKey != "":
+		ok = r.readV2(&m)
+	default:
+		ok = r.readV1(&m)
 	}
-	if r.Sequence != "" {
-		return m, r.readNative(&m)
-	}
-	if r.IdempotencyKey != "" {
-		return m, r.readV2(&m)
-	}
-	return m, r.readV1(&m)
+	return m, ok && isID && isPath && r.EncAlg == algorithm.SessionCipher && isMethod(r.Method)
 }
 
-func (r *Request) readV1(m *message) (ok bool) {
-	m.protocol, m.nonce = algorithm.SessionV1, r.Nonce
-	if m.timestamp, ok = readTimestamp(r.Timestamp); !ok || !isRequestNonce(r.Nonce) || r.ClientID != "" {
-		return false
-	}
+func (r *Request) readV1(m *message) bool {
+	timestamp, isTime := readTimestamp(r.Timestamp)
+	m.protocol, m.nonceID, m.timestamp = algorithm.SessionV1, idOfNonce(r.Nonce), timestamp
 	strict := base64.StdEncoding.Strict()
-	m.sealed = make([]byte, 0, ivSize+strict.DecodedLen(len(r.Body))+tagSize)
-	if m.sealed, ok = appendDecoded(m.sealed, r.IV, ivSize); !ok {
-		return false
-	}
-	n, err := strict.Decode(m.sealed[ivSize:cap(m.sealed)], r.Body)
-	if err != nil || bytes.ContainsAny(r.Body, "\r\n") { // which the package base64 overlooks
-		return false
-	}
-	if m.sealed, ok = appendDecoded(m.sealed[:ivSize+n], r.Tag, tagSize); !ok {
-		return false
-	}
-	return r.readAAD(m)
+	m.sealed = make([]byte, ivSize+strict.DecodedLen(len(r.Body))+tagSize)
+	n, err := strict.Decode(m.sealed[ivSize:], r.Body)
+	m.sealed = m.sealed[:ivSize+n+tagSize]
+	isIV, isTag := decodeAll(m.sealed[:ivSize], r.IV), decodeAll(m.sealed[ivSize+n:], r.Tag)
+	isAAD := r.readAAD(m)
+	hasLines := bytes.IndexByte(r.Body, '\r') >= 0 || bytes.IndexByte(r.Body, '\n') >= 0 // which the package base64 overlooks
+	return isTime && isRequestNonce(r.Nonce) && r.ClientID == "" && isIV && isTag && isAAD && err == nil && !hasLines
 }
 
 // readAAD sets what the request authenticates. The path in X-AAD may be written in another way than the
@@ -120,28 +121,31 @@ func (r *Request) readAAD(m *message) bool {
 }
 
 func (r *Request) readV2(m *message) bool {
+	timestamp, nonce, isPair := strings.Cut(r.IdempotencyKey, ".")
+	at, isTime := readTimestamp(timestamp)
 	m.protocol, m.clientID, m.clientPath = algorithm.SessionV2, r.ClientID, r.Path
-	timestamp, nonce, ok := strings.Cut(r.IdempotencyKey, ".")
-	if !ok || r.IV+r.Tag+r.AAD+r.Nonce+r.Timestamp != "" || !isClientID(r.ClientID) || !isRequestNonce(nonce) {
+	m.timestamp, m.nonceID, m.additional = at, idOfNonce(nonce), aadV2(timestamp, nonce, r.Kid, r.ClientID)
+	isBody := m.setSealed(r.Body)
+	return isPair && isTime && isBody && r.IV+r.Tag+r.AAD+r.Nonce+r.Timestamp == "" && isClientID(r.ClientID) && isRequestNonce(nonce)
+}
+
+// setSealed sets IV, ciphertext and tag of a body that has them all, and reports whether it has.
+func (m *message) setSealed(body []byte) bool {
+	if len(body) < ivSize+tagSize {
+		m.sealed = make([]byte, ivSize+tagSize)
 		return false
 	}
-	if m.timestamp, ok = readTimestamp(timestamp); !ok || len(r.Body) < ivSize+tagSize {
-		return false
-	}
-	m.nonce, m.sealed, m.additional = nonce, r.Body, aadV2(timestamp, nonce, r.Kid, r.ClientID)
+	m.sealed = body
 	return true
 }
 
-// appendDecoded appends size bytes that a text has in base64.
-func appendDecoded(to []byte, text string, size int) ([]byte, bool) {
-	if len(text) != base64.StdEncoding.EncodedLen(size) {
-		return to, false
+// decodeAll fills a slice with the bytes that a text has in base64, and reports whether it has as many.
+func decodeAll(to []byte, text string) bool {
+	if len(text) != base64.StdEncoding.EncodedLen(len(to)) {
+		return false
 	}
 	decoded, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(decoded) != size {
-		return to, false
-	}
-	return append(to, decoded...), true
+	return err == nil && copy(to, decoded) == len(to) && len(decoded) == len(to)
 }
 
 // readTimestamp reads decimal digits that begin with no zero, so that a time has one text.

@@ -117,12 +117,13 @@ func (s *session) accept(m *message, policy *profile.SessionPolicy, now time.Tim
 	defer s.mu.Unlock()
 	at, window := now.UnixMilli(), s.window.Milliseconds()
 	s.forgetLocked(at)
-	switch id := idOfNonce(m.nonce); {
+	known, inWindow := s.nonces.has(m.nonceID), s.isInWindow(m, policy, now)
+	switch {
 	case s.ended, s.opened >= policy.Messages():
 		return ErrRefused
-	case !s.isInWindow(m, policy, now), m.timestamp < s.nonces.floor:
+	case !inWindow, m.timestamp < s.nonces.floor:
 		return ErrRefused
-	case s.nonces.has(id):
+	case known:
 		return ErrRefused
 	case int64(s.nonces.count) >= limit/noncesOfOne:
 		return ErrBusy
@@ -130,7 +131,7 @@ func (s *session) accept(m *message, policy *profile.SessionPolicy, now time.Tim
 		s.share.nonces.Add(-1)
 		return ErrBusy
 	default:
-		s.nonces.add(id, m.timestamp, window)
+		s.nonces.add(m.nonceID, m.timestamp, window)
 		s.opened++
 		return nil
 	}

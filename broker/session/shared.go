@@ -63,7 +63,7 @@ type Shared interface {
 	// and ErrUnavailable.
 	CountReply(ctx context.Context, id string, most uint64) error
 	// Check takes as long as Find of a session that the broker has not used before. It is called for
-	// requests that are not authentic, so that nobody learns from the time whether there is a session. It
+	// requests that are refused, so that nobody learns from the time whether there is a session. It
 	// returns ErrUnavailable.
 	Check(ctx context.Context, id string) error
 	// End ends a session for all brokers. It returns ErrUnavailable.
@@ -104,8 +104,11 @@ func (s *Store) lookup(ctx context.Context, owner Owner, policy *profile.Session
 	var itsKey [keySize]byte
 	defer clear(itsKey[:])
 	r, err := s.shared.Find(ctx, id, itsKey[:])
-	if err != nil || r == nil || r.Owner != owner {
+	switch {
+	case err != nil || r == nil:
 		return nil, err
+	case r.Owner != owner:
+		return nil, s.shared.Check(ctx, id)
 	}
 	found := &session{
 		id: r.ID, owner: r.Owner, protocol: r.Protocol, clientID: r.ClientID, began: r.Began, expires: r.Expires, window: r.Window, shared: s.shared,
@@ -144,10 +147,10 @@ func (s *Store) acceptOnce(ctx context.Context, found *session, policy *profile.
 	}
 	window := found.window.Milliseconds()
 	if !found.isInWindow(m, policy, now) {
-		return ErrRefused
+		return found.check(ctx)
 	}
 	return found.shared.Accept(ctx, found.id, Acceptance{
-		Nonce: idOfNonce(m.nonce), Timestamp: m.timestamp, Floor: now.UnixMilli() - window, MostMessages: policy.Messages(),
+		Nonce: m.nonceID, Timestamp: m.timestamp, Floor: now.UnixMilli() - window, MostMessages: policy.Messages(),
 	})
 }
 
@@ -157,12 +160,22 @@ func (s *session) isInWindow(m *message, policy *profile.SessionPolicy, now time
 	return m.timestamp >= now.UnixMilli()-allowed && m.timestamp <= now.UnixMilli()+allowed
 }
 
-// refuse returns the error of a request that is not authentic. The session may be nil.
-func (s *session) refuse(ctx context.Context) error {
-	if s != nil && s.shared != nil {
-		if err := s.shared.Check(ctx, s.id); err != nil {
-			return err
-		}
+// refuse returns the error of a request that is not authentic, or not of a known session. It takes the
+// steps of acceptOnce before. found is nil for a session that is not known, or whose store was asked.
+func (s *Store) refuse(ctx context.Context, found *session, policy *profile.SessionPolicy, m *message) error {
+	if found != nil && found.shared != nil {
+		return found.check(ctx)
+	}
+	if m.native {
+		return s.nobody.acceptNative(m, policy, s.now())
+	}
+	return s.nobody.accept(m, policy, s.now(), s.nonceLimit())
+}
+
+// check asks the place of shared sessions for a session, and returns the error of a refused request.
+func (s *session) check(ctx context.Context) error {
+	if err := s.shared.Check(ctx, s.id); err != nil {
+		return err
 	}
 	return ErrRefused
 }

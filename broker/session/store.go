@@ -3,6 +3,7 @@
 package session
 
 import (
+	"crypto/cipher"
 	"crypto/rand"
 	"errors"
 	"runtime"
@@ -69,6 +70,10 @@ type Store struct {
 	unlocked func(error)
 	// decoy is the key with which requests of unknown sessions are opened, in vain.
 	decoy [keySize]byte
+	// nobody is the session that refuses such requests.
+	nobody *session
+	// gcm returns the cipher of a key.
+	gcm func(key []byte) (cipher.AEAD, error)
 	// shared is nil if the broker does not share sessions.
 	shared Shared
 
@@ -90,6 +95,7 @@ func NewStore(unlocked func(error)) *Store {
 	var once sync.Once
 	s := &Store{
 		now: time.Now, every: sweepTime, unlocked: func(err error) { once.Do(func() { unlocked(err) }) },
+		nobody: &session{ended: true, window: profile.MaxSessionWindow, share: &share{}}, gcm: newGCM,
 		mostSessions: MaxSessions, mostNonces: MaxNonces, sessions: map[string]*session{}, shares: map[string]*share{},
 	}
 	_, _ = rand.Read(s.decoy[:]) // it never returns an error
