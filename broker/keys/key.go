@@ -29,6 +29,8 @@ type Key struct {
 	cipher       engine.Cipher
 	remoteCipher RemoteCipher
 	wrapper      Wrapper
+	decrypter    RemoteDecrypter
+	exchanger    RemoteExchanger
 	// authority is whether the key belongs to a certificate authority, see OfAuthority.
 	authority bool
 }
@@ -53,6 +55,17 @@ func NewRemoteSigning(id string, public crypto.PublicKey, remote RemoteSigner, c
 	}
 	// Without a wrapper of the key manager, nobody could unwrap.
 	k.remoteSigner, k.wrapper = remote, nil
+	return k, nil
+}
+
+// NewOpening returns a key pair whose private key stays in its key manager and does not sign. It has
+// to get a decrypter or an exchanger.
+func NewOpening(id string, public crypto.PublicKey) (*Key, error) {
+	k, err := NewVerifying(id, public, nil)
+	if err != nil {
+		return nil, err
+	}
+	k.wrapper = nil // as for NewRemoteSigning
 	return k, nil
 }
 
@@ -118,6 +131,20 @@ func (k *Key) WithWrapper(wrapper Wrapper) *Key {
 	return &wrapping
 }
 
+// WithDecrypter returns the key with a decrypter for its private key.
+func (k *Key) WithDecrypter(decrypter RemoteDecrypter) *Key {
+	decrypting := *k
+	decrypting.decrypter = decrypter
+	return &decrypting
+}
+
+// WithExchanger returns the key with an exchanger for its private key.
+func (k *Key) WithExchanger(exchanger RemoteExchanger) *Key {
+	exchanging := *k
+	exchanging.exchanger = exchanger
+	return &exchanging
+}
+
 // ID returns the id of the key.
 func (k *Key) ID() string { return k.id }
 
@@ -127,7 +154,7 @@ func (k *Key) Version() string { return k.version }
 
 // Remote reports whether operations of the key wait for its key manager.
 func (k *Key) Remote() bool {
-	return k.remoteSigner != nil || k.remoteCipher != nil || k.wrapper != nil && !isLocal(k.wrapper)
+	return k.remoteSigner != nil || k.remoteCipher != nil || k.decrypter != nil || k.exchanger != nil || k.wrapper != nil && !isLocal(k.wrapper)
 }
 
 // Signs reports whether there is a private key.
@@ -165,6 +192,13 @@ func (k *Key) Cipher(ctx context.Context) engine.Cipher {
 
 // Wrapper returns the wrapper of the key, or nil if the key does not wrap data keys.
 func (k *Key) Wrapper() Wrapper { return k.wrapper }
+
+// Decrypter returns what decrypts with the private key in its key manager, or nil if nothing does.
+func (k *Key) Decrypter() RemoteDecrypter { return k.decrypter }
+
+// Exchanger returns what agrees on secrets with the private key in its key manager, or nil if
+// nothing does.
+func (k *Key) Exchanger() RemoteExchanger { return k.exchanger }
 
 // SPKISHA256 returns the SHA-256 of the SubjectPublicKeyInfo in DER of the public key (RFC
 // 5280, section 4.1.2.7). It reports false if there is no public key.

@@ -5,6 +5,7 @@ package keys
 import (
 	"context"
 	"crypto"
+	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
@@ -39,6 +40,21 @@ type RemoteCipher interface {
 	// Open decrypts. It returns [ErrInvalidCiphertext] if the arguments and the key do not
 	// belong together.
 	Open(ctx context.Context, nonce, ciphertext, tag, additional []byte) (plaintext []byte, err error)
+}
+
+// RemoteDecrypter decrypts with an RSA key that stays in its key manager.
+type RemoteDecrypter interface {
+	// DecryptOAEP decrypts RSA-OAEP (RFC 8017, section 7.1) without a label. hash is the one of
+	// OAEP and of its mask. Whoever called clears the plaintext after use. The error is
+	// [ErrInvalidCiphertext] if the ciphertext and the key do not belong together.
+	DecryptOAEP(ctx context.Context, hash crypto.Hash, ciphertext []byte) (plaintext []byte, err error)
+}
+
+// RemoteExchanger agrees on secrets with an EC key that stays in its key manager.
+type RemoteExchanger interface {
+	// ECDH returns what the key shares with another one, which is on the same curve: the x
+	// coordinate (NIST SP 800-56A, section 5.7.1.2). Whoever called clears it after use.
+	ECDH(ctx context.Context, other *ecdh.PublicKey) (secret []byte, err error)
 }
 
 // Wrapper wraps data keys with one version of a key. It is safe for concurrent use.

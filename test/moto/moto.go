@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package moto starts a server for tests that answers like AWS: moto, on a port of the
-// loopback interface that is free. Unlike AWS, it hashes a digest before it signs it; serve.py
-// corrects that.
+// loopback interface that is free. Unlike AWS, it hashes a digest before it signs it, and has no
+// operations with private keys but signatures; serve.py corrects that.
 package moto
 
 import (

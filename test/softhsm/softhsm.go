@@ -193,7 +193,8 @@ func (k *Token) makePair(t testing.TB, mechanism uint, label string, id byte, pu
 	t.Helper()
 	k.do(t, func(session pkcs11.SessionHandle) error {
 		_, _, err := device.GenerateKeyPair(session, []*pkcs11.Mechanism{pkcs11.NewMechanism(mechanism, nil)},
-			named(label, id, append(public, pkcs11.NewAttribute(pkcs11.CKA_VERIFY, true))...), private(label, id, pkcs11.NewAttribute(pkcs11.CKA_SIGN, true)))
+			named(label, id, append(public, pkcs11.NewAttribute(pkcs11.CKA_VERIFY, true))...), private(label, id,
+				pkcs11.NewAttribute(pkcs11.CKA_SIGN, true), pkcs11.NewAttribute(pkcs11.CKA_DECRYPT, true), pkcs11.NewAttribute(pkcs11.CKA_DERIVE, true)))
 		return err
 	})
 }

@@ -155,6 +155,12 @@ func (p *Provider) pair(s *session, k key, objects []objectName, parse func(*ses
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key %s of the token: %w", keys.ErrUnusable, k.name.label, err)
 	}
+	switch found.(type) {
+	case *rsa.PublicKey:
+		return result.WithDecrypter(&decrypter{k}), nil
+	case *ecdsa.PublicKey:
+		return result.WithExchanger(&exchanger{k}), nil
+	}
 	return result, nil
 }
 

@@ -137,14 +137,5 @@ func (s *session) unwrapWith(mechanism uint, kek pkcs11.ObjectHandle, wrapped []
 	if err != nil {
 		return nil, s.unprotected(err)
 	}
-	values, err := s.attributes(object, pkcs11.CKA_VALUE)
-	ended := s.module.DestroyObject(s.handle, object)
-	if err != nil {
-		return nil, err
-	}
-	if ended != nil {
-		clear(values[0])
-		return nil, ended
-	}
-	return values[0], nil
+	return s.take(object)
 }

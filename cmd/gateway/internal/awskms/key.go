@@ -72,10 +72,16 @@ func (p *Provider) pair(ctx context.Context, k key) (*keys.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key %s of AWS KMS %w", keys.ErrUnusable, k.name, err)
 	}
-	if reply.KeyUsage != types.KeyUsageTypeSignVerify {
-		return nil, fmt.Errorf("%w: the key %s of AWS KMS is a key pair for %s, expected %s", keys.ErrUnusable, k.name, reply.KeyUsage, types.KeyUsageTypeSignVerify)
+	var found *keys.Key
+	switch reply.KeyUsage {
+	case types.KeyUsageTypeSignVerify:
+		found, err = keys.NewRemoteSigning(k.name, public, &signer{k, public, reply.SigningAlgorithms}, p.certificates.Of(k.name))
+	case types.KeyUsageTypeEncryptDecrypt, types.KeyUsageTypeKeyAgreement:
+		found, err = k.opening(public, reply.KeyUsage)
+	default:
+		return nil, fmt.Errorf("%w: the key %s of AWS KMS is a key pair for %s, expected %s, %s or %s", keys.ErrUnusable, k.name, reply.KeyUsage,
+			types.KeyUsageTypeSignVerify, types.KeyUsageTypeEncryptDecrypt, types.KeyUsageTypeKeyAgreement)
 	}
-	found, err := keys.NewRemoteSigning(k.name, public, &signer{k, public, reply.SigningAlgorithms}, p.certificates.Of(k.name))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key %s of AWS KMS: %w", keys.ErrUnusable, k.name, err)
 	}

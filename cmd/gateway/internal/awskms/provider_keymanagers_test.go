@@ -157,7 +157,6 @@ func TestWhatAWSRefusesHasATypedError(t *testing.T) {
 	url := moto.Start(t)
 	admin, p := administratorOf(url), open(t, url, accessKey())
 	id := admin.makeKey(t, types.KeySpecSymmetricDefault, types.KeyUsageTypeEncryptDecrypt, "alias/disabled")
-	admin.makeKey(t, types.KeySpecRsa2048, types.KeyUsageTypeEncryptDecrypt, "alias/exchange")
 	admin.makeKey(t, types.KeySpecHmac256, types.KeyUsageTypeGenerateVerifyMac, "alias/mac")
 	if _, err := admin.DisableKey(t.Context(), &kms.DisableKeyInput{KeyId: &id}); err != nil {
 		t.Fatal(err)
@@ -170,7 +169,6 @@ func TestWhatAWSRefusesHasATypedError(t *testing.T) {
 		"a version, which is no key": {keys.Name{ID: "alias/mac", Version: id}, keys.ErrNotFound},
 		"the key of another account": {keys.Name{ID: "arn:aws:kms:eu-central-1:1:key/" + id}, keys.ErrNotFound},
 		"a key that is disabled":     {keys.Name{ID: "alias/disabled"}, keys.ErrUnusable},
-		"a key pair that encrypts":   {keys.Name{ID: "alias/exchange"}, keys.ErrUnusable},
 	} {
 		if _, err := p.Key(t.Context(), c.name); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", sentence, err, c.want)

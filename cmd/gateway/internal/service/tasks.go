@@ -29,6 +29,10 @@ func (s *Server) DescribeKey(ctx context.Context, in *gatewayv1.DescribeKeyReque
 		return nil, err
 	}
 	defer done()
+	if r.key.Public() != nil && r.key.Remote() && !r.key.Signs() {
+		// A broker would take it for a public key, and wrap with it what it can never unwrap.
+		return nil, s.failed(ctx, r.pod, in.GetUse(), fmt.Errorf("%w: it is a key pair that does not sign, expected a key that signs, or an AES key", keys.ErrUnusable))
+	}
 	out := &gatewayv1.DescribeKeyResponse{Version: r.key.Version()}
 	if public := r.key.Public(); public != nil {
 		if out.PublicKey, err = mldsax509.MarshalPKIXPublicKey(public); err != nil {
