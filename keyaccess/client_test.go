@@ -31,6 +31,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
@@ -116,6 +117,8 @@ type setting struct {
 	peerShedder *limit.Shedder
 	peers       *federation.Peers
 	observer    keyaccess.Observer
+	manager     *manager // has the keys managed-rsa and managed-ec, or is nil
+	dataKeys    *cache.Cache
 }
 
 // written is what a log has. Requests write it and tests read it.
@@ -187,7 +190,10 @@ func (x *service) serve(t testing.TB, s setting) {
 	for algorithm, text := range privateKeys() {
 		keys[strings.ReplaceAll(string(algorithm), ":", "-")] = parseKey(t, text)
 	}
-	ring, err := keyring.NewRing(keys, nil)
+	if s.manager != nil {
+		s.manager.addTo(t, keys)
+	}
+	ring, err := keyring.NewRing(keys, []string{"rsa-2048", "ec-secp256r1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,6 +215,7 @@ func (x *service) serve(t testing.TB, s setting) {
 		URL: x.URL, Issuer: x.issuer.URL, Keys: func() *keyring.Ring { return ring }, Verifier: verifier, Authorizer: s.authorizer,
 		Limits: keyaccess.Limits{BodyBytes: s.bodyBytes, Time: s.time, Limits: s.limits}, WithoutSHA1: s.withoutSHA1, Logger: logger,
 		Rates: s.rates, Shedder: s.shedder, Peers: s.peers, PeerShedder: s.peerShedder, Observer: s.observer,
+		DataKeys: s.dataKeys, Providers: s.manager.generation,
 	}).Handler()
 	x.handler.Store(&handler)
 }

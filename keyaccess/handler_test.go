@@ -86,6 +86,10 @@ func TestACallerWithAPlainTokenNeedsNoKeyWhereThatIsAllowed(t *testing.T) {
 // defective is an Authorizer that panics.
 type defective struct{}
 
+func (defective) Permits(context.Context, caller.Caller, policy.Object) bool { return true }
+
+func (defective) Revision() uint64 { return 0 }
+
 func (defective) Authorize(context.Context, caller.Caller, policy.Object) error { panic("a secret") }
 
 func TestADefectIsLoggedWithoutItsText(t *testing.T) {

@@ -90,6 +90,10 @@ func TestAServiceWithTooManyRequestsRefusesFurtherOnesInEachProtocol(t *testing.
 // slow is an Authorizer that needs all the time that a request has.
 type slow struct{}
 
+func (slow) Permits(context.Context, caller.Caller, policy.Object) bool { return true }
+
+func (slow) Revision() uint64 { return 0 }
+
 func (slow) Authorize(ctx context.Context, _ caller.Caller, _ policy.Object) error {
 	if _, limited := ctx.Deadline(); limited {
 		<-ctx.Done()

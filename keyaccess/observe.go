@@ -5,6 +5,7 @@ package keyaccess
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -88,10 +89,12 @@ const (
 	Invalid Result = "invalid"
 	// Unsupported says that the type of the key is not supported or off.
 	Unsupported Result = "unsupported"
+	// KeyManagerAway says that a key manager was needed and has not answered.
+	KeyManagerAway Result = "unavailable"
 )
 
 // Results are all results.
-var Results = []Result{Released, Denied, Invalid, Unsupported}
+var Results = []Result{Released, Denied, Invalid, Unsupported, KeyManagerAway}
 
 // resultOf returns the result of a data key with the text of its failure, or none.
 func resultOf(text string) Result {
@@ -102,6 +105,9 @@ func resultOf(text string) Result {
 		return Denied
 	case textBadRequest:
 		return Invalid
+	}
+	if strings.HasPrefix(text, textUnavailable) {
+		return KeyManagerAway
 	}
 	return Unsupported
 }

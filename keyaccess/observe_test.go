@@ -137,6 +137,10 @@ func occupied(t *testing.T) *limit.Shedder {
 // denying is an Authorizer that permits nothing.
 type denying struct{}
 
+func (denying) Permits(context.Context, caller.Caller, policy.Object) bool { return false }
+
+func (denying) Revision() uint64 { return 0 }
+
 func (denying) Authorize(context.Context, caller.Caller, policy.Object) error {
 	return errors.New("nothing is permitted")
 }

@@ -4,7 +4,6 @@ package keyaccess
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +11,11 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/federation"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
@@ -66,6 +68,10 @@ type Options struct {
 	// PeerShedder limits the requests of peers that are worked on at one time. It is nil without a limit. It is not Shedder:
 	// requests of clients wait for peers, and two services could wait for each other's places.
 	PeerShedder *limit.Shedder
+	// DataKeys keeps data keys that key managers have unwrapped. It is nil if each is unwrapped again.
+	DataKeys *cache.Cache
+	// Providers counts changes of the key providers. It may be nil without any.
+	Providers func() uint64
 	// WithoutSHA1 turns RSA off, which OpenTDF's clients use with SHA-1 only.
 	WithoutSHA1 bool
 	// Observer learns what becomes of requests. It may be nil.
@@ -78,6 +84,8 @@ type Options struct {
 // Service is a key access service. It is safe for concurrent use.
 type Service struct {
 	Options
+	// troubles limits how often the log has failures of key managers.
+	troubles *rate.Sometimes
 }
 
 // New returns a service.
@@ -85,10 +93,13 @@ func New(options Options) *Service {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	if options.Providers == nil {
+		options.Providers = func() uint64 { return 0 }
+	}
 	if options.Observer == nil {
 		options.Observer = unobserved{}
 	}
-	return &Service{Options: options}
+	return &Service{Options: options, troubles: &rate.Sometimes{Interval: 10 * time.Second}}
 }
 
 // The results of data keys.
@@ -201,59 +212,57 @@ type release struct {
 	origin  policy.Origin
 }
 
+// atOneTime is how many data keys of one policy are unwrapped at one time: the work of a key manager takes the service no time of a
+// processor.
+const atOneTime = 8
+
 // policy returns the results for the data keys of one policy, in their order. Those of other services have no result yet.
 func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_WithPolicyRequest, located []location) ([]*kas.KeyAccessRewrapResult, error) {
 	parsed, parseErr := policy.Parse(wanted.GetPolicy().GetBody())
-	var results []*kas.KeyAccessRewrapResult
+	results := make([]*kas.KeyAccessRewrapResult, len(wanted.GetKeyAccessObjects()))
+	var group errgroup.Group
+	group.SetLimit(1)
+	if r.ring.Managed() {
+		group.SetLimit(atOneTime)
+	}
 	for i, object := range wanted.GetKeyAccessObjects() {
-		switch err := ctx.Err(); {
-		case errors.Is(err, context.DeadlineExceeded):
-			return nil, connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
-		case err != nil:
-			return nil, connect.NewError(connect.CodeCanceled, err)
-		}
-		result := &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
-		results = append(results, result)
+		results[i] = &kas.KeyAccessRewrapResult{KeyAccessObjectId: object.GetKeyAccessObjectId(), Status: fail}
 		if !located[i].here {
 			continue
 		}
-		dataKey, text := r.object(ctx, object.GetKeyAccessObject(), wanted.GetPolicy().GetBody(), parsed, parseErr)
-		if text == "" {
-			wrapped, err := r.recipient.Wrap(dataKey)
-			clear(dataKey)
-			if err != nil {
-				return nil, connect.NewError(connect.CodeInternal, errors.New("the data key cannot be wrapped for the client"))
+		group.Go(func() error {
+			switch err := ctx.Err(); {
+			case errors.Is(err, context.DeadlineExceeded):
+				return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
+			case err != nil:
+				return connect.NewError(connect.CodeCanceled, err)
 			}
-			result.Status = permit
-			result.Result = &kas.KeyAccessRewrapResult_KasWrappedKey{KasWrappedKey: wrapped}
-			r.released(located[i])
-		} else {
-			result.Result = &kas.KeyAccessRewrapResult_Error{Error: text}
-		}
-		r.Observer.DataKey(resultOf(text))
+			return r.result(ctx, results[i], located[i], sealed{release: r, KeyAccess: object.GetKeyAccessObject(), body: wanted.GetPolicy().GetBody(), parsed: parsed, readable: parseErr == nil})
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return results, nil
 }
 
-// object returns a data key, or the text of a failure.
-func (r *release) object(ctx context.Context, object *kas.KeyAccess, body string, parsed policy.Policy, parseErr error) (dataKey []byte, text string) {
-	if text := r.unsupported(object); text != "" {
-		return nil, textUnsupported + text
+// result completes the result for one data key.
+func (r *release) result(ctx context.Context, result *kas.KeyAccessRewrapResult, at location, o sealed) error {
+	dataKey, text := o.dataKey(ctx)
+	r.Observer.DataKey(resultOf(text))
+	if text != "" {
+		result.Result = &kas.KeyAccessRewrapResult_Error{Error: text}
+		return nil
 	}
-	dataKey, keyID, unwrapped := r.unwrap(ctx, object)
-	// The binding is checked whatever happened before, so that all failures take the same path.
-	bound := wrapping.Binds(dataKey, body, object.GetPolicyBinding().GetHash())
-	if !unwrapped || !bound || parseErr != nil {
-		clear(dataKey)
-		return nil, textBadRequest
+	defer clear(dataKey)
+	wrapped, err := r.recipient.Wrap(dataKey)
+	if err != nil {
+		return connect.NewError(connect.CodeInternal, errors.New("the data key cannot be wrapped for the client"))
 	}
-	// Only now is the policy that which the creator of the file has chosen.
-	if err := r.Authorizer.Authorize(ctx, r.who, policy.Object{Policy: parsed, KeyID: keyID, KeyType: object.GetKeyType(), Origin: r.origin}); err != nil {
-		clear(dataKey)
-		r.Logger.Info("access to a data key denied", "issuer", r.who.Issuer, "subject", r.who.Subject, "policy", fmt.Sprintf("%.80q", parsed.ID), "reason", err.Error())
-		return nil, textForbidden
-	}
-	return dataKey, ""
+	result.Status = permit
+	result.Result = &kas.KeyAccessRewrapResult_KasWrappedKey{KasWrappedKey: wrapped}
+	r.released(at)
+	return nil
 }
 
 // unsupported returns why the service has no answer for an object, whatever is in it.
@@ -268,23 +277,4 @@ func (r *release) unsupported(object *kas.KeyAccess) string {
 	default:
 		return fmt.Sprintf("found the type %.40q, expected one of %q", kind, wrapping.Types)
 	}
-}
-
-// dataKeySize is the size of the data keys of OpenTDF in bytes: AES-256.
-const dataKeySize = 32
-
-// unwrap returns the data key of an object and the id of the key that has unwrapped it. If no key
-// does, it returns a random data key.
-func (r *release) unwrap(ctx context.Context, object *kas.KeyAccess) (dataKey []byte, keyID string, ok bool) {
-	wrapped := wrapping.Wrapped{Type: wrapping.Type(object.GetKeyType()), Key: object.GetWrappedKey(), Ephemeral: object.GetEphemeralPublicKey()}
-	for _, key := range r.ring.For(object.GetKid(), wrapped.Type) {
-		found, err := key.Key.Unwrap(ctx, wrapped)
-		if err == nil && len(found) == dataKeySize {
-			return found, key.ID, true
-		}
-		clear(found)
-	}
-	random := make([]byte, dataKeySize)
-	_, _ = rand.Read(random) // never fails
-	return random, "", false
 }

@@ -43,6 +43,7 @@ const keyAccessAnswer, keyAccessTime = time.Minute, 50 * time.Second
 type keyAccess struct {
 	config       *keyAccessFile
 	logger       *slog.Logger
+	managers     *keyManagers
 	keys         *keyring.Directory
 	verifier     *caller.Verifier
 	peers        *federation.Peers       // nil without any
@@ -86,9 +87,13 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 	if err := dumps.Forbid(); err != nil { // before a key is in memory
 		logger.Warn("cannot turn core dumps off: a dump could have keys in it", "error", err)
 	}
-	k, err := newKeyAccess(ctx, config, stderr, logger)
+	managers, err := newKeyManagers(ctx, config, logger)
 	if err == nil {
-		err = errors.Join(k.run(ctx), k.endAudit())
+		defer managers.close()
+		var k *keyAccess
+		if k, err = newKeyAccess(ctx, config, managers, stderr, logger); err == nil {
+			err = errors.Join(k.run(ctx), k.endAudit())
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "gateway %s: %v\n", keyAccessCommand, err)
@@ -98,12 +103,13 @@ func runKeyAccess(ctx context.Context, args []string, stdout, stderr io.Writer) 
 }
 
 // newKeyAccess connects the parts of a service, and opens its ports.
-func newKeyAccess(ctx context.Context, config *keyAccessFile, stderr io.Writer, logger *slog.Logger) (*keyAccess, error) {
-	k := &keyAccess{config: config, logger: logger}
+func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManagers, stderr io.Writer, logger *slog.Logger) (*keyAccess, error) {
+	k := &keyAccess{config: config, logger: logger, managers: managers}
 	var err error
-	if k.keys, err = keyring.Open(config.KeyDir, k.keysChanged); err != nil {
+	if k.keys, err = keyring.Open(config.KeyDir, k.managers.finder(), k.keysChanged); err != nil {
 		return nil, err
 	}
+	k.warnOfPending(k.keys.Ring())
 	callers, err := config.callers()
 	if err != nil {
 		return nil, err
@@ -129,11 +135,12 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, stderr io.Writer, 
 	if err != nil {
 		return nil, err
 	}
+	newKeyManagerMetrics(registry, managers)
 	metrics := newKeyAccessMetrics(registry, k.keys.Ring, k.verifier, shedder)
 	service := keyaccess.New(keyaccess.Options{
 		URL: config.URL, Issuer: config.Issuers[0].URL, Keys: k.keys.Ring, Verifier: k.verifier, Authorizer: authorizer,
 		Limits: config.limits(), Rates: rates, Shedder: shedder, Peers: k.peers, PeerShedder: peerShedder, WithoutSHA1: config.FIPS,
-		Observer: metrics, Logger: logger,
+		DataKeys: k.managers.kept(), Providers: k.managers.generation, Observer: metrics, Logger: logger,
 	})
 	errorLog := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	k.server = &http.Server{
@@ -169,7 +176,16 @@ func (k *keyAccess) keysChanged(ring *keyring.Ring, err error) {
 		k.logger.Error("a change of the keys does not count", "error", err)
 		return
 	}
+	k.managers.forget()
 	k.logger.Info("keys changed", "keys", ring.Len(), "algorithms", ring.Algorithms())
+	k.warnOfPending(ring)
+}
+
+// warnOfPending logs which keys are not there yet.
+func (k *keyAccess) warnOfPending(ring *keyring.Ring) {
+	for name, why := range ring.Pending() {
+		k.logger.Warn("a key cannot be used until its key manager gives its public key; trying again every ten seconds", "key", name, "error", why)
+	}
 }
 
 // run serves until ctx ends, which is no error. Calls that have begun may then end.
@@ -263,6 +279,9 @@ func (k *keyAccess) ready() string {
 		return "shutting down"
 	case !k.issuers.Load():
 		return "the keys of the issuers are not read yet"
+	}
+	if missing := pendingKey(k.keys.Ring()); missing != "" {
+		return missing
 	}
 	if k.certificates != nil {
 		if err := k.certificates.Ready(nil); err != nil {

@@ -30,6 +30,8 @@ type keyAccessFile struct {
 	CertificateDir    string            `json:"certificateDir"`
 	InsecurePlaintext bool              `json:"insecurePlaintext"`
 	KeyDir            string            `json:"keyDir"`
+	KeyProvidersDir   string            `json:"keyProvidersDir"`
+	DataKeyCache      bool              `json:"dataKeyCache"`
 	FIPS              bool              `json:"fips"`
 	Issuers           []keyAccessIssuer `json:"issuers"`
 	Access            policy.Rules      `json:"access"`
@@ -77,7 +79,7 @@ func readKeyAccessFile(name string) (*keyAccessFile, error) {
 		return nil, err
 	}
 	c := &keyAccessFile{
-		BindAddress: ":8443", StatusBindAddress: ":8081",
+		BindAddress: ":8443", StatusBindAddress: ":8081", DataKeyCache: true,
 		Limits: keyAccessLimits{BodyBytes: keyaccess.DefaultBodyBytes, Objects: keyaccess.DefaultObjects, PolicyBytes: keyaccess.DefaultPolicyBytes, InFlight: 64, Queue: 512, QueueSeconds: 2},
 	}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
@@ -116,6 +118,7 @@ func (c *keyAccessFile) check() error {
 	expect(c.StatusBindAddress == "0" || isAddress(c.StatusBindAddress), "statusBindAddress", c.StatusBindAddress, `an address with a port such as ":8081", or "0" for none`)
 	expect(c.InsecurePlaintext != (c.CertificateDir != ""), "certificateDir", c.CertificateDir, "the directory of tls.crt and tls.key, or insecurePlaintext: true without it")
 	expect(filepath.IsAbs(c.KeyDir), "keyDir", c.KeyDir, "the absolute path of the directory of keys")
+	expect(c.KeyProvidersDir == "" || filepath.IsAbs(c.KeyProvidersDir), "keyProvidersDir", c.KeyProvidersDir, "the absolute path of the directory of Providers.yaml")
 	for _, limit := range []struct {
 		field string
 		found int

@@ -52,7 +52,7 @@ func newKeyAccessMetrics(registry *prometheus.Registry, ring func() *keyring.Rin
 	}, []string{"from"})
 	dataKeys := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_gateway_key_access_data_keys_total",
-		Help: "Data keys that this service decided about itself, by result: released, denied by the rules, invalid because of the policy, its binding or the wrapped key, or unsupported.",
+		Help: "Data keys that this service decided about itself, by result: released, denied by the rules, invalid because of the policy, its binding or the wrapped key, unsupported, or unavailable because a key manager did not answer.",
 	}, []string{"result"})
 	m := &keyAccessMetrics{
 		ring: ring, verifier: verifier, shedder: shedder,
@@ -62,7 +62,7 @@ func newKeyAccessMetrics(registry *prometheus.Registry, ring func() *keyring.Rin
 			Help: "Requests for data keys that have no reply yet. Those that wait count.",
 		}),
 		waiting:    prometheus.NewDesc("crypto_broker_gateway_key_access_requests_waiting", "Requests of clients for data keys that wait in the queue.", nil, nil),
-		keys:       prometheus.NewDesc("crypto_broker_gateway_key_access_keys", "Keys of the key directory, by state: current if new files use the key, or old if it only unwraps.", []string{"state"}, nil),
+		keys:       prometheus.NewDesc("crypto_broker_gateway_key_access_keys", "Keys of the key directory, by state: current if new files use the key, old if it only unwraps, or pending if its key manager has not given its public key yet.", []string{"state"}, nil),
 		lookups:    prometheus.NewDesc("crypto_broker_gateway_key_access_issuer_key_lookups_total", "Uses of the kept keys of issuers, by result: hit, or miss if the key was not there.", []string{"result"}, nil),
 		fetches:    prometheus.NewDesc("crypto_broker_gateway_key_access_issuer_fetches_total", "Requests for the keys of issuers, by result: fetched or failed.", []string{"result"}, nil),
 		proofs:     prometheus.NewDesc("crypto_broker_gateway_key_access_proofs", "Proofs that are remembered, so that none is accepted twice.", nil, nil),
@@ -113,7 +113,8 @@ func (m *keyAccessMetrics) Collect(ch chan<- prometheus.Metric) {
 	current := len(ring.Algorithms())
 	gauge(m.waiting, m.shedder.Waiting())
 	gauge(m.keys, current, "current")
-	gauge(m.keys, ring.Len()-current, "old")
+	gauge(m.keys, ring.Len()-current-len(ring.Pending()), "old")
+	gauge(m.keys, len(ring.Pending()), "pending")
 	counter(m.lookups, stats.KeyHits, "hit")
 	counter(m.lookups, stats.KeyMisses, "miss")
 	counter(m.fetches, stats.Fetches, "fetched")

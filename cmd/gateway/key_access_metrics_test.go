@@ -41,7 +41,7 @@ func startKeyAccess(t *testing.T) (k *keyAccess, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err = newKeyAccess(t.Context(), config, io.Discard, slog.New(slog.DiscardHandler))
+	k, err = newKeyAccess(t.Context(), config, nil, io.Discard, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

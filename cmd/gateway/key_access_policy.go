@@ -83,5 +83,6 @@ func (k *keyAccess) policiesChanged(set *accesspolicy.Set, err error) {
 		k.logger.Error("a change of the policies does not count; the last good ones are in use", "error", err)
 		return
 	}
+	k.managers.forget()
 	k.logger.Info("policies changed", "policies", set.Len())
 }

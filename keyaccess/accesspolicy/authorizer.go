@@ -32,8 +32,27 @@ var _ policy.Authorizer = (*Authorizer)(nil)
 
 // Authorize implements [policy.Authorizer].
 func (a *Authorizer) Authorize(ctx context.Context, who caller.Caller, object policy.Object) error {
-	var d Decision
-	var err error
+	d, err := a.decide(ctx, who, object)
+	a.record(who, object, d, err)
+	return err
+}
+
+// Permits implements [policy.Authorizer].
+func (a *Authorizer) Permits(ctx context.Context, who caller.Caller, object policy.Object) bool {
+	_, err := a.decide(ctx, who, object)
+	return err == nil
+}
+
+// Revision implements [policy.Authorizer]. The rules of the configuration do not change.
+func (a *Authorizer) Revision() uint64 {
+	if a.Policies == nil {
+		return 0
+	}
+	return a.Policies().Revision()
+}
+
+// decide decides. The error says why access is denied.
+func (a *Authorizer) decide(ctx context.Context, who caller.Caller, object policy.Object) (d Decision, err error) {
 	if a.Policies != nil {
 		d = a.Policies().Decide(who, object, a.Now())
 		if !d.Permitted && (len(d.Applied) > 0 || len(d.By) > 0) {
@@ -51,8 +70,7 @@ func (a *Authorizer) Authorize(ctx context.Context, who caller.Caller, object po
 	case !d.Permitted:
 		err = errDenied
 	}
-	a.record(who, object, d, err)
-	return err
+	return d, err
 }
 
 // record writes the audit record of a decision. It has names of inputs, and no values of claims and attributes.

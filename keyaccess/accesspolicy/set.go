@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/caller"
@@ -13,7 +14,13 @@ import (
 )
 
 // Set is some policies. It is safe for concurrent use.
-type Set struct{ policies []*Policy }
+type Set struct {
+	policies []*Policy
+	revision uint64
+}
+
+// revisions counts sets.
+var revisions atomic.Uint64
 
 // NewSet returns a set. Names of policies are unique.
 func NewSet(policies []*Policy) (*Set, error) {
@@ -27,8 +34,11 @@ func NewSet(policies []*Policy) (*Set, error) {
 		}
 		seen[p.Name] = true
 	}
-	return &Set{policies: policies}, nil
+	return &Set{policies: policies, revision: revisions.Add(1)}, nil
 }
+
+// Revision returns a number that no other set of this process has.
+func (s *Set) Revision() uint64 { return s.revision }
 
 // Len returns the number of policies.
 func (s *Set) Len() int { return len(s.policies) }

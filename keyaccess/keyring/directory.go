@@ -7,12 +7,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/regular"
 	"github.com/crypto-broker/crypto-broker-operator/broker/watch"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/wrapping"
@@ -20,6 +23,7 @@ import (
 
 const (
 	suffix      = ".key"
+	refSuffix   = ".ref"
 	currentFile = "current"
 	// maxFile is the size of the largest file in bytes.
 	maxFile = 64 << 10
@@ -30,21 +34,25 @@ const (
 // Directory has the ring of a directory.
 type Directory struct {
 	dir     string
+	finder  wrapping.Finder // nil without key managers
 	observe func(*Ring, error)
 	current atomic.Pointer[Ring]
 
 	// Only the goroutine that reads the directory uses the fields below.
-	parsed map[[sha256.Size]byte]wrapping.Key
-	told   string
+	parsed  map[[sha256.Size]byte]wrapping.Key
+	managed map[keys.Name]wrapping.Key
+	told    string
 }
 
-// Open reads a directory of keys. The path is absolute. observe is called with a new ring, and
-// with the reason why a change does not count, once for each. It is not called before Open returns.
-func Open(dir string, observe func(*Ring, error)) (*Directory, error) {
+// Open reads a directory of keys. The path is absolute. finder has the keys of key managers, and may be nil without any. observe
+// is called with a new ring, and with the reason why a change does not count, once for each. It is not called before Open returns.
+//
+// Open waits for key managers for five seconds. The keys that it has not got then are pending, see [Ring.Pending].
+func Open(dir string, finder wrapping.Finder, observe func(*Ring, error)) (*Directory, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("key directory %q: expected an absolute path", dir)
 	}
-	d := &Directory{dir: filepath.Clean(dir), observe: observe, parsed: map[[sha256.Size]byte]wrapping.Key{}}
+	d := &Directory{dir: filepath.Clean(dir), finder: finder, observe: observe, parsed: map[[sha256.Size]byte]wrapping.Key{}}
 	ring, digest, err := d.read()
 	if err != nil {
 		return nil, fmt.Errorf("key directory %s: %w", d.dir, err)
@@ -60,8 +68,10 @@ func (d *Directory) Ring() *Ring { return d.current.Load() }
 // Run follows the directory until ctx ends.
 func (d *Directory) Run(ctx context.Context) {
 	watch.New(watch.Config{
-		Dir:       d.dir,
-		Matters:   func(name string) bool { return name == currentFile || strings.HasSuffix(name, suffix) },
+		Dir: d.dir,
+		Matters: func(name string) bool {
+			return name == currentFile || strings.HasSuffix(name, suffix) || strings.HasSuffix(name, refSuffix)
+		},
 		Look:      d.look,
 		Problem:   func(error) {}, // the directory is read each second instead
 		Interval:  10 * time.Second,
@@ -105,12 +115,14 @@ func (d *Directory) read() (*Ring, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	keys := map[string]wrapping.Key{}
+	found := map[string]wrapping.Key{}
 	parsed := map[[sha256.Size]byte]wrapping.Key{}
+	refs := map[string]keys.Name{}
 	var current []string
 	var digest strings.Builder
 	for _, entry := range entries {
 		name, isKey := strings.CutSuffix(entry.Name(), suffix)
+		ref, isRef := strings.CutSuffix(entry.Name(), refSuffix)
 		switch {
 		case strings.HasPrefix(entry.Name(), "."): // of a kubelet
 		case entry.Name() == currentFile:
@@ -120,24 +132,40 @@ func (d *Directory) read() (*Ring, string, error) {
 			}
 			current = strings.Fields(string(text))
 			fmt.Fprintf(&digest, "%q\n", current)
-		case !isKey || !id.MatchString(name):
-			return nil, "", fmt.Errorf("%.70q: expected a name such as rsa-1.key, with 1 to 64 letters, digits and . _ - before .key, or %s", entry.Name(), currentFile)
-		case len(keys) == maxKeys:
+		case !isKey && !isRef || isKey && !id.MatchString(name) || isRef && !id.MatchString(ref):
+			return nil, "", fmt.Errorf("%.70q: expected a name such as rsa-1.key or rsa-1.ref, with 1 to 64 letters, digits and . _ - before .key or .ref, or %s", entry.Name(), currentFile)
+		case len(found)+len(refs) == maxKeys:
 			return nil, "", fmt.Errorf("found more than %d keys", maxKeys)
+		case isRef:
+			if refs[ref], err = d.readRef(entry.Name()); err != nil {
+				return nil, "", err
+			}
+			fmt.Fprintf(&digest, "%s %q\n", ref, refs[ref])
 		default:
 			key, sum, err := d.readKey(entry.Name())
 			if err != nil {
 				return nil, "", err
 			}
-			keys[name], parsed[sum] = key, key
+			found[name], parsed[sum] = key, key
 			fmt.Fprintf(&digest, "%s %x\n", name, sum)
 		}
 	}
-	ring, err := NewRing(keys, current)
+	for name := range refs {
+		if found[name] != nil {
+			return nil, "", fmt.Errorf("found %s%s and %s%s, expected one of them", name, suffix, name, refSuffix)
+		}
+	}
+	managed := d.manage(refs)
+	for _, name := range slices.Sorted(maps.Keys(refs)) {
+		key := managed[refs[name]]
+		found[name] = key
+		fmt.Fprintf(&digest, "%s %v\n", name, wrapping.WhyPending(key))
+	}
+	ring, err := NewRing(found, current)
 	if err != nil {
 		return nil, "", err
 	}
-	d.parsed = parsed
+	d.parsed, d.managed = parsed, managed
 	return ring, digest.String(), nil
 }
 

@@ -65,12 +65,12 @@ func TestADirectoryThatIsNotValidIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, c.files)
-			if _, err := keyring.Open(dir, nil); err == nil || !strings.Contains(err.Error(), c.part) {
+			if _, err := keyring.Open(dir, nil, nil); err == nil || !strings.Contains(err.Error(), c.part) {
 				t.Errorf("found %v, expected %q", err, c.part)
 			}
 		})
 	}
-	if _, err := keyring.Open("keys", nil); err == nil || !strings.Contains(err.Error(), "expected an absolute path") {
+	if _, err := keyring.Open("keys", nil, nil); err == nil || !strings.Contains(err.Error(), "expected an absolute path") {
 		t.Errorf("a relative path: found %v", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestKeysRotateWithoutARestart(t *testing.T) {
 		err  error
 	}
 	events := make(chan event, 100)
-	d, err := keyring.Open(dir, func(ring *keyring.Ring, err error) { events <- event{ring, err} })
+	d, err := keyring.Open(dir, nil, func(ring *keyring.Ring, err error) { events <- event{ring, err} })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 type Ring struct {
 	keys    map[string]wrapping.Key
 	current map[wrapping.Algorithm]string
+	managed bool
 }
 
 // Named is a key with its id.
@@ -31,13 +32,18 @@ var id = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
 // algorithm. An algorithm with a single key does not need one.
 func NewRing(keys map[string]wrapping.Key, current []string) (*Ring, error) {
 	if len(keys) == 0 {
-		return nil, errors.New("found no key, expected a file such as rsa-1.key")
+		return nil, errors.New("found no key, expected a file such as rsa-1.key or rsa-1.ref")
 	}
 	ring := &Ring{keys: keys, current: map[wrapping.Algorithm]string{}}
+	awaited := false
 	for _, name := range current {
 		key := keys[name]
 		if key == nil {
-			return nil, fmt.Errorf("current: found %.70q, expected the id of a key, which is the name of its file without .key", name)
+			return nil, fmt.Errorf("current: found %.70q, expected the id of a key, which is the name of its file without .key or .ref", name)
+		}
+		if wrapping.WhyPending(key) != nil {
+			awaited = true // its algorithm is not known yet
+			continue
 		}
 		if other := ring.current[key.Algorithm()]; other != "" {
 			return nil, fmt.Errorf("current: found %s and %s, which are both of the algorithm %s, expected one key of each", other, name, key.Algorithm())
@@ -46,6 +52,9 @@ func NewRing(keys map[string]wrapping.Key, current []string) (*Ring, error) {
 	}
 	of := map[wrapping.Algorithm][]string{}
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		if _, ok := keys[name].(wrapping.Managed); ok {
+			ring.managed = true
+		}
 		algorithm := keys[name].Algorithm()
 		of[algorithm] = append(of[algorithm], name)
 	}
@@ -54,6 +63,7 @@ func NewRing(keys map[string]wrapping.Key, current []string) (*Ring, error) {
 		case len(names) == 0 || ring.current[algorithm] != "":
 		case len(names) == 1:
 			ring.current[algorithm] = names[0]
+		case awaited: // it may be of this algorithm
 		default:
 			return nil, fmt.Errorf("current: found no line for the algorithm %s, expected one of its keys: %v", algorithm, names)
 		}
@@ -79,7 +89,7 @@ func (r *Ring) Algorithms() []wrapping.Algorithm {
 }
 
 // For returns the keys that may unwrap a data key: the one with the id, or all keys of the type if
-// the id is empty, current keys first.
+// the id is empty, current keys first. Keys that are pending may be of each type.
 func (r *Ring) For(name string, kind wrapping.Type) []Named {
 	if name != "" {
 		if key := r.keys[name]; key != nil {
@@ -90,7 +100,7 @@ func (r *Ring) For(name string, kind wrapping.Type) []Named {
 	var current, others []Named
 	for _, name := range slices.Sorted(maps.Keys(r.keys)) {
 		switch key := r.keys[name]; {
-		case key.Algorithm().Type() != kind:
+		case key.Algorithm().Type() != kind && wrapping.WhyPending(key) == nil:
 		case r.current[key.Algorithm()] == name:
 			current = append(current, Named{name, key})
 		default:
@@ -100,5 +110,19 @@ func (r *Ring) For(name string, kind wrapping.Type) []Named {
 	return append(current, others...)
 }
 
-// Len returns the number of keys.
+// Len returns the number of keys. Keys that are pending count.
 func (r *Ring) Len() int { return len(r.keys) }
+
+// Managed reports whether a key is in a key manager.
+func (r *Ring) Managed() bool { return r.managed }
+
+// Pending returns why keys that key managers have not given yet are not there, by their ids.
+func (r *Ring) Pending() map[string]error {
+	all := map[string]error{}
+	for name, key := range r.keys {
+		if why := wrapping.WhyPending(key); why != nil {
+			all[name] = why
+		}
+	}
+	return all
+}

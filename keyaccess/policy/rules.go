@@ -35,6 +35,10 @@ type Authorizer interface {
 	// Authorize returns nil if the caller may have the data key. The error is for the log, and
 	// names no values of claims. The caller learns only that the access is denied.
 	Authorize(ctx context.Context, who caller.Caller, object Object) error
+	// Permits reports whether Authorize would return nil now. It records no decision.
+	Permits(ctx context.Context, who caller.Caller, object Object) bool
+	// Revision changes with each change of the policies. No two policies of one process have the same one.
+	Revision() uint64
 }
 
 // Rules are an Authorizer that compares claims. The zero value denies everything.
@@ -91,6 +95,14 @@ func (r *Rules) Check() error {
 	}
 	return errors.Join(problems...)
 }
+
+// Permits implements [Authorizer].
+func (r *Rules) Permits(ctx context.Context, who caller.Caller, object Object) bool {
+	return r.Authorize(ctx, who, object) == nil
+}
+
+// Revision implements [Authorizer]. Rules do not change.
+func (r *Rules) Revision() uint64 { return 0 }
 
 // Authorize implements Authorizer.
 func (r *Rules) Authorize(_ context.Context, who caller.Caller, object Object) error {

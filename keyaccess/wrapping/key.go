@@ -97,18 +97,23 @@ func ParseKey(text []byte) (Key, error) {
 	if err != nil {
 		return nil, err
 	}
+	return localKey(signer)
+}
+
+// localKey returns the key of a private key in memory. An error is the end of a sentence that begins with the name of the key.
+func localKey(signer crypto.Signer) (Key, error) {
 	switch key := signer.(type) {
 	case *rsa.PrivateKey:
-		algorithm := Algorithm(fmt.Sprintf("rsa:%d", key.N.BitLen()))
-		if algorithm.Type() != RSA {
-			return nil, fmt.Errorf("is an RSA key of %d bits, expected 2048, 3072 or 4096", key.N.BitLen())
+		algorithm, err := rsaAlgorithm(&key.PublicKey)
+		if err != nil {
+			return nil, err
 		}
 		public, err := publicPEM(&key.PublicKey)
 		return &rsaKey{key: key, algorithm: algorithm, public: public}, err
 	case *ecdsa.PrivateKey:
 		exchange, err := key.ECDH()
 		if err != nil {
-			return nil, errors.New("is an EC key on another curve, expected P-256, P-384 or P-521")
+			return nil, errCurve
 		}
 		public, err := publicPEM(&key.PublicKey)
 		return &ecKey{key: exchange, algorithm: curveAlgorithm(exchange.Curve()), public: public}, err
@@ -206,14 +211,30 @@ func (k *ecKey) Unwrap(_ context.Context, wrapped Wrapped) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openShared(secret, wrapped.Key)
+}
+
+// openShared decrypts what is encrypted under a shared secret of ECDH, which it overwrites.
+func openShared(secret, sealed []byte) ([]byte, error) {
 	key, err := derive(secret)
 	clear(secret)
 	if err != nil {
 		return nil, err
 	}
 	defer clear(key)
-	return open(key, wrapped.Key)
+	return open(key, sealed)
 }
+
+// rsaAlgorithm returns the algorithm of an RSA key.
+func rsaAlgorithm(key *rsa.PublicKey) (Algorithm, error) {
+	algorithm := Algorithm(fmt.Sprintf("rsa:%d", key.N.BitLen()))
+	if algorithm.Type() != RSA {
+		return "", fmt.Errorf("is an RSA key of %d bits, expected 2048, 3072 or 4096", key.N.BitLen())
+	}
+	return algorithm, nil
+}
+
+var errCurve = errors.New("is an EC key on another curve, expected P-256, P-384 or P-521")
 
 // curveAlgorithm returns the algorithm of keys on a curve, or the empty string.
 func curveAlgorithm(curve ecdh.Curve) Algorithm {
