@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,11 @@ async def _hash(client: Either, input: bytes = b"abc") -> None:
     assert got.digest == hashlib.sha256(input).digest()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(("how", "exchange"), [(signal.SIGKILL, True), (signal.SIGTERM, True), (signal.SIGKILL, False)])
 async def test_no_call_is_lost_while_the_broker_is_restarted(
-    make_client: MakeClient, broker: Broker, how: signal.Signals
+    make_client: MakeClient, broker: Broker, how: signal.Signals, exchange: bool
 ) -> None:
-    client = make_client(broker.socket)
+    client = make_client(broker.socket, exchange=exchange)
     key = KeyId("orders")
     sealed = await client.encrypt_data(b"boxes", key=key, profile="Orders")
 
@@ -99,13 +101,13 @@ async def test_without_a_budget_there_is_one_try(make_client: MakeClient, folder
         await client.hash_data(b"", profile="P")
 
 
-@pytest.mark.parametrize("bound", ["client", "call"])
+@pytest.mark.parametrize(("bound", "exchange"), [("client", True), ("call", True), ("call", False)])
 async def test_a_call_ends_with_its_time_if_the_broker_does_not_answer(
-    make_client: MakeClient, broker: Broker, bound: str
+    make_client: MakeClient, broker: Broker, bound: str, exchange: bool
 ) -> None:
     broker.wait()
     options = {"timeout": 0.2} if bound == "client" else {}
-    client = make_client(broker.socket, profile="Default", **options)
+    client = make_client(broker.socket, profile="Default", exchange=exchange, **options)
     broker.send(signal.SIGSTOP)
     calls = [client.hash_data(b"", **({} if options else {"timeout": 0.2})) for _ in range(3)]
     for result in await asyncio.gather(*calls, return_exceptions=True):
@@ -123,8 +125,9 @@ async def test_the_time_of_a_call_ends_its_tries(make_client: MakeClient, folder
         await client.hash_data(b"", timeout=2)
 
 
-async def test_a_canceled_task_cancels_its_call_and_no_other(broker: Broker) -> None:
-    async with cryptobroker.AsyncClient(socket=broker.socket, timeout=WAIT_LIMIT) as client:
+@pytest.mark.parametrize("exchange", [True, False])
+async def test_a_canceled_task_cancels_its_call_and_no_other(broker: Broker, exchange: bool) -> None:
+    async with cryptobroker.AsyncClient(socket=broker.socket, timeout=WAIT_LIMIT, exchange=exchange) as client:
         await client.hash_data(b"", profile="Default")
         broker.send(signal.SIGSTOP)
         calls = [asyncio.ensure_future(client.hash_data(b"%d" % n, profile="Default")) for n in range(4)]
@@ -153,8 +156,11 @@ async def test_close_waits_for_calls_that_have_begun(make_client: MakeClient, br
     await asyncio.gather(*calls)
 
 
-async def test_calls_that_do_not_end_before_the_time_of_close_fail(make_client: MakeClient, broker: Broker) -> None:
-    client = make_client(broker.socket)
+@pytest.mark.parametrize("exchange", [True, False])
+async def test_calls_that_do_not_end_before_the_time_of_close_fail(
+    make_client: MakeClient, broker: Broker, exchange: bool
+) -> None:
+    client = make_client(broker.socket, exchange=exchange)
     await _hash(client)
     broker.send(signal.SIGSTOP)
     calls = [asyncio.ensure_future(client.hash_data(b"", profile="Default")) for _ in range(3)]
@@ -185,6 +191,13 @@ async def _until(condition: Callable[[], bool]) -> None:
     await asyncio.wait_for(poll(), WAIT_LIMIT)
 
 
+def test_a_program_that_does_not_close_its_client_ends(broker: Broker) -> None:
+    broker.wait()
+    program = "import sys, cryptobroker; cryptobroker.Client(socket=sys.argv[1]).hash_data(b'', profile='Default')"
+    ran = subprocess.run([sys.executable, "-c", program, broker.socket], capture_output=True, timeout=WAIT_LIMIT)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
+
+
 async def test_a_client_belongs_to_one_event_loop(broker: Broker) -> None:
     client = cryptobroker.AsyncClient(socket=broker.socket)
     await client.hash_data(b"", profile="Default")
@@ -211,7 +224,7 @@ async def test_the_broker_receives_the_trace_context(make_client: MakeClient, sh
 
 def _tries(budget: float) -> tuple[Tries, Call[None]]:
     call: Call[None] = Call(Operation("HashData", "/p", None), None, lambda *_: None, "P")
-    return Tries(settings_of("/s", "", None, budget, None, None), call), call
+    return Tries(settings_of("/s", "", None, budget, True, None, None), call), call
 
 
 @pytest.mark.parametrize("code", list(Code))

@@ -14,10 +14,12 @@ import grpc
 import grpc.aio
 
 from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
+from cryptobroker._async_exchange import Exchanges
 from cryptobroker._async_streams import AsyncCipherStream, AsyncSource, in_thread, source_of
 from cryptobroker._calls import Call, Calls, Operation, Tries
 from cryptobroker._client import Client
 from cryptobroker._errors import CryptoBrokerError
+from cryptobroker._exchange import MAX_REQUEST
 from cryptobroker._methods import method_of
 from cryptobroker._results import Data, Deprecation, HashDataResult, StreamResult, TraceContext
 from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
@@ -47,6 +49,8 @@ class AsyncClient:
         timeout: the time in seconds for every call with all its tries. The default is no limit.
         retry_budget: for how many seconds after its begin a call is tried again, if the broker cannot be
             reached or is busy. With 0 there is one try. The longest wait between two tries is one second.
+        exchange: whether small requests are made on one stream, which many calls share, if the broker has it. This
+            is faster than unary calls. False is for comparisons.
         trace_context: returns the trace context of a call, or None. It is called once for each call, in
             the task of the call.
         on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
@@ -59,10 +63,11 @@ class AsyncClient:
         profile: str = "",
         timeout: float | None = None,
         retry_budget: float = DEFAULT_RETRY_BUDGET,
+        exchange: bool = True,
         trace_context: Callable[[], TraceContext | None] | None = None,
         on_deprecation: Callable[[Deprecation], None] | None = None,
     ) -> None:
-        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation)
+        self._settings = settings_of(socket, profile, timeout, retry_budget, exchange, trace_context, on_deprecation)
         self._calls = Calls(self._settings)
         self._active = 0  # how many calls have begun and not ended
         self._idle = asyncio.Event()  # set while no call is active
@@ -71,6 +76,7 @@ class AsyncClient:
         self._stop = asyncio.Event()  # set when close stops waiting for calls
         self._loop: asyncio.AbstractEventLoop | None = None
         self._channel: grpc.aio.Channel | None = None
+        self._exchanges: Exchanges | None = None
         self._threads: Client | None = None
         # The threads of streams. Inputs may use the ones of the event loop.
         self._executor = concurrent.futures.ThreadPoolExecutor(256, "crypto-broker")
@@ -166,6 +172,7 @@ class AsyncClient:
                 profile=settings.profile,
                 timeout=settings.timeout,
                 retry_budget=settings.retry_budget,
+                exchange=settings.exchange,
                 trace_context=settings.trace_context,
                 on_deprecation=tell,
             )
@@ -219,6 +226,12 @@ class AsyncClient:
 
     async def _try(self, call: Call[Any], remaining: float | None) -> Any:
         """Makes a call once and returns the reply."""
+        if self._settings.exchange and call.operation.exchanged and len(call.encoded) <= MAX_REQUEST:
+            exchanges = self._exchanging()
+            if exchanges.offer:
+                reply = await exchanges.call(call, remaining)
+                if reply is not None:
+                    return reply
         try:
             return await self._unary(call.operation)(call.encoded, timeout=remaining)
         except grpc.RpcError as error:
@@ -240,6 +253,11 @@ class AsyncClient:
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
         return self._channel
+
+    def _exchanging(self) -> Exchanges:
+        if self._exchanges is None:
+            self._exchanges = Exchanges(self._calls, self._connected())
+        return self._exchanges
 
     async def _wait(self, call: Call[Any], tries: Tries, seconds: float) -> None:
         """Waits for the next try. It raises the error of the call if close has stopped waiting for calls."""

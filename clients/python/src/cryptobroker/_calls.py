@@ -33,12 +33,14 @@ class Operation:
         path: its method in gRPC.
         reply: the class of the message with which the broker replies.
         profiled: whether it has a profile. Health has none, and is never made again.
+        exchanged: the name of its field on the stream of many calls, empty if it is a unary call only.
     """
 
     name: str
     path: str
     reply: Any
     profiled: bool = True
+    exchanged: str = ""
 
 
 @dataclass(slots=True)

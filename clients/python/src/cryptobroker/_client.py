@@ -14,9 +14,11 @@ import grpc
 from cryptobroker import _data_keys, _operations, _sessions, _streams, _thread_streams
 from cryptobroker._calls import Call, Calls, Operation, Tries
 from cryptobroker._errors import CryptoBrokerError
+from cryptobroker._exchange import MAX_REQUEST
 from cryptobroker._methods import method_of
 from cryptobroker._results import Data, Deprecation, HashDataResult, TraceContext
 from cryptobroker._settings import CHANNEL_OPTIONS, DEFAULT_RETRY_BUDGET, settings_of
+from cryptobroker._thread_exchange import Exchanges
 from cryptobroker._thread_streams import CipherStream, Source
 
 P = ParamSpec("P")
@@ -48,6 +50,8 @@ class Client:
         timeout: the time in seconds for every call with all its tries. The default is no limit.
         retry_budget: for how many seconds after its begin a call is tried again, if the broker cannot be
             reached or is busy. With 0 there is one try. The longest wait between two tries is one second.
+        exchange: whether small requests are made on one stream, which many calls share, if the broker has it. This
+            is faster than unary calls. False is for comparisons.
         trace_context: returns the trace context of a call, or None. It is called once for each call, in
             the thread of the call.
         on_deprecation: is called for warnings of deprecated profiles, once for each different warning.
@@ -61,10 +65,11 @@ class Client:
         profile: str = "",
         timeout: float | None = None,
         retry_budget: float = DEFAULT_RETRY_BUDGET,
+        exchange: bool = True,
         trace_context: Callable[[], TraceContext | None] | None = None,
         on_deprecation: Callable[[Deprecation], None] | None = None,
     ) -> None:
-        self._settings = settings_of(socket, profile, timeout, retry_budget, trace_context, on_deprecation)
+        self._settings = settings_of(socket, profile, timeout, retry_budget, exchange, trace_context, on_deprecation)
         self._calls = Calls(self._settings)
         self._lock = threading.Lock()
         self._ended = threading.Condition(self._lock)  # notified when a call ends
@@ -72,6 +77,7 @@ class Client:
         self._closed = False
         self._stop = threading.Event()  # set when close stops waiting for calls
         self._channel: grpc.Channel | None = None
+        self._exchanges: Exchanges | None = None
         self._methods: dict[str, Any] = {}
 
     hash_data = _method(_operations.hash_data)
@@ -185,6 +191,12 @@ class Client:
 
     def _try(self, call: Call[Any], remaining: float | None) -> Any:
         """Makes a call once and returns the reply."""
+        if self._settings.exchange and call.operation.exchanged and len(call.encoded) <= MAX_REQUEST:
+            exchanges = self._exchanging()
+            if exchanges.offer:
+                reply = exchanges.call(call, remaining)
+                if reply is not None:
+                    return reply
         try:
             return self._unary(call.operation)(call.encoded, timeout=remaining)
         except grpc.RpcError as error:
@@ -207,6 +219,13 @@ class Client:
             if self._channel is None:
                 self._channel = grpc.insecure_channel(self._settings.target, options=CHANNEL_OPTIONS)
             return self._channel
+
+    def _exchanging(self) -> Exchanges:
+        if self._exchanges is None:
+            channel = self._connected()
+            with self._lock:
+                self._exchanges = self._exchanges or Exchanges(self._calls, channel)
+        return self._exchanges
 
     def _wait(self, call: Call[Any], tries: Tries, seconds: float) -> None:
         """Waits for the next try. It raises the error of the call if close has stopped waiting for calls."""

@@ -35,8 +35,9 @@ _SERVICE = "/cryptobroker.v1.CryptoService/"
 
 
 def operation(name: str, reply: Any) -> Operation:
-    """Returns an operation of cryptobroker.v1."""
-    return Operation(name, _SERVICE + name, reply)
+    """Returns an operation of cryptobroker.v1. All of them are on the stream of many calls."""
+    exchanged = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).removeprefix("_")
+    return Operation(name, _SERVICE + name, reply, exchanged=exchanged)
 
 
 HASH_DATA = operation("HashData", service_pb2.HashDataResponse)

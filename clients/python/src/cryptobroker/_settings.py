@@ -28,6 +28,7 @@ class Settings:
     profile: str
     timeout: float | None
     retry_budget: float
+    exchange: bool
     trace_context: Callable[[], TraceContext | None] | None
     on_deprecation: Callable[[Deprecation], None] | None
 
@@ -42,6 +43,7 @@ def settings_of(
     profile: str,
     timeout: float | None,
     retry_budget: float,
+    exchange: bool,
     trace_context: Callable[[], TraceContext | None] | None,
     on_deprecation: Callable[[Deprecation], None] | None,
 ) -> Settings:
@@ -51,7 +53,7 @@ def settings_of(
         raise ValueError("socket: found an empty path, expected the path of the broker's socket")
     if not retry_budget >= 0:
         raise ValueError(f"retry_budget: found {retry_budget}, expected 0 or more seconds")
-    return Settings(path, profile, checked_timeout(timeout), retry_budget, trace_context, on_deprecation)
+    return Settings(path, profile, checked_timeout(timeout), retry_budget, exchange, trace_context, on_deprecation)
 
 
 def checked_timeout(timeout: float | None) -> float | None:

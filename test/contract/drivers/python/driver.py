@@ -224,8 +224,10 @@ class Driver:
 
 
 async def main() -> None:
-    """Answers each line. The clients do not use Exchange, so --unary changes nothing."""
-    client = cryptobroker.AsyncClient() if "--asyncio" in sys.argv else cryptobroker.Client()
+    """Answers each line."""
+    exchange = "--unary" not in sys.argv
+    kind = cryptobroker.AsyncClient if "--asyncio" in sys.argv else cryptobroker.Client
+    client = kind(exchange=exchange)
     driver = Driver(client)
     for line in sys.stdin:
         print(json.dumps(await driver.answer(json.loads(line))), flush=True)
