@@ -33,9 +33,11 @@ class Driver {
           Code.FAILED_PRECONDITION, 9,
           Code.UNAVAILABLE, 14);
 
-  private static final Client client = Client.builder().timeout(Duration.ofMinutes(1)).build();
+  private static Client client;
 
   public static void main(String[] args) throws IOException {
+    var builder = Client.builder().timeout(Duration.ofMinutes(1));
+    client = (List.of(args).contains("--unary") ? builder.withoutExchange() : builder).build();
     var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     var gson = new Gson();
     for (String line = input.readLine(); line != null; line = input.readLine()) {

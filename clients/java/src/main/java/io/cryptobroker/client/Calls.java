@@ -36,12 +36,14 @@ final class Calls {
 
   private final Settings settings;
   private final Transport transport;
+  private final Exchanges exchanges;
   private final Ending.Open open = new Ending.Open();
   private final Set<Deprecation> warned = ConcurrentHashMap.newKeySet();
 
   Calls(Settings settings) {
     this.settings = settings;
     this.transport = new Transport(settings.socket());
+    this.exchanges = new Exchanges(transport);
   }
 
   HashDataResult hashStream(InputStream input, HashStreamRequest request) {
@@ -230,9 +232,7 @@ final class Calls {
                         settings.retryBudget(),
                         ending,
                         transport,
-                        () ->
-                            transport.unary(
-                                name, profile, operation.service() + "/" + name, bytes, ending));
+                        () -> attempt(operation, profile, bytes, ending));
                 try {
                   M message = parse(name, profile, operation.parser(), reply);
                   return operation.result().apply(message, profile);
@@ -246,6 +246,22 @@ final class Calls {
     } finally {
       Arrays.fill(bytes, (byte) 0);
     }
+  }
+
+  /**
+   * Makes a call once, on the stream of many calls if it is small and the broker has the stream.
+   */
+  private byte[] attempt(
+      Operations.Operation<?, ?, ?> operation, String profile, byte[] request, Ending ending)
+      throws Refused {
+    if (settings.exchange() && operation.number() > 0 && request.length <= Exchanges.MAX_REQUEST) {
+      byte[] reply = exchanges.call(operation, profile, request, ending);
+      if (reply != null) {
+        return reply;
+      }
+    }
+    String name = operation.name();
+    return transport.unary(name, profile, operation.service() + "/" + name, request, ending);
   }
 
   /** What a call does until it ends. */

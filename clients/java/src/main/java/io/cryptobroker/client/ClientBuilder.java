@@ -13,6 +13,7 @@ public final class ClientBuilder {
   private String profile = "";
   private Duration retryBudget = Duration.ofSeconds(60);
   private Duration timeout = Duration.ZERO;
+  private boolean exchange = true;
   private Supplier<TraceContext> traceContext = () -> null;
   private Consumer<Deprecation> onDeprecation = warning -> {};
 
@@ -96,6 +97,17 @@ public final class ClientBuilder {
   }
 
   /**
+   * Makes each request a unary call, even if the broker has the stream for many calls. Unary calls
+   * are slower. This is for comparisons.
+   *
+   * @return this builder
+   */
+  public ClientBuilder withoutExchange() {
+    this.exchange = false;
+    return this;
+  }
+
+  /**
    * Makes a client. It does not connect.
    *
    * @return a client
@@ -107,6 +119,6 @@ public final class ClientBuilder {
       path = Client.DEFAULT_SOCKET;
     }
     return new Client(
-        new Settings(path, profile, retryBudget, timeout, traceContext, onDeprecation));
+        new Settings(path, profile, retryBudget, timeout, exchange, traceContext, onDeprecation));
   }
 }

@@ -6,6 +6,7 @@ import com.google.protobuf.ByteString;
 import com.google.protobuf.CodedInputStream;
 import com.google.protobuf.MessageLite;
 import com.google.protobuf.Parser;
+import io.cryptobroker.client.internal.stream.v1.Call;
 import io.cryptobroker.client.internal.v1.DecryptDataResponse;
 import io.cryptobroker.client.internal.v1.DecryptMetadata;
 import io.cryptobroker.client.internal.v1.EncryptDataResponse;
@@ -37,10 +38,14 @@ final class Operations {
   /** What the messages of all operations have. */
   record Head(String profile, Metadata metadata) {}
 
-  /** One operation. The result gets the reply and the profile. */
+  /**
+   * One operation. The number is the number of its fields on Exchange, 0 if it is a unary call
+   * only. The result gets the reply and the profile.
+   */
   record Operation<Q, M extends MessageLite, A>(
       String name,
       String service,
+      int number,
       BiFunction<Q, Head, byte[]> message,
       Parser<M> parser,
       BiFunction<M, String, A> result,
@@ -50,6 +55,7 @@ final class Operations {
       new Operation<>(
           "HashData",
           CRYPTO,
+          Call.HASH_DATA_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.HashDataRequest.newBuilder()
                   .setProfile(head.profile())
@@ -71,6 +77,7 @@ final class Operations {
           new Operation<>(
               "SignCertificate",
               CRYPTO,
+              Call.SIGN_CERTIFICATE_FIELD_NUMBER,
               Operations::signCertificate,
               SignCertificateResponse.parser(),
               (reply, profile) ->
@@ -84,6 +91,7 @@ final class Operations {
       new Operation<>(
           "EncryptData",
           CRYPTO,
+          Call.ENCRYPT_DATA_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.EncryptDataRequest.newBuilder()
                   .setProfile(head.profile())
@@ -111,6 +119,7 @@ final class Operations {
       new Operation<>(
           "DecryptData",
           CRYPTO,
+          Call.DECRYPT_DATA_FIELD_NUMBER,
           Operations::decryptData,
           DecryptDataResponse.parser(),
           (reply, profile) ->
@@ -122,6 +131,7 @@ final class Operations {
       new Operation<>(
           "SignData",
           CRYPTO,
+          Call.SIGN_DATA_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.SignDataRequest.newBuilder()
                   .setProfile(head.profile())
@@ -143,6 +153,7 @@ final class Operations {
       new Operation<>(
           "VerifyData",
           CRYPTO,
+          Call.VERIFY_DATA_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.VerifyDataRequest.newBuilder()
                   .setProfile(head.profile())
@@ -163,6 +174,7 @@ final class Operations {
           new Operation<>(
               "GenerateDataKey",
               CRYPTO,
+              Call.GENERATE_DATA_KEY_FIELD_NUMBER,
               (r, head) ->
                   io.cryptobroker.client.internal.v1.GenerateDataKeyRequest.newBuilder()
                       .setProfile(head.profile())
@@ -185,6 +197,7 @@ final class Operations {
       new Operation<>(
           "WrapKey",
           CRYPTO,
+          Call.WRAP_KEY_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.WrapKeyRequest.newBuilder()
                   .setProfile(head.profile())
@@ -206,6 +219,7 @@ final class Operations {
       new Operation<>(
           "UnwrapKey",
           CRYPTO,
+          Call.UNWRAP_KEY_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.UnwrapKeyRequest.newBuilder()
                   .setProfile(head.profile())
@@ -226,6 +240,7 @@ final class Operations {
       new Operation<>(
           "UnwrapBatch",
           CRYPTO,
+          Call.UNWRAP_BATCH_FIELD_NUMBER,
           Operations::unwrapBatch,
           UnwrapBatchResponse.parser(),
           (reply, profile) ->
@@ -238,6 +253,7 @@ final class Operations {
       new Operation<>(
           "RewrapKey",
           CRYPTO,
+          Call.REWRAP_KEY_FIELD_NUMBER,
           (r, head) ->
               io.cryptobroker.client.internal.v1.RewrapKeyRequest.newBuilder()
                   .setProfile(head.profile())
@@ -261,6 +277,7 @@ final class Operations {
           new Operation<>(
               "GetPublicKey",
               CRYPTO,
+              Call.GET_PUBLIC_KEY_FIELD_NUMBER,
               (r, head) ->
                   io.cryptobroker.client.internal.v1.GetPublicKeyRequest.newBuilder()
                       .setProfile(head.profile())

@@ -13,12 +13,16 @@ import io.cryptobroker.client.internal.session.v1.SealReplyResponse;
 final class SessionOperations {
   private static final String SERVICE = "cryptobroker.session.v1.SessionService";
 
+  /** The operations are no calls of Exchange. */
+  private static final int UNARY = 0;
+
   private SessionOperations() {}
 
   static final Operation<InitSessionRequest, InitSessionResponse, InitSessionResult> INIT_SESSION =
       new Operation<>(
           "InitSession",
           SERVICE,
+          UNARY,
           (r, head) ->
               io.cryptobroker.client.internal.session.v1.InitSessionRequest.newBuilder()
                   .setProfile(head.profile())
@@ -48,6 +52,7 @@ final class SessionOperations {
       new Operation<>(
           "OpenRequest",
           SERVICE,
+          UNARY,
           (r, head) ->
               io.cryptobroker.client.internal.session.v1.OpenRequestRequest.newBuilder()
                   .setProfile(head.profile())
@@ -85,6 +90,7 @@ final class SessionOperations {
           new Operation<>(
               "RekeySession",
               SERVICE,
+              UNARY,
               (r, head) ->
                   io.cryptobroker.client.internal.session.v1.RekeySessionRequest.newBuilder()
                       .setProfile(head.profile())
@@ -113,6 +119,7 @@ final class SessionOperations {
       new Operation<>(
           "SealReply",
           SERVICE,
+          UNARY,
           (r, head) ->
               io.cryptobroker.client.internal.session.v1.SealReplyRequest.newBuilder()
                   .setProfile(head.profile())
@@ -146,6 +153,7 @@ final class SessionOperations {
           new Operation<>(
               "CloseSession",
               SERVICE,
+              UNARY,
               (r, head) ->
                   io.cryptobroker.client.internal.session.v1.CloseSessionRequest.newBuilder()
                       .setProfile(head.profile())

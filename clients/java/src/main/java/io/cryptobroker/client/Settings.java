@@ -12,6 +12,7 @@ record Settings(
     String profile,
     Duration retryBudget,
     Duration timeout,
+    boolean exchange,
     Supplier<TraceContext> traceContext,
     Consumer<Deprecation> onDeprecation) {
 

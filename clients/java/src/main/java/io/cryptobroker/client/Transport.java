@@ -3,6 +3,8 @@
 package io.cryptobroker.client;
 
 import io.grpc.CallOptions;
+import io.grpc.ClientCall;
+import io.grpc.ConnectivityState;
 import io.grpc.ManagedChannel;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
@@ -19,6 +21,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 
 /** The connection to a broker. It connects again by itself. */
@@ -50,6 +53,29 @@ final class Transport {
           }
         }
       };
+
+  private static final MethodDescriptor<byte[], byte[]> EXCHANGE =
+      MethodDescriptor.<byte[], byte[]>newBuilder(
+              new MethodDescriptor.Marshaller<>() {
+                @Override
+                public InputStream stream(byte[] message) {
+                  return new ByteArrayInputStream(message) {
+                    @Override
+                    public void close() {
+                      Arrays.fill(message, (byte) 0); // it was sent, or will never be
+                    }
+                  };
+                }
+
+                @Override
+                public byte[] parse(InputStream message) {
+                  return BYTES.parse(message);
+                }
+              },
+              BYTES)
+          .setFullMethodName("cryptobroker.stream.v1.StreamService/Exchange")
+          .setType(MethodDescriptor.MethodType.BIDI_STREAMING)
+          .build();
 
   private final String socket;
   private final EpollEventLoopGroup loop;
@@ -99,6 +125,21 @@ final class Transport {
     return new Rpc(channel.newCall(descriptor, options));
   }
 
+  /** Returns the stream of many calls, which was not begun. */
+  ClientCall<byte[], byte[]> exchange() {
+    return channel.newCall(EXCHANGE, CallOptions.DEFAULT);
+  }
+
+  /** Runs a task in the thread of the connection, after what the thread does now. */
+  void execute(Runnable task) {
+    loop.execute(task);
+  }
+
+  /** Runs a task once, when the current connection is not used any more. */
+  void onNextConnection(Runnable task) {
+    channel.notifyWhenStateChanged(ConnectivityState.READY, task);
+  }
+
   /** Makes a unary call. */
   byte[] unary(String operation, String profile, String method, byte[] request, Ending ending)
       throws Refused {
@@ -133,14 +174,44 @@ final class Transport {
     if (code == Code.DEADLINE_EXCEEDED && ending.hasDeadline()) {
       return ending.late(operation, profile, null);
     }
-    if (sentence.startsWith(operation)) {
-      return Failure.of(code, sentence);
-    }
     if (status.getCause() != null) {
       sentence += ": " + status.getCause().getMessage();
     }
+    return refused(operation, profile, code, sentence);
+  }
+
+  /**
+   * Returns the failure of a status. Sentences of a broker begin with the operation. Others get the
+   * operation and the socket.
+   */
+  Failure refused(String operation, String profile, Code code, String sentence) {
     return Failure.of(
-        code, Failure.said(operation, profile, sentence + " (socket " + socket + ")"));
+        code,
+        sentence.startsWith(operation)
+            ? sentence
+            : Failure.said(operation, profile, sentence + " (socket " + socket + ")"));
+  }
+
+  /**
+   * Returns the failure of a call without a reply on a stream that has ended, or null if one of the
+   * calls may have caused the end.
+   */
+  Failure lost(String operation, String profile, Status status, Ending ending) {
+    if (ending.closed()) {
+      return ending.afterClose(operation, profile);
+    }
+    boolean lost =
+        broken(status)
+            || switch (status.getCode()) {
+              case OK, UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED -> true;
+              default -> false;
+            };
+    if (!lost) {
+      return null;
+    }
+    String sentence =
+        status.getDescription() == null ? "the stream has ended" : status.getDescription();
+    return refused(operation, profile, Code.UNAVAILABLE, sentence);
   }
 
   /**

@@ -30,6 +30,10 @@ class RetryTest {
 
   @TempDir Path folder;
 
+  private static Client client(Broker broker, boolean exchange) {
+    return (exchange ? broker.client() : broker.client().withoutExchange()).build();
+  }
+
   private static <T> T result(CompletableFuture<T> future) throws Exception {
     return future.get(Broker.WAIT_LIMIT.toSeconds(), TimeUnit.SECONDS);
   }
@@ -121,11 +125,12 @@ class RetryTest {
     }
   }
 
-  @Test
-  @DisplayName("a call ends at its deadline, also while it waits for the next try")
-  void deadline() throws Exception {
+  @ParameterizedTest(
+      name = "a call ends at its deadline, also while it waits for the next try, on Exchange: {0}")
+  @ValueSource(booleans = {true, false})
+  void deadline(boolean exchange) throws Exception {
     try (Broker broker = Broker.started(folder);
-        Client client = broker.client().build()) {
+        Client client = client(broker, exchange)) {
       client.hashData(ABC);
       broker.suspend();
       var request = new HashDataRequest(new byte[0]).timeout(Duration.ofMillis(50));
@@ -137,11 +142,12 @@ class RetryTest {
     }
   }
 
-  @Test
-  @DisplayName("an interrupt ends a call, and the thread stays interrupted")
-  void interrupt() throws Exception {
+  @ParameterizedTest(
+      name = "an interrupt ends a call, and the thread stays interrupted, on Exchange: {0}")
+  @ValueSource(booleans = {true, false})
+  void interrupt(boolean exchange) throws Exception {
     try (Broker broker = Broker.started(folder);
-        Client client = broker.client().build()) {
+        Client client = client(broker, exchange)) {
       client.hashData(ABC);
       Thread.currentThread().interrupt();
       var error = assertThrows(CryptoBrokerException.class, () -> client.hashData(ABC));
