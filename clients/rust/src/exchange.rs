@@ -62,9 +62,11 @@ impl Exchanges {
         let result = (&mut ticket.reply).await.unwrap_or(Err(Ended::Failed(Code::Unavailable, "the stream has ended".into())));
         ticket.answered = true;
         match result {
+            // The broker may have the operation as a unary call only.
+            Ok(reply::Result::Status(status)) if Code::from_number(status.code) == Code::Unimplemented => Ok(None),
             Ok(reply::Result::Status(status)) => Err(Failure::new(Code::from_number(status.code), status.message)),
             Ok(result) => Ok(Some(result)),
-            Err(Ended::Unimplemented) => Ok(None),
+            Err(Ended::Again) => Ok(None),
             Err(Ended::Failed(code, reason)) => Err(Failure::new(code, reason)),
         }
     }
@@ -97,13 +99,16 @@ impl Exchanges {
                 Ok(()) => Ended::Failed(Code::Unavailable, "the broker shuts down".into()),
                 Err(status) if status.code() == tonic::Code::Unimplemented => {
                     without.store(transport.connection(), Ordering::Relaxed);
-                    Ended::Unimplemented
+                    Ended::Again
                 }
                 Err(status) => {
                     let failure = transport.failure(&status);
-                    // A stream without an end has no deadline and nobody cancels it, so that all of this is about the connection.
-                    let code = if failure.transient() { failure.code } else { Code::Unavailable };
-                    Ended::Failed(code, failure.reason)
+                    match failure.code {
+                        Code::Unavailable | Code::DeadlineExceeded | Code::Canceled => {
+                            Ended::Failed(Code::Unavailable, failure.reason)
+                        }
+                        _ => Ended::Again,
+                    }
                 }
             };
             lock(&pending).end(&ended);
@@ -166,7 +171,8 @@ struct Waiting {
 
 #[derive(Clone)]
 enum Ended {
-    Unimplemented,
+    /// Each call is made as a unary call and gets its own answer, because one of them may have caused the end.
+    Again,
     Failed(Code, String),
 }
 
