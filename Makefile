@@ -332,6 +332,10 @@ bench-keys: ## Measure keys in PyKMIP and OpenBao, and in Cosmian KMS if "make i
 bench-sessions: ## Measure encrypted sessions beside a server in Node.js with Redis; write docs/reports/sessions.md (Linux, Node.js; Redis comes by apt-get, its client by npm; 5 minutes).
 	go run ./test/bench-sessions --report docs/reports/sessions.md $(BENCH)
 
+.PHONY: bench-clients
+bench-clients: ## Measure each client beside the client of gRPC of its language; write docs/reports/clients.md (Linux, Node.js, Python, a JDK, Rust; 10 minutes). BENCH="--only js" for one.
+	go run ./test/bench-clients --report docs/reports/clients.md $(BENCH)
+
 .PHONY: soak-keys
 soak-keys: ## Read keys from PyKMIP for ten minutes, and compare the connections before and after (Linux on x86-64, Python).
 	KEYS_LOAD_TIME=10m go test -tags keymanagers -count=1 -timeout 20m -v -run '^TestAfterALoadAServerHasAsManyConnectionsAsBefore$$' ./broker/keys/kmip

@@ -52,7 +52,9 @@ var profiles []byte
 
 // broker is a running broker.
 type broker struct {
-	socket string
+	folder, socket string
+	cmd            *exec.Cmd
+	log            bytes.Buffer
 	// values are the keys and certificates that requests name.
 	values map[string]any
 }
@@ -83,22 +85,36 @@ func startBroker(t *testing.T) *broker {
 			t.Fatal(err)
 		}
 	}
-	var log bytes.Buffer
-	cmd := exec.CommandContext(context.Background(), binary, "--profiles-dir", filepath.Join(dir, "profiles"),
-		"--keys-dir", filepath.Join(dir, "keys"), "--socket-dir", filepath.Join(dir, "s"), "--log-level", "warn")
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	b := &broker{folder: dir, socket: filepath.Join(dir, "s", "crypto-broker-server.sock"), values: values(t)}
+	b.values["envelopes_public"] = base64.StdEncoding.EncodeToString(publicDER(t, envelopes))
+	b.start(t)
 	t.Cleanup(func() {
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-			t.Errorf("the broker ended with %v\n%s", err, &log)
+		if err := errors.Join(b.cmd.Process.Signal(syscall.SIGTERM), b.cmd.Wait()); err != nil {
+			t.Errorf("the broker ended with %v\n%s", err, &b.log)
 		}
 	})
-	b := &broker{socket: filepath.Join(dir, "s", "crypto-broker-server.sock"), values: values(t)}
-	b.values["envelopes_public"] = base64.StdEncoding.EncodeToString(publicDER(t, envelopes))
 	b.await(t)
 	return b
+}
+
+// start starts the process of the broker.
+func (b *broker) start(t *testing.T) {
+	t.Helper()
+	b.cmd = exec.CommandContext(context.Background(), binary, "--profiles-dir", filepath.Join(b.folder, "profiles"),
+		"--keys-dir", filepath.Join(b.folder, "keys"), "--socket-dir", filepath.Dir(b.socket), "--log-level", "warn")
+	b.cmd.Stdout, b.cmd.Stderr = &b.log, &b.log
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kill ends the process of the broker as a crash does.
+func (b *broker) kill(t *testing.T) {
+	t.Helper()
+	if err := b.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = b.cmd.Wait() // it says that the process was killed
 }
 
 // await returns once the broker serves.

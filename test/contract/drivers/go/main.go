@@ -25,7 +25,11 @@ const (
 )
 
 func main() {
-	if err := run(); err != nil {
+	work := run
+	if slices.Contains(os.Args[1:], "--load") {
+		work = makeLoads
+	}
+	if err := work(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
