@@ -46,7 +46,7 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 	found := matrix{}
 	for name, start := range drivers(t) {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, broker, start)
+			d := open(t, broker.socket, start)
 			for _, c := range cases {
 				if _, isWire := d.(*wire); c.WireOnly && !isWire {
 					continue
@@ -62,18 +62,20 @@ func TestEveryClientKeepsTheContract(t *testing.T) {
 	found.compare(t)
 }
 
-// TestWhatOneClientMakesEveryOtherOneReads runs each step of a case by another client.
-func TestWhatOneClientMakesEveryOtherOneReads(t *testing.T) {
+// TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead runs each step of a case by another client.
+func TestWhatOneClientMakesEveryOtherOneAndOpenSSLRead(t *testing.T) {
 	cases, err := readCases("cases")
 	if err != nil {
 		t.Fatal(err)
 	}
 	broker := startBroker(t)
 	all := drivers(t)
+	// A client makes the same with Exchange and without it.
+	maps.DeleteFunc(all, func(name string, _ newDriver) bool { return strings.HasSuffix(name, withoutExchange) })
 	names := slices.Sorted(maps.Keys(all))
 	var opened []driver
 	for _, name := range names {
-		opened = append(opened, open(t, broker, all[name]))
+		opened = append(opened, open(t, broker.socket, all[name]))
 	}
 	ran := 0
 	for _, c := range cases {
@@ -99,6 +101,11 @@ func TestWhatOneClientMakesEveryOtherOneReads(t *testing.T) {
 	}
 	if ran == 0 {
 		t.Error("no case ran")
+	}
+	for i, d := range opened {
+		if err := opensslReads(t, d, broker.values); err != nil {
+			t.Errorf("%s: %v", names[i], err)
+		}
 	}
 }
 
@@ -164,10 +171,10 @@ func (e ExpectedError) compare(call Call, answer Answer) error {
 	return compare("error", want, any(got))
 }
 
-// open starts a driver until the test ends.
-func open(t *testing.T, b *broker, start newDriver) driver {
+// open starts a driver for the broker at a socket until the test ends.
+func open(t *testing.T, socket string, start newDriver) driver {
 	t.Helper()
-	d, err := start(b.socket)
+	d, err := start(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
