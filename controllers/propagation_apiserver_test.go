@@ -120,6 +120,12 @@ func TestAChangeReachesEveryBrokerAtOnce(t *testing.T) {
 	if n := after["crypto_broker_operator_propagation_duration_seconds"] - before["crypto_broker_operator_propagation_duration_seconds"]; n != 3 {
 		t.Errorf("%v durations were counted, expected 3", n)
 	}
+	for stage, want := range map[string]float64{"written": 1, "annotated": 3, "served": 3} {
+		name := "crypto_broker_operator_propagation_stage_duration_seconds " + stage
+		if n := after[name] - before[name]; n != want {
+			t.Errorf("%v durations of the stage %s were counted, expected %v", n, stage, want)
+		}
+	}
 }
 
 func TestOnlyTheAnnotationOfAPodIsWrittenAndItsSnapshotRemoved(t *testing.T) {

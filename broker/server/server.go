@@ -222,6 +222,12 @@ func (s *Server) Serve(sockets *unixsocket.Sockets) error {
 	for i, listener := range listeners {
 		s.callers[i] = flow.NewCaller(listener.Identity().Name, share, &s.service.Workers.Processors)
 	}
+	callers := s.callers
+	s.service.Metrics.ServeConnections(func(yield func(container string, open int)) {
+		for _, caller := range callers {
+			yield(caller.Name(), caller.Connections())
+		}
+	})
 	watch.Go(func() { flow.WatchClients(watching, s.logger, s.callers, s.service.IdleTime) })
 	defer func() {
 		done()

@@ -38,6 +38,7 @@ type Metrics struct {
 	tls        *prometheus.GaugeVec
 
 	keyVersions *keyVersions
+	traffic     traffic
 }
 
 // NewMetrics returns the metrics of a broker of the given version.
@@ -127,7 +128,7 @@ func NewMetrics(version string) *Metrics {
 	build.WithLabelValues(version, runtime.Version()).Set(1)
 	m.profiles.WithLabelValues("served").Set(0)
 	m.profiles.WithLabelValues("rejected").Set(0)
-	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, m.tls, served{m}, inFlight, build, m.keyVersions,
+	m.registry.MustRegister(m.requests, durations, reloads, m.reloaded, m.profiles, m.info, m.revision, refused, m.deprecated, m.keys, m.strength, m.fips, m.tls, served{m}, inFlight, build, m.keyVersions, &m.traffic,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -277,6 +277,7 @@ func TestCountingARequestAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		metrics.Begin()
 		metrics.End(profile.OpHashData, counters, codes.OK, time.Millisecond, "")
+		metrics.Transferred(profile.OpHashData, 100, 50)
 	}); n > 0 {
 		t.Errorf("%v allocations, want none", n)
 	}

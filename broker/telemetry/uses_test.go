@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
+	v1 "github.com/crypto-broker/crypto-broker-operator/api/grpc/cryptobroker/v1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
 	"github.com/crypto-broker/crypto-broker-operator/broker/telemetry"
 )
@@ -171,4 +174,19 @@ func BenchmarkUsed(b *testing.B) {
 			counters.Used(use, now)
 		}
 	})
+}
+
+func BenchmarkCountedCall(b *testing.B) {
+	metrics := telemetry.NewMetrics("test")
+	compiled, _ := profile.Compile(profile.FileName, []byte("- Name: A\n  API: {HashData: {HashAlg: sha-256}}\n"))
+	counters := metrics.Profiles(compiled)["A"]
+	use, now := hashed(3), time.Now()
+	reply := &v1.HashDataResponse{HashValue: &v1.HashDataResponse_HashValueRaw{HashValueRaw: make([]byte, 32)}, Descriptor_: &v1.CryptoDescriptor{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		metrics.Begin()
+		metrics.End(profile.OpHashData, counters, codes.OK, 30*time.Microsecond, "")
+		metrics.Transferred(profile.OpHashData, 100, proto.Size(reply))
+		counters.Used(use, now)
+	}
 }

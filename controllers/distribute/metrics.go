@@ -14,6 +14,11 @@ var (
 		Help:    "Time from writing a set of profiles to its ConfigMap until a running broker confirmed that it serves it.",
 		Buckets: []float64{0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30, 60, 90, 120, 300},
 	})
+	stageDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "crypto_broker_operator_propagation_stage_duration_seconds",
+		Help:    "Time of one stage of the way of a set: written, from the start of its namespace's reconciliation to its ConfigMap; annotated, from the ConfigMap to the first annotation of a pod; served, from the last annotation of a pod until its broker confirmed the set.",
+		Buckets: []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 5, 10, 30, 60, 120, 300},
+	}, []string{"stage"})
 	patches = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "crypto_broker_operator_patches_total",
 		Help: "Annotations written to pods to make their kubelet refresh the profiles, by the number of the try.",
@@ -24,7 +29,23 @@ var (
 		[]string{"namespace", "state"}, nil)
 )
 
+// The stages of the way of a set. The label set is closed.
+const (
+	stageWritten   = "written"
+	stageAnnotated = "annotated"
+	stageServed    = "served"
+)
+
+// SetWritten counts how long it took from the start of a reconciliation until its set was in the
+// ConfigMap.
+func SetWritten(took time.Duration) {
+	stageDuration.WithLabelValues(stageWritten).Observe(took.Seconds())
+}
+
 func init() {
+	for _, stage := range []string{stageWritten, stageAnnotated, stageServed} {
+		stageDuration.WithLabelValues(stage)
+	}
 	for _, try := range []string{"1", "2", "3", "4"} {
 		patches.WithLabelValues(try) // a counter that is there from the start can be rated
 	}
@@ -32,7 +53,7 @@ func init() {
 
 // Register registers the metrics of distribution, the Distributor's among them.
 func (d *Distributor) Register(registry prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{propagationDuration, patches, d} {
+	for _, collector := range []prometheus.Collector{propagationDuration, stageDuration, patches, d} {
 		if err := registry.Register(collector); err != nil {
 			return err
 		}

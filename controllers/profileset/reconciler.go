@@ -69,6 +69,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if request.Name == everyNamespace {
 		return reconcile.Result{}, r.requestAll(ctx)
 	}
+	begin := time.Now()
 	var namespace corev1.Namespace
 	err := r.client.Get(ctx, request.NamespacedName, &namespace)
 	gone := apierrors.IsNotFound(err)
@@ -94,6 +95,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if failing := r.failingFor(&namespace, err, time.Now()); err != nil && failing < failureGrace {
 		return reconcile.Result{}, err // tried again before a status reports it
+	}
+	if target.Written.After(begin) {
+		distribute.SetWritten(target.Written.Sub(begin))
 	}
 	// Brokers get the set before a status may report on it. The distributor must know
 	// the target before the decision is published, or a status would count brokers that

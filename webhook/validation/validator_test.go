@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	admissionv1 "k8s.io/api/admission/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -357,10 +358,51 @@ func TestValidationsAreCountedByResult(t *testing.T) {
 	}
 }
 
+func TestRefusedProfilesAreCountedByReasonAndTimed(t *testing.T) {
+	namespaced, _ := validatorsWith(t, apiServerWith(t, fixture.Namespace("shop", nil)))
+	_, before, after := examples(t)
+	guarded := counted(guardWith(t, shopServing(t, before), false, nil))
+	invalid := change(t, nil, fixture.ProfileNamed("p", func(p *v1alpha1.CryptoProfile) { p.Spec.API.HashData.HashAlg = "md5" }))
+	for reason, test := range map[string]struct {
+		handler admission.Handler
+		request admission.Request
+	}{
+		reasonInvalid: {namespaced, invalid},
+		reasonWeaker:  {guarded, byAlice(change(t, before, after))},
+		reasonOther: {counted(admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+			return admission.Denied("below the least strength")
+		})), invalid},
+	} {
+		refusals := func() float64 { return counterOf(t, profileRefusals.WithLabelValues(reason)) }
+		refused, timed := refusals(), validationsTimed(t)
+		test.handler.Handle(t.Context(), test.request)
+		if now := refusals(); now != refused+1 {
+			t.Errorf("refusals for the reason %s went from %v to %v, expected one more", reason, refused, now)
+		}
+		if now := validationsTimed(t); now != timed+1 {
+			t.Errorf("%d durations were observed for one request", now-timed)
+		}
+	}
+}
+
 func validations(t *testing.T, result string) float64 {
 	t.Helper()
+	return counterOf(t, profileValidations.WithLabelValues(result))
+}
+
+func validationsTimed(t *testing.T) uint64 {
+	t.Helper()
 	var metric dto.Metric
-	if err := profileValidations.WithLabelValues(result).Write(&metric); err != nil {
+	if err := profileValidationDuration.Write(&metric); err != nil {
+		t.Fatal(err)
+	}
+	return metric.GetHistogram().GetSampleCount()
+}
+
+func counterOf(t *testing.T, counter prometheus.Counter) float64 {
+	t.Helper()
+	var metric dto.Metric
+	if err := counter.Write(&metric); err != nil {
 		t.Fatal(err)
 	}
 	return metric.GetCounter().GetValue()

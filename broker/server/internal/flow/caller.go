@@ -134,6 +134,16 @@ func (c *Caller) admit(conn *Conn) bool {
 	return true
 }
 
+// Name returns the name of the container, empty where one socket is for all callers.
+func (c *Caller) Name() string { return c.name }
+
+// Connections returns how many connections the caller has.
+func (c *Caller) Connections() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns)
+}
+
 // forget removes a connection that is closed.
 func (c *Caller) forget(conn *Conn) {
 	c.mu.Lock()

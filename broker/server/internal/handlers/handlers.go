@@ -96,8 +96,8 @@ type Call struct {
 	keyVersion string
 	// key is the first key of the broker that the call uses, nil if it uses none.
 	key *keys.Key
-	// RequestSize is the size of the request in bytes, and Reply the reply, for the audit
-	// record. A stream has the size of what it has replied in ReplySize.
+	// RequestSize is the size of the request in bytes, and Reply the reply, for metrics and
+	// the audit record. A stream has the size of what it has replied in ReplySize.
 	RequestSize, ReplySize int
 	Reply                  proto.Message
 	// recorded is whether the call has its audit record.
@@ -150,6 +150,11 @@ func (h *Handlers) Ended(c *Call, code codes.Code, started, ended time.Time) {
 		traceID = h.trace(c, code, started, ended)
 	}
 	h.Metrics.End(c.Operation, c.Counters, code, ended.Sub(started), traceID)
+	replied := c.ReplySize
+	if code == codes.OK && c.Reply != nil {
+		replied += proto.Size(c.Reply)
+	}
+	h.Metrics.Transferred(c.Operation, c.RequestSize, replied)
 	if code == codes.OK {
 		c.Counters.Used(&c.use, ended)
 	}
