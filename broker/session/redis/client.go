@@ -126,6 +126,11 @@ func (c *connection) options() rueidis.ClientOption {
 		// Otherwise the end of the context of one call would end the connection of all.
 		AlwaysPipelining: true,
 	}
+	if !s.WithoutTLS {
+		// From Redis 8 on, servers of a cluster tell a port for TLS and another one, and the library
+		// chooses by this. It makes no connection with it, because dial does.
+		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
 	if s.SentinelMaster != "" {
 		options.Sentinel = rueidis.SentinelOption{
 			Dialer: options.Dialer, TLSConfig: toSentinel, MasterSet: s.SentinelMaster, TopologyRefreshInterval: refreshTime,

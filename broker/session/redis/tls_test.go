@@ -5,17 +5,22 @@
 package redis_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +107,75 @@ func TestConnectionsHaveTLSWithCertificatesOfBothSides(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Debian's Redis 7 is made to say that it is Redis 8, which the library asks for both ports.
+func TestAClusterOfRedis8IsReachedAtItsPortForTLS(t *testing.T) {
+	const plainPort = "6380"
+	server := redisserver.New(t)
+	folder := t.TempDir()
+	authority := certify(t, folder, "ca", nil, nil)
+	certify(t, folder, "server", net.ParseIP(server.Host), authority)
+	certify(t, folder, "proxy", net.IPv4(127, 0, 0, 1), authority)
+	at := func(name string) string { return filepath.Join(folder, name) }
+	server.RunAs(t, "--save", "", "--tls-port", redisserver.Port, "--tls-cert-file", at("server.crt"), "--tls-key-file", at("server.key"),
+		"--tls-ca-cert-file", at("ca.crt"), "--tls-auth-clients", "no", "--port", plainPort, "--cluster-enabled", "yes",
+		"--cluster-announce-ip", server.Host, "--tls-cluster", "yes")
+	server.Ask(t, "-p", plainPort, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	answers(t, server, "cluster_state:ok", "-p", plainPort, "CLUSTER", "INFO")
+	p := newPlace(t, "Addresses: ["+serveAsRedis8(t, net.JoinHostPort(server.Host, plainPort), at("proxy.crt"), at("proxy.key"))+"]",
+		"Cluster: true", "WrappingKey: sessions", "Timeout: 10s")
+	text, err := os.ReadFile(at("ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write(p.settings, "ca.crt", string(text))
+	a, b := begun(t, p)
+	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
+	want(t, "the same again", b.Accept(t.Context(), id, acceptance(1)), session.ErrRefused)
+}
+
+// versionOfHello is where the answer to HELLO has the first digit of the version.
+var versionOfHello = regexp.MustCompile(`(version\r\n\$\d+\r\n)7`)
+
+// serveAsRedis8 serves a Redis server by TLS at another address, which it returns. It changes the version of the server alone.
+func serveAsRedis8(t *testing.T, server, certificate, key string) string {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	t.Cleanup(work.Wait)
+	t.Cleanup(func() { _ = listener.Close() })
+	work.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			redis, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			context.AfterFunc(t.Context(), func() { _, _ = client.Close(), redis.Close() })
+			work.Go(func() { _, _ = io.Copy(redis, client); _ = redis.Close() })
+			work.Go(func() { _, _ = io.Copy(renumbered{client}, redis); _ = client.Close() })
+		}
+	})
+	return listener.Addr().String()
+}
+
+// renumbered changes the version in what is written.
+type renumbered struct{ io.Writer }
+
+func (r renumbered) Write(b []byte) (int, error) {
+	return r.Writer.Write(versionOfHello.ReplaceAll(b, []byte("${1}8")))
 }
 
 // issuer is a certificate that issues others.
