@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -146,6 +147,25 @@ func (r *results) writeTargets(text *strings.Builder) {
 	fmt.Fprintf(text, "| sessions in one broker with %s | ≥ 100,000 | %d, %d failed | %s |\n\n", memoryLimit, f.sessions, f.failed,
 		verdict([]float64{1}, f.failed == 0 && f.sessions >= 100_000))
 	text.WriteString(whereTheTimeGoes)
+	r.writeCeiling(text)
+}
+
+// writeCeiling writes how many times as many operations as the server in Node.js the client could have from a server
+// that takes no time. With so many connections the processors have nothing else to do.
+func (r *results) writeCeiling(text *strings.Builder) {
+	const most = 100
+	for _, measured := range measurements {
+		node, gateway := place{nodeServer, measured, most}, place{gatewayServer, measured, most}
+		rates, times := r.values(gateway, perSecond), r.values(gateway, cpuMicros)
+		of := r.values(node, perSecond)
+		if len(rates) == 0 || len(of) == 0 {
+			continue
+		}
+		micros := float64(runtime.NumCPU()) * 1e6
+		others := micros/measurement.Median(rates) - measurement.Median(times)
+		fmt.Fprintf(text, "With %d connections, client, application and system take %.0f µs of processor time for each operation of `%s`. So a server that took no time at all would serve "+
+			"%.1f times as many as %s here.\n\n", most, others, measured, micros/measurement.Median(of)/others, nodeServer)
+	}
 }
 
 // whereTheTimeGoes is what profiles of the gateway showed (pprof, 10 connections).

@@ -30,13 +30,16 @@ type server struct {
 	start             func(context.Context, *programs) (*running, error)
 }
 
-const nodeServer = "Node.js and Redis"
+const (
+	nodeServer    = "Node.js and Redis"
+	gatewayServer = "session gateway"
+)
 
 // servers are all kinds. The first one is what the others are compared with.
 var servers = []server{
 	{nodeServer, "[one process of Node.js](../../test/bench-sessions/node/server.mjs) with its own HTTP server and cryptography, which keeps sessions and nonces in a redis-server " +
 		"beside it, as the protocol's first servers do. It answers each request itself.", startNode},
-	{"session gateway", "a broker with `--session-gateway`, and an application behind it that answers each request. That is one more request by HTTP each time.", startGateway},
+	{gatewayServer, "a broker with `--session-gateway`, and an application behind it that answers each request. That is one more request by HTTP each time.", startGateway},
 	{"socket", "the calls of an application that ends HTTP itself, over the broker's socket.", startSocket},
 }
 
