@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/json"
@@ -36,13 +38,34 @@ const (
 
 // Statements checks what other services sign. It is safe for concurrent use.
 type Statements struct {
-	peers map[string]*keySource
+	now   func() time.Time
+	log   *slog.Logger
+	peers atomic.Pointer[map[string]peerKeys]
+}
+
+// peerKeys has the keys of a peer.
+type peerKeys struct {
+	settings Peer
+	*keySource
 }
 
 // NewStatements returns what checks the statements of peers. It makes no connection. Now and log are as in [Config].
 func NewStatements(peers []Peer, now func() time.Time, log *slog.Logger) (*Statements, error) {
-	s := &Statements{peers: make(map[string]*keySource, len(peers))}
+	s := &Statements{now: now, log: log}
+	s.peers.Store(&map[string]peerKeys{})
+	_, err := s.Update(peers)
+	return s, err
+}
+
+// Update replaces the peers. Those that stay as they are keep their keys. After an error, nothing has changed. end ends requests to
+// peers that are gone, for which Open must have returned. Update is for one goroutine at a time.
+func (s *Statements) Update(peers []Peer) (end func(), err error) {
+	before, after := *s.peers.Load(), make(map[string]peerKeys, len(peers))
 	for _, peer := range peers {
+		if known, ok := before[peer.URL]; ok && reflect.DeepEqual(known.settings, peer) {
+			after[peer.URL] = known
+			continue
+		}
 		settings := Issuer{
 			URL: peer.URL, Authorities: peer.Authorities, LoopbackHTTP: peer.LoopbackHTTP,
 			Audiences: []string{"statements"}, RefreshKeys: RefreshPeer, KeepKeys: KeepPeer, // audiences are for tokens only
@@ -50,19 +73,26 @@ func NewStatements(peers []Peer, now func() time.Time, log *slog.Logger) (*State
 		if err := settings.complete(); err != nil {
 			return nil, err
 		}
-		source, err := newKeySource(settings, now, log)
+		source, err := newKeySource(settings, s.now, s.log)
 		if err != nil {
 			return nil, err
 		}
 		source.discovery = PeerDiscoveryPath
-		s.peers[peer.URL] = source
+		after[peer.URL] = peerKeys{peer, source}
 	}
-	return s, nil
+	s.peers.Store(&after)
+	return func() {
+		for url, peer := range before {
+			if after[url].keySource != peer.keySource {
+				peer.close()
+			}
+		}
+	}, nil
 }
 
 // Close ends requests to peers and waits for their end. Open must not be called afterwards.
 func (s *Statements) Close() {
-	for _, peer := range s.peers {
+	for _, peer := range *s.peers.Load() {
 		peer.close()
 	}
 }
@@ -87,8 +117,8 @@ func (s *Statements) Open(ctx context.Context, text, kind string) (by string, pa
 	if json.Unmarshal(signed.payload, &claims) != nil {
 		return "", nil, invalidStatement("has claims that cannot be read")
 	}
-	from := s.peers[claims.Issuer]
-	if from == nil {
+	from, known := (*s.peers.Load())[claims.Issuer]
+	if !known {
 		return "", nil, invalidStatement("is of a service that is no peer of this one")
 	}
 	key, refused := from.key(ctx, signed.header.KeyID, signed.header.Algorithm)

@@ -69,8 +69,9 @@ func (p *Peers) Ask(ctx context.Context, request Request, objects []Object) *Ask
 	a := &Asking{
 		peers: p, request: request, by: map[*peer][]Object{}, answers: make(map[int]Answer, len(objects)), released: map[string]bool{}, cancels: map[*peer]context.CancelFunc{},
 	}
+	routes := p.now.Load().routes
 	for _, object := range objects {
-		asked := p.routes[object.Service]
+		asked := routes[object.Service]
 		if problem := p.mayAsk(asked, request.Via); problem != "" {
 			a.answers[object.Object] = unreachable(object, problem)
 			continue

@@ -36,7 +36,7 @@ type Config struct {
 	URL string
 	// Keys sign statements: ECDSA on P-256 or P-384, at least one. The first one signs, and all are published.
 	Keys []crypto.Signer
-	// Peers are the services that this one asks and that may ask it, at least one.
+	// Peers are the services that this one asks and that may ask it.
 	Peers []Peer
 	// Depth is by how many services a request may come before it is forwarded no more, [DefaultDepth] if it is 0.
 	Depth int
@@ -80,8 +80,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("depth: found %d, expected 1 to %d", c.Depth, MaxDepth)
 	case c.Retry < time.Second || c.Retry > MaxTimeout:
 		return fmt.Errorf("retry: found %s, expected 1s to %s", c.Retry, MaxTimeout)
-	case len(c.Peers) == 0 || len(c.Peers) > MaxPeers:
-		return fmt.Errorf("peers: found %d, expected 1 to %d", len(c.Peers), MaxPeers)
+	case len(c.Peers) > MaxPeers:
+		return fmt.Errorf("peers: found %d, expected at most %d", len(c.Peers), MaxPeers)
 	case len(c.Keys) == 0:
 		return errors.New("keys: found none, expected at least one that signs statements")
 	}

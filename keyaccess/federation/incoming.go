@@ -53,11 +53,12 @@ func (p *Peers) Open(ctx context.Context, in http.Header, paths ...string) (*For
 	if json.Unmarshal(payload, &found) != nil {
 		return nil, fmt.Errorf("%w has claims that cannot be read", ErrStatement)
 	}
-	if err := p.check(&found, paths); err != nil {
+	verifiers := p.now.Load().verifiers
+	if err := p.check(&found, paths, verifiers); err != nil {
 		return nil, err
 	}
 	// The proof of the caller is accepted once, and so is the statement with it.
-	who, err := p.verifiers[found.Via[0]].Verify(ctx, caller.Request{
+	who, err := verifiers[found.Via[0]].Verify(ctx, caller.Request{
 		Authorization: found.Authorization, Proofs: []string{found.Proof}, Method: http.MethodPost, URL: found.Path,
 	})
 	if err != nil {
@@ -87,7 +88,7 @@ func (f *Forwarded) Read(body io.Reader, limit int) error {
 }
 
 // check checks everything of a statement but the caller.
-func (p *Peers) check(found *forward, paths []string) error {
+func (p *Peers) check(found *forward, paths []string, verifiers map[string]verifier) error {
 	switch {
 	case !found.fits(p.config.URL, p.config.Now()):
 		return fmt.Errorf("%w is for another service or of another time", ErrStatement)
@@ -97,7 +98,7 @@ func (p *Peers) check(found *forward, paths []string) error {
 		return fmt.Errorf("%w came by way of this service before: the routes of the services are a loop", ErrStatement)
 	case len(found.Via) > p.config.Depth:
 		return fmt.Errorf("%w came by way of %d services, expected at most %d", ErrStatement, len(found.Via), p.config.Depth)
-	case p.verifiers[found.Via[0]] == nil:
+	case verifiers[found.Via[0]].Verifier == nil:
 		return fmt.Errorf("%w began at a service that is no peer of this one", ErrStatement)
 	case !slices.Contains(paths, found.Path):
 		return fmt.Errorf("%w has a proof for another path", ErrStatement)

@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/sony/gobreaker/v2"
 
@@ -40,18 +44,36 @@ type Peers struct {
 	replies    *signer
 	metadata   []byte
 	keys       []byte
+
+	changing sync.Mutex
+	now      atomic.Pointer[table]
+}
+
+// table says who the peers are at one time.
+type table struct {
+	settings []Peer
 	// routes has the peer that is asked for the data keys of a service.
 	routes map[string]*peer
 	// verifiers check the callers whose requests began at a peer.
-	verifiers map[string]*caller.Verifier
+	verifiers map[string]verifier
 }
+
+// verifier checks the callers of one peer.
+type verifier struct {
+	issuers []caller.Issuer
+	*caller.Verifier
+}
+
+// drainTime is how long a peer that is gone serves requests that have begun. It is longer than a service works on one.
+const drainTime = time.Minute
 
 // New returns the peers of a service. It makes no connection. [Peers.Close] ends what it does in the background.
 func New(config Config) (*Peers, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	p := &Peers{config: config, routes: map[string]*peer{}, verifiers: map[string]*caller.Verifier{}}
+	p := &Peers{config: config}
+	p.now.Store(&table{})
 	var err error
 	if p.requests, err = newSigner(config.Keys[0], typeForward); err != nil {
 		return nil, err
@@ -65,27 +87,70 @@ func New(config Config) (*Peers, error) {
 	if p.metadata, err = json.Marshal(map[string]string{"issuer": config.URL, "jwks_uri": config.URL + pathKeys}); err != nil {
 		return nil, err
 	}
+	if p.statements, err = caller.NewStatements(nil, config.Now, config.Log); err != nil {
+		return nil, fmt.Errorf("peers: %w", err)
+	}
+	return p, p.Update(config.Peers)
+}
+
+// Update replaces the peers. Those that stay as they are keep their connections, their keys and what is known of them, and requests
+// that have begun go on. After an error, nothing has changed.
+func (p *Peers) Update(peers []Peer) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	config := p.config
+	config.Peers = peers
+	if err := config.complete(); err != nil {
+		return err
+	}
+	before, after := p.now.Load(), &table{settings: config.Peers, routes: map[string]*peer{}, verifiers: map[string]verifier{}}
 	var signers []caller.Peer
 	for i, settings := range config.Peers {
 		signers = append(signers, settings.Peer)
-		verifier, err := newVerifier(settings, config)
-		if err != nil {
-			return nil, fmt.Errorf("peers[%d]: %w", i, err)
+		checks, known := before.verifiers[settings.URL]
+		if !known || !reflect.DeepEqual(checks.issuers, settings.Issuers) {
+			made, err := newVerifier(settings, config)
+			if err != nil {
+				return fmt.Errorf("peers[%d]: %w", i, err)
+			}
+			checks = verifier{settings.Issuers, made}
 		}
-		p.verifiers[settings.URL] = verifier
-		made, err := newPeer(settings, config)
-		if err != nil {
-			return nil, fmt.Errorf("peers[%d]: %w", i, err)
+		after.verifiers[settings.URL] = checks
+		asked := before.routes[settings.URL]
+		if asked == nil || !reflect.DeepEqual(asked.Peer, settings) {
+			var err error
+			if asked, err = newPeer(settings, config); err != nil {
+				return fmt.Errorf("peers[%d]: %w", i, err)
+			}
 		}
-		p.routes[settings.URL] = made
-		for _, route := range settings.Routes {
-			p.routes[route] = made
+		for _, service := range append([]string{settings.URL}, settings.Routes...) {
+			after.routes[service] = asked
 		}
 	}
-	if p.statements, err = caller.NewStatements(signers, config.Now, config.Log); err != nil {
-		return nil, fmt.Errorf("peers: %w", err)
+	end, err := p.statements.Update(signers)
+	if err != nil {
+		return fmt.Errorf("peers: %w", err)
 	}
-	return p, nil
+	p.now.Store(after)
+	time.AfterFunc(drainTime, func() {
+		end()
+		before.closeWithout(after)
+	})
+	return nil
+}
+
+// closeWithout closes what another table has not.
+func (t *table) closeWithout(other *table) {
+	for url, checks := range t.verifiers {
+		if other.verifiers[url].Verifier != checks.Verifier {
+			checks.Close()
+		}
+	}
+	for service, asked := range t.routes {
+		if other.routes[service] != asked {
+			asked.client.CloseIdleConnections()
+		}
+	}
 }
 
 // newVerifier returns what checks the callers of a peer as the peer does: their proofs are for its URL.
@@ -101,12 +166,7 @@ func newVerifier(settings Peer, config Config) (*caller.Verifier, error) {
 // Close ends requests that are under way in the background. No other method may be called afterwards.
 func (p *Peers) Close() {
 	p.statements.Close()
-	for _, verifier := range p.verifiers {
-		verifier.Close()
-	}
-	for _, asked := range p.routes {
-		asked.client.CloseIdleConnections()
-	}
+	p.now.Load().closeWithout(&table{})
 }
 
 // Handle adds what peers read without credentials: where the keys of the service are, and the keys.
@@ -121,9 +181,10 @@ func (p *Peers) Handle(mux *http.ServeMux) {
 
 // Usable returns whether each peer gets requests, by its URL. One that has failed lately does not.
 func (p *Peers) Usable() map[string]bool {
-	usable := make(map[string]bool, len(p.config.Peers))
-	for _, settings := range p.config.Peers {
-		usable[settings.URL] = p.routes[settings.URL].breaker.State() == gobreaker.StateClosed
+	now := p.now.Load()
+	usable := make(map[string]bool, len(now.settings))
+	for _, settings := range now.settings {
+		usable[settings.URL] = now.routes[settings.URL].breaker.State() == gobreaker.StateClosed
 	}
 	return usable
 }
@@ -149,7 +210,7 @@ func (p *Peers) Place(text string) (Place, string) {
 		return Unknown, ""
 	case service == p.config.URL:
 		return Here, service
-	case p.routes[service] != nil:
+	case p.now.Load().routes[service] != nil:
 		return Elsewhere, service
 	}
 	return Unknown, service
