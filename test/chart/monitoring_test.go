@@ -60,6 +60,8 @@ func TestWhatIsMonitoredIsWhatTheValuesSay(t *testing.T) {
 		"the operator by its Service alone, not twice": {"metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", []string{release + "-brokers"}, []string{release}},
 		"no key gateway, by default":                   {"keyGateway.enabled=true", nil, nil},
 		"the key gateway by its pods":                  {"keyGateway.enabled=true,metrics.podMonitor.enabled=true", []string{release, release + "-brokers", keyGateway}, nil},
+		"the key access service by its pods":           {withKeyAccessValues + ",metrics.podMonitor.enabled=true", []string{release, release + "-brokers", keyAccess}, nil},
+		"the key access service by its Service":        {withKeyAccessValues + ",metrics.serviceMonitor.enabled=true", nil, []string{release, keyAccess}},
 		"the key gateway by its Service alone, not twice": {
 			"keyGateway.enabled=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true", []string{release + "-brokers"}, []string{release, keyGateway},
 		},
@@ -94,8 +96,8 @@ func TestMonitorsHaveTheRelabelingsOfTheValuesAfterTheirOwn(t *testing.T) {
 }
 
 func TestEachServiceMonitorSelectsOneServiceOfItsPods(t *testing.T) {
-	objects := withGateway(t, "metrics.serviceMonitor.enabled=true")
-	for name, port := range map[string]string{release: "metrics", keyGateway: "status"} {
+	objects := withGateway(t, "metrics.serviceMonitor.enabled=true", withKeyAccessValues)
+	for name, port := range map[string]string{release: "metrics", keyGateway: "status", keyAccess: "status"} {
 		monitor := find[monitor](t, objects, "ServiceMonitor", name).Spec
 		template := find[appsv1.Deployment](t, objects, "Deployment", name).Spec.Template
 		var selected []string
@@ -108,7 +110,7 @@ func TestEachServiceMonitorSelectsOneServiceOfItsPods(t *testing.T) {
 			if !has(template.Labels, service.Spec.Selector) || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Name != monitor.Endpoints[0].Port || service.Spec.Ports[0].TargetPort.StrVal != port {
 				t.Errorf("found the Service %+v, expected it to select the pods of %s and their port %s", service.Spec, name, port)
 			}
-			for _, other := range []string{release, keyGateway} {
+			for _, other := range []string{release, keyGateway, keyAccess} {
 				if labels := find[appsv1.Deployment](t, objects, "Deployment", other).Spec.Template.Labels; other != name && has(labels, service.Spec.Selector) {
 					t.Errorf("the Service %s selects the pods of %s, too", candidate, other)
 				}
