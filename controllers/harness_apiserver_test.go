@@ -78,7 +78,7 @@ func start(t *testing.T, change ...func(*controllers.Options)) operator {
 	skip := true
 	mgr, err := ctrl.NewManager(operatorConfig, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         controllers.CacheOptions(),
+		Cache:                         controllers.CacheOptions(operatorNamespace),
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		LeaderElection:                true,
 		LeaderElectionID:              v1alpha1.LeaderElectionLease,

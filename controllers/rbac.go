@@ -25,6 +25,11 @@ package controllers
 //
 // +kubebuilder:rbac:groups="",namespace=crypto-broker-system,resources=configmaps,resourceNames=crypto-broker-record-0;crypto-broker-record-1;crypto-broker-record-2;crypto-broker-record-3;crypto-broker-record-4;crypto-broker-record-5;crypto-broker-record-6;crypto-broker-record-7;crypto-broker-record-8;crypto-broker-record-9;crypto-broker-record-a;crypto-broker-record-b;crypto-broker-record-c;crypto-broker-record-d;crypto-broker-record-e;crypto-broker-record-f,verbs=get;update
 //
+// Policies and peers of the key access service, in the operator's namespace.
+//
+// +kubebuilder:rbac:groups=cryptobroker.io,namespace=crypto-broker-system,resources=keyaccesspolicies;keyaccesspeers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cryptobroker.io,namespace=crypto-broker-system,resources=keyaccesspolicies/status;keyaccesspeers/status,verbs=patch
+//
 // Leader election, in the operator's namespace.
 //
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=crypto-broker-system,resources=leases,verbs=create

@@ -43,7 +43,8 @@ type Options struct {
 	Annotate bool
 	// Ask asks a broker what it serves.
 	Ask func(context.Context, netip.AddrPort) (confirm.Answer, error)
-	// AskGateway asks a key gateway for the state of the key providers.
+	// AskGateway asks a key gateway for the state of the key providers, and a key access
+	// service for that of its policies and peers.
 	AskGateway keyproviders.Ask
 	// Outdated reports whether a pod's broker is another than a new pod would get;
 	// nil where that is not known.
@@ -63,14 +64,16 @@ type Options struct {
 }
 
 // CacheOptions returns what the manager's cache must be made with: pods stripped to
-// what is read of them, and of ConfigMaps only those with profiles, which is also all
-// that the operator may read.
-func CacheOptions() cache.Options {
+// what is read of them, of ConfigMaps only those with profiles, and policies and peers of the
+// key access service in the operator's namespace, which is also all that the operator may read.
+func CacheOptions(operatorNamespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		NewInformer:      distribute.NewInformer,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Transform: distribute.StripPod},
+			&corev1.Pod{}:               {Transform: distribute.StripPod},
+			&v1alpha1.KeyAccessPolicy{}: {Namespaces: map[string]cache.Config{operatorNamespace: {}}},
+			&v1alpha1.KeyAccessPeer{}:   {Namespaces: map[string]cache.Config{operatorNamespace: {}}},
 			&corev1.ConfigMap{}: {
 				Field:     fields.OneTermEqualSelector("metadata.name", v1alpha1.ProfilesConfigMap),
 				Transform: profileset.ShareTexts(),
@@ -155,10 +158,11 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	return keyproviders.Setup(mgr, keyproviders.Options{
+	asking := keyproviders.Options{
 		OperatorNamespace: options.OperatorNamespace,
 		Ask:               options.AskGateway,
 		Interval:          keyproviders.DefaultInterval,
 		Metrics:           options.Metrics,
-	})
+	}
+	return errors.Join(keyproviders.Setup(mgr, asking), keyproviders.SetupKeyAccess(mgr, asking))
 }

@@ -61,7 +61,7 @@ func startWholeOperatorWith(t *testing.T, minimumStrength int, records *audit.Lo
 	mgr, err := manager.New(account, manager.Options{
 		Scheme:        apiServerScheme(),
 		Metrics:       server.Options{BindAddress: "0"},
-		Cache:         controllers.CacheOptions(),
+		Cache:         controllers.CacheOptions(operatorNamespace),
 		Controller:    config.Controller{SkipNameValidation: &skip},
 		WebhookServer: webhookserver.New(webhookserver.Options{Host: "127.0.0.1", Port: port, TLS: certs.TLSOption}),
 	})

@@ -118,3 +118,18 @@ type KeyAccessStatus struct {
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Reasons of the conditions of KeyAccessPolicies and KeyAccessPeers, besides ReasonInvalid.
+const (
+	// ReasonUnderstood says that nothing is wrong with the object.
+	ReasonUnderstood = "Understood"
+	// ReasonInUse says that all key access services use the object as it is.
+	ReasonInUse = "InUse"
+	// ReasonHeldBack says that the object as it is does not count, because another
+	// one is wrong.
+	ReasonHeldBack = "HeldBack"
+	// ReasonNoService says that no key access service has answered the operator.
+	ReasonNoService = "NoService"
+	// ReasonNotRead says that a key access service has not read the object as it is.
+	ReasonNotRead = "NotRead"
+)

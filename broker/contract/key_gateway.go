@@ -2,18 +2,20 @@
 
 package contract
 
-// The pods of the key gateway, in the operator's namespace.
+// The pods of the key gateway and of the key access service, in the operator's namespace.
 const (
-	// ComponentLabel is the label by which the operator finds them, and KeyGatewayComponent its
-	// value.
+	// ComponentLabel is the label by which the operator finds them, and KeyGatewayComponent and
+	// KeyAccessComponent are its values.
 	ComponentLabel      = "app.kubernetes.io/component"
 	KeyGatewayComponent = "key-gateway"
+	KeyAccessComponent  = "key-access"
 
 	// KeyGatewayStatusPortName is the name of their status port, and DefaultKeyGatewayStatusPort
 	// its number if a pod has no port of this name.
 	KeyGatewayStatusPortName    = "status"
 	DefaultKeyGatewayStatusPort = 8081
 
-	// KeyProvidersPath is the path on the status port of the state of key providers.
+	// KeyProvidersPath is the path on the status port of the state of key providers, and of the
+	// policies and peers of a key access service.
 	KeyProvidersPath = "/keyproviders"
 )

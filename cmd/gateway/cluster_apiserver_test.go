@@ -73,7 +73,10 @@ func TestMain(m *testing.M) {
 		if operatorAccess, err = apiserver.OperatorAccess(context.Background(), config); err != nil {
 			return err
 		}
-		return apiserver.CreateFromChart(context.Background(), config, "templates/key-gateway/rbac.yaml", "keyGateway.enabled=true")
+		return errors.Join(
+			apiserver.CreateFromChart(context.Background(), config, "templates/key-gateway/rbac.yaml", "keyGateway.enabled=true"),
+			apiserver.CreateFromChart(context.Background(), config, "templates/key-access/rbac.yaml", "keyAccess.enabled=true", "keyAccess.configMap=a", "keyAccess.keysSecret=b", "keyAccess.certificateSecret=c"),
+		)
 	}))
 }
 

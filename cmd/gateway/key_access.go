@@ -48,6 +48,7 @@ type keyAccess struct {
 	verifier     *caller.Verifier
 	peers        *federation.Peers       // nil without any
 	policies     *accesspolicy.Directory // nil without any
+	cluster      *clusterObjects         // nil without resources
 	endAudit     func() error
 	certificates *certificates.Mounted // nil without TLS
 	server       *http.Server
@@ -131,6 +132,11 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 	if k.peers, err = config.peers(logger, newPeerMetrics(), registry); err != nil {
 		return nil, fmt.Errorf("federation: %w", err)
 	}
+	if config.Cluster != nil {
+		if k.cluster, err = k.newClusterObjects(callers.Issuers); err != nil {
+			return nil, err
+		}
+	}
 	authorizer, err := k.newAuthorizer(stderr)
 	if err != nil {
 		return nil, err
@@ -157,7 +163,7 @@ func newKeyAccess(ctx context.Context, config *keyAccessFile, managers *keyManag
 		k.server.TLSConfig = &tls.Config{}
 		k.certificates.TLSOption(k.server.TLSConfig)
 	}
-	k.status = newStatus(http.NewServeMux(), k.ready, registry, logger)
+	k.status = newStatus(k.statusPaths(), k.ready, registry, logger)
 	var network net.ListenConfig
 	if k.listener, err = network.Listen(ctx, "tcp", config.BindAddress); err != nil {
 		return nil, fmt.Errorf("open the port for clients %s: %w", config.BindAddress, err)
@@ -200,10 +206,18 @@ func (k *keyAccess) run(ctx context.Context) error {
 	if k.policies != nil {
 		group.Go(func() error { k.policies.Run(running); return nil })
 	}
+	if k.cluster != nil {
+		k.cluster.follow(running, group)
+	}
 	if k.certificates != nil {
 		group.Go(func() error { return k.certificates.Start(running) })
 	}
-	group.Go(func() error { return served(k.serve()) })
+	group.Go(func() error {
+		if !k.cluster.await(running) { // nothing is released before it is known who may have it
+			return k.listener.Close()
+		}
+		return served(k.serve())
+	})
 	if k.statusListener != nil {
 		group.Go(func() error { return served(k.status.Serve(k.statusListener)) })
 	}
@@ -282,6 +296,9 @@ func (k *keyAccess) ready() string {
 	}
 	if missing := pendingKey(k.keys.Ring()); missing != "" {
 		return missing
+	}
+	if k.cluster != nil && k.cluster.Set() == nil {
+		return k.cluster.Missing()
 	}
 	if k.certificates != nil {
 		if err := k.certificates.Ready(nil); err != nil {

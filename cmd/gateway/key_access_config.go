@@ -37,7 +37,9 @@ type keyAccessFile struct {
 	Access            policy.Rules      `json:"access"`
 	PolicyDir         string            `json:"policyDir"`
 	Audit             *keyAccessAudit   `json:"audit"` // nil without records
-	Limits            keyAccessLimits   `json:"limits"`
+	// Cluster is nil without resources.
+	Cluster *keyAccessCluster `json:"cluster"`
+	Limits  keyAccessLimits   `json:"limits"`
 	// Federation is nil without peers.
 	Federation *keyAccessFederation `json:"federation"`
 }
@@ -130,6 +132,11 @@ func (c *keyAccessFile) check() error {
 	}
 	if err := c.checkAccess(); err != nil {
 		problems = append(problems, err)
+	}
+	if c.Cluster != nil {
+		if err := c.Cluster.complete(); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	return errors.Join(problems...)
 }

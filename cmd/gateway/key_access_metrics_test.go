@@ -37,7 +37,13 @@ func keyAccessSeries(t *testing.T, k *keyAccess) map[string]string {
 
 func startKeyAccess(t *testing.T) (k *keyAccess, stop func()) {
 	t.Helper()
-	config, err := readKeyAccessFile(keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, "", ""))
+	return startKeyAccessWith(t, keyAccessConfig(t, issuer.Start(t, issuer.Options{HTTP: true}).URL, "", ""))
+}
+
+// startKeyAccessWith starts a service with a configuration file.
+func startKeyAccessWith(t *testing.T, file string) (k *keyAccess, stop func()) {
+	t.Helper()
+	config, err := readKeyAccessFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ const keyAccessAuditBytes, keyAccessAuditFiles = 64 << 20, 10
 
 // rules returns the rules of the configuration, or nil if policies alone decide.
 func (c *keyAccessFile) rules() *policy.Rules {
-	if c.PolicyDir != "" && reflect.ValueOf(c.Access).IsZero() {
+	if (c.PolicyDir != "" || c.Cluster != nil) && reflect.ValueOf(c.Access).IsZero() {
 		return nil
 	}
 	return &c.Access
@@ -43,8 +43,11 @@ func (c *keyAccessFile) checkAccess() error {
 			problems = append(problems, fmt.Errorf("access: %w", err))
 		}
 	}
-	if c.PolicyDir != "" && c.Access.AllowAllAuthenticated {
-		problems = append(problems, errors.New("access: found allowAllAuthenticated beside policyDir, expected one or the other"))
+	if (c.PolicyDir != "" || c.Cluster != nil) && c.Access.AllowAllAuthenticated {
+		problems = append(problems, errors.New("access: found allowAllAuthenticated beside policies, expected one or the other"))
+	}
+	if c.PolicyDir != "" && c.Cluster != nil {
+		problems = append(problems, errors.New("policyDir: found it beside cluster, expected policies of one place"))
 	}
 	if c.PolicyDir != "" && !filepath.IsAbs(c.PolicyDir) {
 		problems = append(problems, fmt.Errorf("policyDir: found %.200q, expected the absolute path of the directory of policies", c.PolicyDir))
@@ -55,6 +58,9 @@ func (c *keyAccessFile) checkAccess() error {
 // newAuthorizer returns what decides who may have a data key. end ends the audit records.
 func (k *keyAccess) newAuthorizer(stderr io.Writer) (*accesspolicy.Authorizer, error) {
 	a := &accesspolicy.Authorizer{Rules: k.config.rules(), Now: time.Now}
+	if k.cluster != nil {
+		a.Policies = k.cluster.Set
+	}
 	if k.config.PolicyDir != "" {
 		var err error
 		if k.policies, err = accesspolicy.Open(k.config.PolicyDir, k.policiesChanged); err != nil {

@@ -104,7 +104,7 @@ keys, and never a private or an AES key.
 Usage:
   gateway [flags]       run until SIGTERM or SIGINT
   gateway kms           serve the API server's encryption of Secrets (KMS v2); see gateway kms --help
-  gateway key-access    release data keys of OpenTDF files; needs no cluster; see gateway key-access --help
+  gateway key-access    release data keys of OpenTDF files, with or without a cluster; see gateway key-access --help
   gateway version       print the version
 
 The cluster is that of the pod's service account, else that of the file which the environment variable

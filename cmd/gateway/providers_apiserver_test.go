@@ -118,21 +118,21 @@ func startOperator(t *testing.T) *operator {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &o.requests} })
 	skip := true // the test may run more than once
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Cache: controllers.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
+		Scheme: scheme, Cache: controllers.CacheOptions(operatorNamespace), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: ctrlconfig.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asking := confirm.NewLoopbackClient()
 	ask := keyproviders.AskBy(asking)
-	err = keyproviders.Setup(mgr, keyproviders.Options{
+	options := keyproviders.Options{
 		OperatorNamespace: operatorNamespace, Metrics: o.metrics, Interval: 300 * time.Millisecond,
 		Ask: func(ctx context.Context, address netip.AddrPort, etag string) (*providerreport.Report, string, error) {
 			defer o.asked.Add(1)
 			return ask(ctx, address, etag)
 		},
-	})
-	if err != nil {
+	}
+	if err := errors.Join(keyproviders.Setup(mgr, options), keyproviders.SetupKeyAccess(mgr, options)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -151,9 +151,15 @@ func startOperator(t *testing.T) *operator {
 // register makes the pod by which the operator finds a gateway.
 func register(t *testing.T, g *process) {
 	t.Helper()
-	address := netip.MustParseAddrPort(g.statusListener.Addr().String())
+	registerAt(t, contract.KeyGatewayComponent, g.statusListener.Addr())
+}
+
+// registerAt makes the pod by which the operator finds the status port of a component.
+func registerAt(t *testing.T, component string, status net.Addr) {
+	t.Helper()
+	address := netip.MustParseAddrPort(status.String())
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "key-gateway-1", Labels: map[string]string{contract.ComponentLabel: contract.KeyGatewayComponent}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: component + "-1", Labels: map[string]string{contract.ComponentLabel: component}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "gateway", Image: "example.com/gateway", Ports: []corev1.ContainerPort{{Name: contract.KeyGatewayStatusPortName, ContainerPort: int32(address.Port())}},
 		}}},

@@ -48,7 +48,7 @@ func reconcile(t *testing.T) client.Client {
 	}
 	skip := true
 	mgr, err := ctrl.NewManager(apiServerConfig, ctrl.Options{
-		Scheme: scheme, Cache: operatorcontrollers.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: operatorcontrollers.CacheOptions(own.Name), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

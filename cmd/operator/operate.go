@@ -127,7 +127,7 @@ func newManager(kubernetes *rest.Config, c *config, certs certificateSource) (ma
 	timeout := shutdownTimeout
 	options := ctrl.Options{
 		Scheme:                     scheme,
-		Cache:                      controllers.CacheOptions(),
+		Cache:                      controllers.CacheOptions(c.namespace),
 		Metrics:                    c.metricsOptions(certs),
 		HealthProbeBindAddress:     c.healthAddress,
 		LeaderElection:             c.leaderElect,

@@ -56,31 +56,33 @@ func injectedPod(change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func TestStrippingKeepsWhereAKeyGatewayIsAsked(t *testing.T) {
-	ports := []corev1.ContainerPort{{Name: contract.KeyGatewayStatusPortName, ContainerPort: 8081}}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "gateway", Namespace: "operators", Labels: map[string]string{contract.ComponentLabel: contract.KeyGatewayComponent, "app": "x"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: "x", Ports: ports}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
-	}
-	stripped, err := StripPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "gateway", Namespace: "operators", Labels: map[string]string{contract.ComponentLabel: contract.KeyGatewayComponent}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Ports: ports}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
-	}
-	if difference := cmp.Diff(want, stripped); difference != "" {
-		t.Error(difference)
-	}
-	again, err := StripPod(stripped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if difference := cmp.Diff(want, again); difference != "" {
-		t.Error("stripped twice: " + difference)
+func TestStrippingKeepsWhereAKeyGatewayOrAKeyAccessServiceIsAsked(t *testing.T) {
+	for _, component := range []string{contract.KeyGatewayComponent, contract.KeyAccessComponent} {
+		ports := []corev1.ContainerPort{{Name: contract.KeyGatewayStatusPortName, ContainerPort: 8081}}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "gateway", Namespace: "operators", Labels: map[string]string{contract.ComponentLabel: component, "app": "x"}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Image: "x", Ports: ports}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
+		}
+		stripped, err := StripPod(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "gateway", Namespace: "operators", Labels: map[string]string{contract.ComponentLabel: component}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway", Ports: ports}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
+		}
+		if difference := cmp.Diff(want, stripped); difference != "" {
+			t.Error(difference)
+		}
+		again, err := StripPod(stripped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if difference := cmp.Diff(want, again); difference != "" {
+			t.Error("stripped twice: " + difference)
+		}
 	}
 }
 

@@ -30,14 +30,14 @@ func stripWithout(pod, stripped *corev1.Pod) {
 		stripped.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: system}
 	}
 	stripped.Status.Phase = pod.Status.Phase
-	if pod.Labels[contract.ComponentLabel] == contract.KeyGatewayComponent {
+	if component := pod.Labels[contract.ComponentLabel]; component == contract.KeyGatewayComponent || component == contract.KeyAccessComponent {
 		stripKeyGateway(pod, stripped)
 	}
 }
 
-// stripKeyGateway keeps of a key gateway its label, its address and its ports.
+// stripKeyGateway keeps of a key gateway or a key access service its label, its address and its ports.
 func stripKeyGateway(pod, stripped *corev1.Pod) {
-	stripped.Labels = map[string]string{contract.ComponentLabel: contract.KeyGatewayComponent}
+	stripped.Labels = map[string]string{contract.ComponentLabel: pod.Labels[contract.ComponentLabel]}
 	stripped.Status.PodIP = pod.Status.PodIP
 	for _, container := range pod.Spec.Containers {
 		stripped.Spec.Containers = append(stripped.Spec.Containers, corev1.Container{Name: container.Name, Ports: container.Ports})

@@ -69,6 +69,7 @@ func condition(status metav1.ConditionStatus, reason, format string, args ...any
 // problems are the problems of a provider, those first that a person has to end.
 var problems = []string{
 	providerreport.Invalid, providerreport.InvalidCredentials, providerreport.SecretForbidden, providerreport.SecretNotFound, providerreport.SecretUnreadable,
+	providerreport.HeldBack,
 }
 
 // acceptedCondition returns the condition Accepted.

@@ -8,4 +8,7 @@
 // merges the answers of all gateways about one provider, and writes its status if it differs in
 // what somebody may be waiting for, or else after a while. No request goes to the API server while
 // nothing changes. Both run on the leader.
+//
+// In the same way it writes the status of KeyAccessPolicies and KeyAccessPeers, from what key access
+// services answer.
 package keyproviders

@@ -48,6 +48,8 @@ type gateway struct {
 type poller struct {
 	pods      client.Reader
 	namespace string
+	// component is the value of the label of the pods to ask.
+	component string
 	interval  time.Duration
 	ask       Ask
 	// changed is called for each provider about which a gateway says something else.
@@ -63,9 +65,9 @@ type poller struct {
 	heard time.Time
 }
 
-func newPoller(pods client.Reader, options Options, changed func(types.NamespacedName)) *poller {
+func newPoller(pods client.Reader, component string, options Options, changed func(types.NamespacedName)) *poller {
 	return &poller{
-		pods: pods, namespace: options.OperatorNamespace, interval: options.Interval, ask: options.Ask, changed: changed, kicked: make(chan struct{}, 1),
+		pods: pods, namespace: options.OperatorNamespace, component: component, interval: options.Interval, ask: options.Ask, changed: changed, kicked: make(chan struct{}, 1),
 		objects: map[types.UID]types.NamespacedName{}, gateways: map[types.UID]*gateway{}, heard: time.Now(),
 	}
 }
@@ -128,8 +130,8 @@ func (p *poller) poll(ctx context.Context) {
 		return
 	}
 	var pods corev1.PodList
-	if err := p.pods.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{contract.ComponentLabel: contract.KeyGatewayComponent}); err != nil {
-		log.FromContext(ctx).Error(err, "listing key gateways failed")
+	if err := p.pods.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{contract.ComponentLabel: p.component}); err != nil {
+		log.FromContext(ctx).Error(err, "listing pods failed", "component", p.component)
 		return
 	}
 	listed := map[types.UID]bool{}
@@ -197,7 +199,7 @@ func (p *poller) askOne(ctx context.Context, pod *corev1.Pod) *gateway {
 	p.mu.Unlock()
 	report, newest, err := p.ask(ctx, netip.AddrPortFrom(address, statusPort(pod)), etag)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("a key gateway did not answer", "pod", pod.Name, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("a pod did not answer", "component", p.component, "pod", pod.Name, "error", err.Error())
 		return nil
 	}
 	answer := &gateway{etag: newest, answered: time.Now()}

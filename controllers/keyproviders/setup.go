@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
 )
 
@@ -25,7 +26,7 @@ const workers = 2
 
 // Options configure the reconciler. All are required.
 type Options struct {
-	// OperatorNamespace is the namespace of the key gateways.
+	// OperatorNamespace is the namespace of the key gateways and of the key access service.
 	OperatorNamespace string
 	// Ask asks a key gateway.
 	Ask Ask
@@ -39,7 +40,7 @@ type Options struct {
 // what [distribute.StripPod] keeps of key gateways. Both run on the leader.
 func Setup(mgr ctrl.Manager, options Options) error {
 	requests := queue.New("key-provider-status")
-	poller := newPoller(mgr.GetClient(), options, func(key types.NamespacedName) {
+	poller := newPoller(mgr.GetClient(), contract.KeyGatewayComponent, options, func(key types.NamespacedName) {
 		requests.Add(reconcile.Request{NamespacedName: key})
 	})
 	r := &reconciler{
@@ -53,7 +54,18 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	if err := mgr.Add(poller); err != nil {
 		return err
 	}
-	followed := handler.Funcs{
+	followed := followedBy(poller)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("key-provider-status").
+		Watches(&v1alpha1.KeyProvider{}, followed, builder.WithPredicates(queue.SpecChanged)).
+		Watches(&v1alpha1.ClusterKeyProvider{}, followed, builder.WithPredicates(queue.SpecChanged)).
+		WithOptions(queue.Options(requests, workers)).
+		Complete(r)
+}
+
+// followedBy returns a handler that tells a poller of objects, and adds them to the queue.
+func followedBy(poller *poller) handler.Funcs {
+	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			poller.put(e.Object)
 			q.Add(requestFor(e.Object))
@@ -70,12 +82,6 @@ func Setup(mgr ctrl.Manager, options Options) error {
 			q.Add(requestFor(e.Object))
 		},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("key-provider-status").
-		Watches(&v1alpha1.KeyProvider{}, followed, builder.WithPredicates(queue.SpecChanged)).
-		Watches(&v1alpha1.ClusterKeyProvider{}, followed, builder.WithPredicates(queue.SpecChanged)).
-		WithOptions(queue.Options(requests, workers)).
-		Complete(r)
 }
 
 func requestFor(object client.Object) reconcile.Request {

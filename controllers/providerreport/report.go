@@ -24,7 +24,8 @@ type Report struct {
 	Providers []Provider `json:"providers"`
 }
 
-// Provider is a KeyProvider or ClusterKeyProvider in one gateway.
+// Provider is a KeyProvider or ClusterKeyProvider in one gateway, or a KeyAccessPolicy or
+// KeyAccessPeer in one key access service.
 type Provider struct {
 	// UID is the one of the resource, and Generation of its spec as the gateway has it.
 	UID        types.UID `json:"uid"`
@@ -54,6 +55,9 @@ const (
 	// SecretUnreadable is for a Secret that was not read yet because the API server did not
 	// answer.
 	SecretUnreadable = "SecretUnreadable"
+	// HeldBack is for a policy or a peer of a key access service that does not count because
+	// another one is wrong.
+	HeldBack = "HeldBack"
 )
 
 // Endpoint is the state of an endpoint of a provider.
