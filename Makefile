@@ -157,7 +157,7 @@ test-clients: ## Run released clients of the protocol against the broker (Linux,
 	go test -tags clients -count=1 ./test/clients/... ./broker/session
 
 .PHONY: test-contract
-test-contract: ## Put the cases of test/contract to a broker by every client in this repository and by every version of the wire.
+test-contract: ## Put the cases of test/contract to a broker by every client in this repository, by a released one, and by every version of the wire, and kill it each second (Linux, root, Node.js, Python, a JDK, Rust, OpenSSL; 2 minutes).
 	cd test/contract && go test -vet=off -count=1 .
 
 .PHONY: test-client-js
@@ -188,7 +188,7 @@ generate-rust: ## Make the messages of the Rust client again from the .proto fil
 	hack/generate/rust
 
 .PHONY: contract-table
-contract-table: ## Write the table of clients and operations in docs/compatibility.md.
+contract-table: ## Write the table of clients and operations in docs/compatibility.md (as test-contract).
 	cd test/contract && go test -vet=off -count=1 -run '^TestEveryClientKeepsTheContract' . -update
 
 # The parts of a release that test-release builds twice; "programs,images,chart,plugin,clients" for all, which takes half an hour.

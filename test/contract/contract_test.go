@@ -18,7 +18,8 @@ type newDriver func(socket string) (driver, error)
 // withoutExchange ends the name of a driver that makes unary calls.
 const withoutExchange = " without Exchange"
 
-// drivers returns the drivers of the wire, and for each client one with Exchange and one without.
+// drivers returns the drivers of the wire, and of released clients, and for each client of this repository one
+// with Exchange and one without.
 func drivers(t *testing.T) map[string]newDriver {
 	t.Helper()
 	all := map[string]newDriver{}
@@ -33,6 +34,13 @@ func drivers(t *testing.T) map[string]newDriver {
 		name := "client " + filepath.Base(filepath.Dir(path))
 		all[name] = func(socket string) (driver, error) { return startProgram("./"+path, socket) }
 		all[name+withoutExchange] = func(socket string) (driver, error) { return startProgram("./"+path, socket, "--unary") }
+	}
+	released, err := filepath.Glob("released/*/run")
+	if err != nil || len(released) == 0 {
+		t.Fatalf("no released clients: %v", err)
+	}
+	for _, path := range released {
+		all["released "+filepath.Base(filepath.Dir(path))] = func(socket string) (driver, error) { return startProgram("./"+path, socket) }
 	}
 	return all
 }
@@ -136,6 +144,10 @@ func (s Step) run(saved map[string]any, d driver) (missing bool, err error) {
 		return false, err
 	case answer.Unsupported:
 		return true, nil
+	case answer.Refused != "" && s.Error != nil && s.Error.Code == "INVALID_ARGUMENT":
+		return false, nil
+	case answer.Refused != "":
+		return false, fmt.Errorf("the client refused the request: %s", answer.Refused)
 	case s.Error != nil:
 		return false, s.Error.compare(call, answer)
 	case answer.Error != nil:

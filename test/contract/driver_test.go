@@ -36,6 +36,8 @@ type Answer struct {
 	Reply       map[string]any `json:"reply,omitempty"`
 	Error       *CallError     `json:"error,omitempty"`
 	Unsupported bool           `json:"unsupported,omitempty"`
+	// Refused is why a released client did not send the request. Its sentences are its own.
+	Refused string `json:"refused,omitempty"`
 }
 
 // CallError is what the error of a client says.
