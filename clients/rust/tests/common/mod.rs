@@ -65,6 +65,7 @@ fn program() -> &'static Path {
 impl Broker {
     /// Makes the files of a broker, which does not run yet.
     pub fn new() -> Broker {
+        program(); // no call waits while it is built
         let folder = tempfile::Builder::new().prefix("rs").tempdir().unwrap();
         for name in ["profiles", "keys"] {
             fs::DirBuilder::new().mode(0o700).create(folder.path().join(name)).unwrap();
