@@ -142,6 +142,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		Distributor:       distributor,
 		Changed:           func(namespace string) { status.Request(statuses, namespace) },
 		Metrics:           options.Metrics,
+		Audit:             options.Audit,
 	})
 	if err != nil {
 		return err

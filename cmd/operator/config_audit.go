@@ -27,7 +27,7 @@ type auditConfig struct {
 }
 
 func (c *auditConfig) flags(f *pflag.FlagSet) {
-	f.BoolVar(&c.enabled, "audit", false, "write audit records of injections, of changes of profiles and key providers, of weaker profiles and of signing keys, as lines of standard error")
+	f.BoolVar(&c.enabled, "audit", false, "write audit records of injections, of changes of profiles and key providers, of rollouts, of weaker profiles, of signing keys and of certificates of key gateways, as lines of standard error")
 	f.StringVar(&c.settings.File, "audit-file", "", "`path` of a file for the audit records, instead of standard error; each replica needs its own")
 	f.StringVar(&c.fileSize, "audit-file-size", "64Mi", "`size` of the audit file at which it gets the ending .1 and another one begins")
 	f.Uint32Var(&c.settings.Files, "audit-files", 10, "how many full audit files are kept; the oldest is deleted")

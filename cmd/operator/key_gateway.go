@@ -7,17 +7,18 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/keygateway"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
 )
 
 // addKeyGateway adds to the manager what the leader does for key gateways. It returns nil if
 // there are none.
-func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys) (*keygateway.Gateway, error) {
+func addKeyGateway(mgr manager.Manager, c *config, keys *signing.Keys, records *audit.Log) (*keygateway.Gateway, error) {
 	if c.keyGatewayService == "" {
 		return nil, nil
 	}
-	gateway, err := keygateway.New(mgr.GetConfig(), keygateway.Options{Namespace: c.namespace, Service: c.keyGatewayService, Keys: keys})
+	gateway, err := keygateway.New(mgr.GetConfig(), keygateway.Options{Namespace: c.namespace, Service: c.keyGatewayService, Keys: keys, Audit: records})
 	if err != nil {
 		return nil, err
 	}

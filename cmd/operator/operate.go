@@ -69,7 +69,7 @@ func operate(ctx context.Context, c *config, logTo io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	gateway, err := addKeyGateway(mgr, c, keys)
+	gateway, err := addKeyGateway(mgr, c, keys, records)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile/signed"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/objectwatch"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/signing"
@@ -50,7 +51,7 @@ type Keys interface {
 	Ring(ctx context.Context) (signing.Ring, error)
 }
 
-// Options say which gateways there are. All are required, except for the clock.
+// Options say which gateways there are. All are required, except for Clock and Audit.
 type Options struct {
 	// Namespace is the operator's, and Service the name of the Service in it.
 	Namespace, Service string
@@ -58,6 +59,8 @@ type Options struct {
 	Keys Keys
 	// Clock is the real clock if absent; tests bring another.
 	Clock clock.Clock
+	// Audit gets a record of each certificate that is made, nil for none.
+	Audit *audit.Log
 }
 
 // Gateway is what the operator does for the key gateways of one Service. Its methods
@@ -100,7 +103,7 @@ func New(cfg *rest.Config, options Options) (*Gateway, error) {
 	service := client.ObjectKey{Namespace: options.Namespace, Name: options.Service}
 	authority, serving := certificates.IssuerSecrets(service)
 	g := &Gateway{options: options, client: direct, log: log.Log.WithName("key-gateway"), poked: make(chan struct{}, 1)}
-	g.issuer = certificates.NewIssuer(direct, options.Clock, g.log, service)
+	g.issuer = certificates.NewIssuer(direct, options.Clock, g.log, options.Audit, service)
 	// One watcher cannot have two objects of a type.
 	for _, objects := range [][]client.Object{
 		{secretOf(authority), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: service.Namespace, Name: service.Name}}},

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/distribute"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/event"
 	"github.com/crypto-broker/crypto-broker-operator/controllers/internal/queue"
@@ -41,7 +42,7 @@ const workers = 2
 // actionRollOut is the action of all events of this package.
 const actionRollOut = "RollOut"
 
-// Options configure the reconciler. All are required.
+// Options configure the reconciler. All but Audit are required.
 type Options struct {
 	// Namespaces has the decisions about sets.
 	Namespaces *state.Store
@@ -56,6 +57,8 @@ type Options struct {
 	Changed func(namespace string)
 	// Metrics is where metrics are registered.
 	Metrics prometheus.Registerer
+	// Audit gets a record of each step of a rollout, nil for none.
+	Audit *audit.Log
 }
 
 // reconciler writes status.rollout. A request without a namespace names a
@@ -68,6 +71,7 @@ type reconciler struct {
 	distributor       *distribute.Distributor
 	changed           func(namespace string)
 	phases            *phases
+	audit             *audit.Log
 	now               func() time.Time
 }
 
@@ -84,7 +88,7 @@ func Setup(mgr ctrl.Manager, options Options) error {
 		WithOptions(queue.Options(options.Queue, workers)).
 		Complete(&reconciler{
 			client: mgr.GetClient(), recorder: mgr.GetEventRecorder(v1alpha1.FieldManager), namespaces: options.Namespaces,
-			operatorNamespace: options.OperatorNamespace, distributor: options.Distributor, changed: options.Changed, phases: phases, now: time.Now,
+			operatorNamespace: options.OperatorNamespace, distributor: options.Distributor, changed: options.Changed, phases: phases, audit: options.Audit, now: time.Now,
 		})
 }
 
@@ -132,6 +136,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 		r.report(o, before, next)
+		r.recordChange(o, before, next)
 		if request.Namespace != "" {
 			r.changed(request.Namespace)
 		}
@@ -235,7 +240,7 @@ func (r *reconciler) attempt(o object, name, digest string, in where) attempt {
 
 // report writes an event when a rollout began, took a step, waits or ended.
 func (r *reconciler) report(o object, before, now *v1alpha1.RolloutStatus) {
-	if now == nil || before != nil && before.Attempt == now.Attempt && before.Phase == now.Phase && before.Step == now.Step {
+	if now == nil || !isNews(before, now) {
 		return
 	}
 	kind := corev1.EventTypeNormal

@@ -17,6 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
 // Entries of the Secret with a serving certificate. A Secret of the type kubernetes.io/tls
@@ -39,11 +41,11 @@ type Issuer struct {
 }
 
 // NewIssuer returns an Issuer for a Service. The Secrets are "<service>-ca" and
-// "<service>-tls" in its namespace.
-func NewIssuer(direct client.Client, clock clock.Clock, log logr.Logger, service client.ObjectKey) *Issuer {
+// "<service>-tls" in its namespace. records gets audit records of what the Issuer makes, nil for none.
+func NewIssuer(direct client.Client, clock clock.Clock, log logr.Logger, records *audit.Log, service client.ObjectKey) *Issuer {
 	authority, serving := IssuerSecrets(service)
 	return &Issuer{
-		keeper:  keeper{purpose: gatewayServing, client: direct, clock: clock, log: log, name: authority},
+		keeper:  keeper{purpose: gatewayServing, client: direct, clock: clock, log: log, name: authority, audit: records},
 		serving: serving,
 		names:   []string{service.Name + "." + service.Namespace + ".svc"},
 	}
@@ -128,6 +130,7 @@ func (i *Issuer) renewLeaf(ctx context.Context, state *authorities, bundle []byt
 		return nil, fmt.Errorf("write the Secret %s: %w", i.serving, err)
 	}
 	if reason != "" {
+		i.keeper.audit.AddEvent(certificateEvent(certificateSigned, i.serving, leaf).Text("reason", reason))
 		i.keeper.log.Info("signed a serving certificate", "secret", i.serving.String(), "names", i.names, "expiry", leaf.NotAfter.UTC().Format(time.RFC3339), "reason", reason)
 	}
 	return leaf, nil

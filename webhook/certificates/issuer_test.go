@@ -35,7 +35,7 @@ func newGateways(t *testing.T) *gateways {
 		t: t, client: fake.NewClientBuilder().WithScheme(newScheme()).Build(), clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	}
 	log := funcr.New(func(prefix, args string) { g.log.WriteString(prefix + " " + args + "\n") }, funcr.Options{Verbosity: 10})
-	g.issuer = NewIssuer(g.client, g.clock, log, client.ObjectKey{Namespace: "crypto-broker-system", Name: "key-gateway"})
+	g.issuer = NewIssuer(g.client, g.clock, log, nil, client.ObjectKey{Namespace: "crypto-broker-system", Name: "key-gateway"})
 	return g
 }
 

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
 )
 
 // keeper keeps the authorities in their Secret.
@@ -22,6 +24,8 @@ type keeper struct {
 	clock   clock.Clock
 	log     logr.Logger
 	name    client.ObjectKey
+	// audit gets a record of each change, nil for none.
+	audit *audit.Log
 }
 
 // advance reads the Secret, advances its state and writes the state if it changed. It
@@ -55,6 +59,7 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 			}
 		}
 	}
+	current, next := state.current, state.next
 	changed, err := state.advance(now, trusted)
 	if err != nil {
 		return nil, err
@@ -81,6 +86,7 @@ func (k *keeper) advance(ctx context.Context, known []*x509.Certificate, trusted
 		}
 		return state, err
 	}
+	k.record(current, next, state, lost)
 	k.log.Info("wrote the certificate authorities", "namespace", secret.Namespace, "name", secret.Name,
 		"expiry", state.current.certificate.NotAfter.UTC().Format(time.RFC3339), "successor", state.next != nil, "retired", len(state.retired))
 	return state, nil

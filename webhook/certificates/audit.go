@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certificates
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crypto-broker/crypto-broker-operator/broker/audit"
+)
+
+// Results of audit records about certificates.
+const (
+	// certificateMade is for an authority without one before it, and certificatePrepared for the successor
+	// of one, which becomes the current authority with certificateRotated.
+	certificateMade     = "made"
+	certificatePrepared = "prepared"
+	certificateRotated  = "rotated"
+	// certificateRepaired is for a Secret that was broken and has its current authority still.
+	certificateRepaired = "repaired"
+	// certificateRemoved is for retired authorities that are not trusted any more. The record has the
+	// current one.
+	certificateRemoved = "removed"
+	// certificateSigned is for a serving certificate.
+	certificateSigned = "signed"
+)
+
+// certificateEvent returns the audit record of what happened to a certificate in a Secret.
+func certificateEvent(result string, secret client.ObjectKey, certificate *x509.Certificate) *audit.Event {
+	sum := sha256.Sum256(certificate.Raw)
+	return audit.NewEvent("certificate").Text("result", result).
+		Text("k8s.namespace.name", secret.Namespace).Text("object.kind", "Secret").Text("object.name", secret.Name).
+		Text("certificate.sha256", hex.EncodeToString(sum[:])).Text("certificate.expiry", certificate.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// record writes audit records of what changed in the Secret of the authorities. It had current and next
+// before, and lost says that it was missing or broken.
+func (k *keeper) record(current, next *authority, state *authorities, lost bool) {
+	switch {
+	case current == nil:
+		k.audit.AddEvent(certificateEvent(certificateMade, k.name, state.current.certificate).Text("reason", "the Secret had none that can be used"))
+	case lost:
+		k.audit.AddEvent(certificateEvent(certificateRepaired, k.name, state.current.certificate).Text("reason", "a part of the Secret could not be read"))
+	case !state.current.certificate.Equal(current.certificate):
+		k.audit.AddEvent(certificateEvent(certificateRotated, k.name, state.current.certificate))
+	case state.next != nil && next == nil:
+		k.audit.AddEvent(certificateEvent(certificatePrepared, k.name, state.next.certificate))
+	default:
+		k.audit.AddEvent(certificateEvent(certificateRemoved, k.name, state.current.certificate))
+	}
+}
