@@ -284,10 +284,10 @@ test-apiserver: ## Run the tests against a real API server and etcd. KUBERNETES=
 	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver -count=1 -timeout 20m $(call packages_with_tag,apiserver)
 
 .PHONY: test-provider-status
-test-provider-status: ## Run the operator, a key gateway and key managers beside real API servers: the status of a key provider, and Secrets encrypted in etcd (Python; PyKMIP and OpenBao come by pip).
+test-provider-status: ## Run the operator, a key gateway and key managers beside real API servers: the status of a key provider, a device, and Secrets encrypted in etcd (Python, a C compiler; PyKMIP and OpenBao come by pip, SoftHSM by apt-get).
 	assets=$$(hack/cluster/cluster apiserver); \
 	hack/tools/build helm >/dev/null; \
-	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver,keymanagers -count=1 -run '^(TestTheStatusOfAKeyProviderFollowsAKMIPServer|TestSecretsInEtcd)' ./cmd/gateway
+	KUBEBUILDER_ASSETS="$$assets" go test -tags apiserver,keymanagers,pkcs11 -count=1 -run '^(TestTheStatusOfAKeyProviderFollowsAKMIPServer|TestPodsEncryptUnderAKeyOfADevice|TestSecretsInEtcd)' ./cmd/gateway
 
 .PHONY: test-cluster
 test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way, down without a trace.

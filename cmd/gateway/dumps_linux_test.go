@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !apiserver
+
 package main
 
 import (
@@ -14,21 +16,29 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-// A process cannot take its limit back, so the gateway of this test is a process of its own. It
-// ends because it has no cluster.
+// A process cannot take its limit back, so each command of this test has a process of its own. It
+// ends because it has no cluster, no directory for its socket, or no keys. With the tag apiserver,
+// each of these processes would start an API server.
 func TestTheMemoryOfAGatewayIsNoPartOfADump(t *testing.T) {
 	const variable = "GATEWAY_WITHOUT_DUMPS"
-	if os.Getenv(variable) == "" {
-		gateway := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
-		gateway.Env = append(os.Environ(), variable+"=1", "KUBECONFIG="+filepath.Join(t.TempDir(), "none"))
-		if output, err := gateway.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, output)
+	command := os.Getenv(variable)
+	if command == "" {
+		for _, command := range []string{"gateway", "kms", keyAccessCommand} {
+			gateway := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+			gateway.Env = append(os.Environ(), variable+"="+command, "KUBECONFIG="+filepath.Join(t.TempDir(), "none"))
+			if output, err := gateway.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", command, err, output)
+			}
 		}
 		return
 	}
-	keys := write(t, filepath.Join(t.TempDir(), "keys"), public(1)+"\n")
-	args := []string{"--certificate-dir=/certificates", "--trusted-keys-file=" + keys, "--operator-namespace=crypto-broker-system"}
-	if code := run(t.Context(), args, nothing, io.Discard, io.Discard); code != program.ExitFailed {
+	dir := t.TempDir()
+	args := map[string][]string{
+		"gateway":        {"--certificate-dir=/certificates", "--trusted-keys-file=" + write(t, filepath.Join(dir, "keys"), public(1)+"\n"), "--operator-namespace=crypto-broker-system"},
+		"kms":            {"kms", "--key=bao/secrets", "--key-providers-dir=" + dir, "--status-bind-address=0", "--socket-dir=" + filepath.Join(write(t, filepath.Join(dir, "file"), ""), "socket")},
+		keyAccessCommand: {keyAccessCommand, "--config", keyAccessConfig(t, "https://issuer.example.com", "keyDir: ", "keyDir: "+filepath.Join(dir, "none")+" # ")},
+	}[command]
+	if code := run(t.Context(), args, nothing, io.Discard, os.Stderr); code != program.ExitFailed {
 		t.Fatalf("exit code %d, want %d", code, program.ExitFailed)
 	}
 	var limit unix.Rlimit
