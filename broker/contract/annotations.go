@@ -54,6 +54,9 @@ const (
 	SessionProfileAnnotation    = "cryptobroker.io/session-profile"
 	SessionPlainPathsAnnotation = "cryptobroker.io/session-plain-paths"
 
+	// SessionRedisAnnotation is a Secret with the settings for sessions in Redis.
+	SessionRedisAnnotation = "cryptobroker.io/session-redis"
+
 	// KeysAnnotation lists Secrets with keys for the broker.
 	KeysAnnotation = "cryptobroker.io/keys"
 

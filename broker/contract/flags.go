@@ -31,6 +31,7 @@ const (
 	SessionGatewayFlag        = "session-gateway"
 	SessionGatewayProfileFlag = "session-gateway-profile"
 	SessionGatewayPlainFlag   = "session-gateway-plain"
+	SessionRedisDirFlag       = "session-redis-dir"
 )
 
 // Argument returns the argument that sets a flag to a value.

@@ -20,8 +20,8 @@ import (
 // literal of the same text is a second copy. The words of flags and the names of
 // namespaces are left out: they occur in sentences.
 var distinctive = []string{
-	contract.SocketVolume, contract.KeysVolumePrefix, contract.KeyGatewayVolume, contract.KeyGatewayAuthorities, contract.KeyGatewayDir,
-	contract.SocketDir, contract.SocketFile, contract.BrokerSocketDir, contract.ProfilesDir, contract.KeysDir,
+	contract.SocketVolume, contract.KeysVolumePrefix, contract.SessionRedisVolume, contract.KeyGatewayVolume, contract.KeyGatewayAuthorities, contract.KeyGatewayDir,
+	contract.SocketDir, contract.SocketFile, contract.BrokerSocketDir, contract.ProfilesDir, contract.KeysDir, contract.SessionRedisDir,
 	contract.SocketVariable, contract.StatusPortName, contract.ReadyPath,
 	"--" + contract.StatusAddressFlag, "--" + contract.TrustedKeysFlag + "=", "--" + contract.StatusAddressFlag + "=",
 	"--" + contract.CallersFlag + "=", "--" + contract.CallerProfilesFlag + "=", "--" + contract.SharedIdentityFlag,

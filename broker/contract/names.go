@@ -20,6 +20,10 @@ const (
 	// number from 1 on follows. Only the broker mounts them.
 	KeysVolumePrefix = "crypto-broker-keys-"
 
+	// SessionRedisVolume is the name of the volume with the Secret of settings for sessions in
+	// Redis. Only the broker mounts it.
+	SessionRedisVolume = "crypto-broker-session-redis"
+
 	// KeyGatewayVolume is the name of the volume with what the broker needs to call the key
 	// gateway. Only the broker mounts it.
 	KeyGatewayVolume = "crypto-broker-key-gateway"
@@ -40,7 +44,11 @@ func IsBroker[Policy ~string](name string, restartPolicy *Policy) bool {
 
 // IsReservedVolume reports whether the name is reserved for a volume of the broker.
 func IsReservedVolume(name string) bool {
-	return name == SocketVolume || name == ProfilesVolume || name == KeyGatewayVolume || strings.HasPrefix(name, KeysVolumePrefix)
+	switch name {
+	case SocketVolume, ProfilesVolume, SessionRedisVolume, KeyGatewayVolume:
+		return true
+	}
+	return strings.HasPrefix(name, KeysVolumePrefix)
 }
 
 // Namespaces of Kubernetes that never get brokers or profiles.

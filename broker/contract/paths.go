@@ -31,6 +31,9 @@ const (
 	// KeysDir has a directory for each Secret with keys.
 	KeysDir = "/etc/crypto-broker/keys"
 
+	// SessionRedisDir has the files of the Secret with the settings for sessions in Redis.
+	SessionRedisDir = "/etc/crypto-broker/session-redis"
+
 	// KeyGatewayDir has KeyGatewayToken and KeyGatewayAuthorities.
 	KeyGatewayDir = "/etc/crypto-broker/key-gateway"
 

@@ -5,6 +5,7 @@ package main
 import (
 	"log/slog"
 
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/server"
 	"github.com/crypto-broker/crypto-broker-operator/broker/session/redis"
@@ -12,11 +13,9 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/cmd/internal/program"
 )
 
-const sessionRedisFlag = "session-redis-dir"
-
 func (c *config) sessionRedisSetting() setting {
 	return setting{
-		name: sessionRedisFlag, env: "CRYPTO_BROKER_SESSION_REDIS_DIR", kind: "path", set: absolutePath(&c.sessionRedisDir),
+		name: contract.SessionRedisDirFlag, env: "CRYPTO_BROKER_SESSION_REDIS_DIR", kind: "path", set: absolutePath(&c.sessionRedisDir),
 		usage: "directory with the file " + redis.FileName + ", which says where sessions are of profiles with Session.Store redis, and with the passwords and certificates for it; without it such profiles have no sessions",
 	}
 }
@@ -29,7 +28,7 @@ func (c *config) useRedis(stack *keys.Stack, metrics *telemetry.Metrics, logger 
 	}
 	settings, warnings, err := redis.Read(c.sessionRedisDir)
 	if err != nil {
-		return nil, program.Usagef("--%s: %v", sessionRedisFlag, err)
+		return nil, program.Usagef("--%s: %v", contract.SessionRedisDirFlag, err)
 	}
 	for _, warning := range warnings {
 		logger.Warn("warning about a file of the settings for Redis", "problem", warning)
@@ -55,7 +54,7 @@ func (c *config) useRedis(stack *keys.Stack, metrics *telemetry.Metrics, logger 
 	}
 	store, err := redis.Open(options)
 	if err != nil {
-		return nil, program.Usagef("--%s: %s: %v", sessionRedisFlag, redis.FileName, err)
+		return nil, program.Usagef("--%s: %s: %v", contract.SessionRedisDirFlag, redis.FileName, err)
 	}
 	metrics.ServeSharedSessions(store.Serves)
 	return server.WithSharedSessions(store), nil

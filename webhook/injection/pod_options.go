@@ -40,8 +40,9 @@ type podOptions struct {
 	statusPort int32
 	pullSecret string
 
-	// keys are the names of Secrets.
-	keys []string
+	// keys are the names of Secrets, and sessionRedis is the name of one.
+	keys         []string
+	sessionRedis string
 }
 
 // podAnnotation is an annotation by which a pod asks for something. Its row is the
@@ -224,6 +225,17 @@ var annotationsRead = []podAnnotation{
 		values:   annotation.PlainPaths,
 		argument: contract.SessionGatewayPlainFlag,
 		refusals: []podRefusal{noSessionGateway},
+	},
+	{
+		name: contract.SessionRedisAnnotation, example: "session-redis",
+		effect: "a Secret of the namespace with the settings for [sessions in Redis](session-redis.md#in-a-pod), mounted in the broker alone; " +
+			"the pod does not start while it is missing",
+		without: "sessions are in the memory of the broker",
+		values:  annotation.SecretName,
+		read:    func(o *podOptions, _, value string) { o.sessionRedis = value },
+		variables: []celVariable{
+			{"redisSecret", "size(variables.usableSessionRedis) == 0 ? '' : " + celValue(contract.SessionRedisAnnotation)},
+		},
 	},
 	{
 		name: contract.KeysAnnotation, example: "broker-keys, issuing-ca",

@@ -159,7 +159,7 @@ func variableFor(mount corev1.VolumeMount) corev1.EnvVar {
 // former one of the same name.
 func (r *rendering) putVolumes(found []corev1.Volume) (volumes []corev1.Volume) {
 	socket, profiles := r.volumes()
-	own := append([]corev1.Volume{socket, profiles}, r.keyVolumes()...)
+	own := append([]corev1.Volume{socket, profiles}, r.secretVolumes()...)
 	if r.template.KeyGateway != "" {
 		own = append(own, keyGatewayVolume())
 	}

@@ -85,10 +85,10 @@ func reinjectedVariables(found, own []corev1.EnvVar) (variables []corev1.EnvVar)
 }
 
 // isHarmlessMount reports whether a mount covers nothing of the broker's binary,
-// profiles, keys, token and sockets.
+// profiles, keys, settings, token and sockets.
 func isHarmlessMount(mountPath string) bool {
 	at := inContainer(mountPath)
-	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.KeyGatewayDir, contract.BrokerSocketDir} {
+	for _, own := range []string{contract.BrokerBinary, contract.ProfilesDir, contract.KeysDir, contract.SessionRedisDir, contract.KeyGatewayDir, contract.BrokerSocketDir} {
 		if within(own, at) || within(at, own) {
 			return false
 		}

@@ -133,6 +133,12 @@ func (r rendering) container() corev1.Container {
 			})
 		}
 	}
+	if r.options.sessionRedis != "" {
+		container.Args = append(container.Args, contract.Argument(contract.SessionRedisDirFlag, contract.SessionRedisDir))
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{
+			Name: contract.SessionRedisVolume, MountPath: contract.SessionRedisDir, ReadOnly: true,
+		})
+	}
 	if r.template.KeyGateway != "" {
 		container.Args = append(container.Args, keyGatewayArguments(r.template.KeyGateway)...)
 		container.VolumeMounts = append(container.VolumeMounts, keyGatewayMount())
@@ -235,22 +241,29 @@ func fileOf(name, annotation string) corev1.DownwardAPIVolumeFile {
 	}
 }
 
-// keyVolumes returns the volumes of the Secrets with keys. A Secret that does not exist
-// keeps the pod from starting.
-func (r rendering) keyVolumes() []corev1.Volume {
+// secretVolumes returns the volumes of the Secrets with keys and with the settings for
+// sessions in Redis. A Secret that does not exist keeps the pod from starting.
+func (r rendering) secretVolumes() []corev1.Volume {
 	var volumes []corev1.Volume
 	for i, secret := range r.options.keys {
-		volumes = append(volumes, corev1.Volume{
-			Name: keysVolume(i),
-			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-				Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
-					LocalObjectReference: corev1.LocalObjectReference{Name: secret},
-				}}},
-				DefaultMode: ptr.To[int32](0o444),
-			}},
-		})
+		volumes = append(volumes, secretVolume(keysVolume(i), secret))
+	}
+	if r.options.sessionRedis != "" {
+		volumes = append(volumes, secretVolume(contract.SessionRedisVolume, r.options.sessionRedis))
 	}
 	return volumes
+}
+
+func secretVolume(name, secret string) corev1.Volume {
+	return corev1.Volume{
+		Name: name,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: secret},
+			}}},
+			DefaultMode: ptr.To[int32](0o444),
+		}},
+	}
 }
 
 func keysVolume(i int) string { return contract.KeysVolumePrefix + strconv.Itoa(i+1) }

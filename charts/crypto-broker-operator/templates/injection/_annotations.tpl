@@ -124,6 +124,13 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
   expression: >-
     variables.askedSessionPlainPaths.filter(a, [variables.annotations[a]].all(value,
     size(bytes(value)) <= 2048 && value.matches('^(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+(,(/[.]?[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+)*$') && !value.matches('(^|,)(/session/init|/health)(,|$)')))
+- name: askedSessionRedis
+  expression: >-
+    ['cryptobroker.io/session-redis'].filter(a, a in variables.annotations)
+- name: usableSessionRedis
+  expression: >-
+    variables.askedSessionRedis.filter(a, [variables.annotations[a]].all(value,
+    !format.dns1123Subdomain().validate(value).hasValue()))
 - name: askedKeys
   expression: >-
     ['cryptobroker.io/keys'].filter(a, a in variables.annotations)
@@ -166,6 +173,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     !(a in variables.askedSessionGateway) &&
     !(a in variables.askedSessionProfile) &&
     !(a in variables.askedSessionPlainPaths) &&
+    !(a in variables.askedSessionRedis) &&
     !(a in variables.askedKeys) &&
     !(a in variables.askedImage) &&
     !(a in variables.askedImagePullSecret))
@@ -212,6 +220,9 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
 - name: sessionProfile
   expression: >-
     size(variables.usableSessionProfile) == 0 ? 'Session' : variables.annotations['cryptobroker.io/session-profile']
+- name: redisSecret
+  expression: >-
+    size(variables.usableSessionRedis) == 0 ? '' : variables.annotations['cryptobroker.io/session-redis']
 - name: keys
   expression: >-
     size(variables.usableKeys) == 0 ? [] : variables.annotations['cryptobroker.io/keys'].split(',', 101).map(n, n.trim())
@@ -231,7 +242,7 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     size(variables.unknown) == 0
   messageExpression: >-
     'metadata.annotations[' + variables.unknown[0] + ']: found an unknown annotation; ' +
-    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, traces-sampler, traces-ratio, metrics-port, session-gateway, session-profile, session-plain-paths, keys, image, image-pull-secret'
+    'expected one of cryptobroker.io/inject, profiles, profiles.<container>, containers, socket-path, cpu-request, cpu-limit, memory-request, memory-limit, log-level, traces-sampler, traces-ratio, metrics-port, session-gateway, session-profile, session-plain-paths, session-redis, keys, image, image-pull-secret'
 - expression: >-
     !variables.askedInject.exists(annotation, !(annotation in variables.usableInject))
   messageExpression: >-
@@ -328,6 +339,12 @@ Made from the table in webhook/injection/pod_options.go by hack/generate/annotat
     variables.askedSessionPlainPaths.filter(annotation, !(annotation in variables.usableSessionPlainPaths)).map(annotation,
     'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
     ', expected paths such as /healthz,/readyz, at most 2048 bytes: letters, digits and . _ ~ - between slashes, no spaces, no slash at the end, and not /session/init or /health, which the session gateway serves itself')[0]
+- expression: >-
+    !variables.askedSessionRedis.exists(annotation, !(annotation in variables.usableSessionRedis))
+  messageExpression: >-
+    variables.askedSessionRedis.filter(annotation, !(annotation in variables.usableSessionRedis)).map(annotation,
+    'metadata.annotations[' + annotation + ']: ' + variables.found[annotation] +
+    ', expected the name of a Secret in the pod\'s namespace')[0]
 - expression: >-
     !variables.askedKeys.exists(annotation, !(annotation in variables.usableKeys))
   messageExpression: >-

@@ -74,6 +74,7 @@ Where the webhook injects, without those that are not compared.
     (params.spec.?requireFIPS.orValue(false) ? ['--require-fips'] : []) +
     (variables.allowed == '' ? [] : ['--caller-profiles=' + variables.allowed]) +
     (size(variables.keys) == 0 ? [] : ['--keys-dir=/etc/crypto-broker/keys']) +
+    (variables.redisSecret == '' ? [] : ['--session-redis-dir=/etc/crypto-broker/session-redis']) +
     {{- if ne .Values.injection.mode "policy" }}
     (variables.keyGateway == '' ? [] : ['--key-gateway=' + variables.keyGateway, '--key-gateway-token=/etc/crypto-broker/key-gateway/token',
     '--key-gateway-authorities=/etc/crypto-broker/key-gateway/key-gateway-ca.crt']) +

@@ -18,7 +18,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     object.spec.containers.map(c, {'name': dyn(c.name), 'mounts': dyn(c.?volumeMounts.orValue([]))})
 - name: volumes
   expression: >-
-    object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles', 'crypto-broker-key-gateway'] || v.name.startsWith('crypto-broker-keys-'))
+    object.spec.?volumes.orValue([]).filter(v, v.name in ['crypto-broker-socket', 'crypto-broker-profiles', 'crypto-broker-session-redis', 'crypto-broker-key-gateway'] || v.name.startsWith('crypto-broker-keys-'))
 # In order, for a value refers to variables in front of it alone.
 - name: variableNames
   expression: dyn(params.spec).container.?env.orValue([]).map(e, e.name)
@@ -93,10 +93,12 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     variables.isOfAnother || variables.brokers.all(c, c.?volumeMounts.orValue([]).exists_one(m, m.name == 'crypto-broker-socket') &&
     c.volumeMounts.exists_one(m, m.name == 'crypto-broker-profiles') &&
     variables.keys.all(k, c.volumeMounts.exists_one(m, m.mountPath == '/etc/crypto-broker/keys/' + k)) &&
+    ((variables.redisSecret != '') == c.volumeMounts.exists_one(m, m.name == 'crypto-broker-session-redis')) &&
     (({{ $callsGateway }}) == c.volumeMounts.exists_one(m, m.name == 'crypto-broker-key-gateway')) &&
     c.volumeMounts.filter(m, variables.volumes.exists(v, v.name == m.name)).all(m, !has(m.subPath) && !has(m.subPathExpr) && (
     m.name == 'crypto-broker-socket' ? m.mountPath == '/run/broker' && !m.?readOnly.orValue(false) :
     m.name == 'crypto-broker-profiles' ? m.mountPath == '/etc/crypto-broker/profiles' :
+    m.name == 'crypto-broker-session-redis' ? m.mountPath == '/etc/crypto-broker/session-redis' :
     m.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && m.mountPath == '/etc/crypto-broker/key-gateway' :
     m.name.matches('^crypto-broker-keys-[1-9][0-9]{0,2}$') && int(m.name.substring(19)) <= size(variables.keys) &&
     m.mountPath == '/etc/crypto-broker/keys/' + variables.keys[int(m.name.substring(19)) - 1])) &&
@@ -112,6 +114,8 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     v.projected.sources.filter(s, has(s.downwardAPI)).all(s, s.downwardAPI.?items.orValue([]).all(i,
     i.?fieldRef.?fieldPath.orValue('').startsWith("metadata.annotations['cryptobroker.io/profiles-snapshot") ||
     (i.path == 'log-level' && i.?fieldRef.?fieldPath.orValue('') == "metadata.annotations['cryptobroker.io/log-level']"))) :
+    v.name == 'crypto-broker-session-redis' ? variables.redisSecret != '' &&
+    v.?projected.?sources.orValue([]).map(s, s.?secret.?name.orValue('')) == [variables.redisSecret] && !has(v.projected.sources[0].secret.items) :
     v.name == 'crypto-broker-key-gateway' ? {{ $callsGateway }} && v.?projected.?sources.orValue([]).map(s,
     s.?serviceAccountToken.?audience.orValue('') + ' ' + s.?configMap.?name.orValue('')) == ['crypto-broker-key-gateway ', ' crypto-broker-profiles'] &&
     v.projected.sources[0].serviceAccountToken.path == 'token' &&
@@ -121,7 +125,7 @@ What is checked of a pod with a broker after all mutations, whoever injected it.
     !has(v.projected.sources[0].secret.items))
   message: >-
     spec.volumes: found a volume of the broker that is not the one that is added to the pod, expected that one; the names crypto-broker-socket,
-    crypto-broker-profiles, crypto-broker-key-gateway and those that begin with crypto-broker-keys- are reserved
+    crypto-broker-profiles, crypto-broker-session-redis, crypto-broker-key-gateway and those that begin with crypto-broker-keys- are reserved
 - expression: >-
     variables.isOfAnother || variables.containers.all(c, c.mounts.all(m, !variables.volumes.exists(v, v.name == m.name) || (m.name == 'crypto-broker-socket' &&
     c.name in variables.callers && m.?subPath.orValue('') == c.name && m.?readOnly.orValue(false) && m.mountPath == variables.socketDirectory)))
