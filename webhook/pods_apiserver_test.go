@@ -29,7 +29,7 @@ func TestTheAPIServerMakesTheGoldenPods(t *testing.T) {
 	for _, golden := range fixture.GoldenPods(t, testdata) {
 		var template injection.Template
 		golden.ReadTemplate(t, &template)
-		if template.Traces != current.Traces || template.KeyGateway != current.KeyGateway {
+		if template.Traces != current.Traces || template.Audit != current.Audit || template.KeyGateway != current.KeyGateway {
 			operator.stop()
 			operator, current = startOperatorWith(t, template), template
 		}
