@@ -65,7 +65,7 @@ func TestTheKeyAccessServiceIsInstalledOnlyByItsValueAndMayReadItsResourcesOnly(
 }
 
 func TestTheKeyAccessServiceIsHardenedAndHasItsFiles(t *testing.T) {
-	objects := withKeyAccess(t, "keyAccess.federationSecret=statements", "keyAccess.authoritiesConfigMap=roots", "keyGateway.image.tag=dev", "keyAccess.service.type=LoadBalancer")
+	objects := withKeyAccess(t, "keyAccess.federationSecret=statements", "keyAccess.keyProvidersSecret=managers", "keyAccess.authoritiesConfigMap=roots", "keyGateway.image.tag=dev", "keyAccess.service.type=LoadBalancer")
 	deployment := find[appsv1.Deployment](t, objects, "Deployment", keyAccess)
 	pod := deployment.Spec.Template
 	container := pod.Spec.Containers[0]
@@ -92,7 +92,7 @@ func TestTheKeyAccessServiceIsHardenedAndHasItsFiles(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/etc/key-access/config": "ConfigMap settings", "/etc/key-access/keys": "Secret keys", "/etc/key-access/tls": "Secret tls",
-		"/etc/key-access/federation": "Secret statements", "/etc/key-access/authorities": "ConfigMap roots",
+		"/etc/key-access/federation": "Secret statements", "/etc/key-access/key-providers": "Secret managers", "/etc/key-access/authorities": "ConfigMap roots",
 	} {
 		if files[path] != want {
 			t.Errorf("found %q at %s, expected %q", files[path], path, want)
