@@ -62,7 +62,9 @@ func (k *keyAccess) newClusterObjects(issuers []caller.Issuer) (*clusterObjects,
 	if err != nil {
 		return nil, fmt.Errorf("cluster: preparing to reach it at %s: %w", access.Host, err)
 	}
-	return &clusterObjects{objects, accesssource.New(accesssource.Options{Objects: objects, Issuers: issuers, Peers: k.peers, Logger: k.logger})}, nil
+	return &clusterObjects{objects, accesssource.New(accesssource.Options{
+		Objects: objects, Issuers: issuers, PoliciesChanged: k.policiesChanged, Peers: k.peers, Logger: k.logger,
+	})}, nil
 }
 
 // follow follows the resources until ctx ends.

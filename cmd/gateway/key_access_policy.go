@@ -83,7 +83,7 @@ func (a *keyAccessAudit) open(stderr io.Writer, logger *slog.Logger) (*audit.Log
 	return auditlog.Open(settings, stderr, [][2]string{{"service.name", "crypto-broker-key-access"}, {"service.version", version}}, logger)
 }
 
-// policiesChanged implements the observer of [accesspolicy.Open].
+// policiesChanged hears of changes of policies, which are in a directory or resources.
 func (k *keyAccess) policiesChanged(set *accesspolicy.Set, err error) {
 	if err != nil {
 		k.logger.Error("a change of the policies does not count; the last good ones are in use", "error", err)

@@ -31,6 +31,8 @@ type Options struct {
 	Objects cache.Cache
 	// Issuers are those of the callers of peers that name none.
 	Issuers []caller.Issuer
+	// PoliciesChanged is called with a new set, and with the reason why a change does not count.
+	PoliciesChanged func(*accesspolicy.Set, error)
 	// Peers is nil for a service that signs no statements, which can have no peers.
 	Peers  *federation.Peers
 	Logger *slog.Logger
@@ -159,10 +161,10 @@ func (s *Source) putPeer(found client.Object) bool {
 
 func (s *Source) applyPolicies() {
 	if err := s.policies.apply(); err != nil {
-		s.options.Logger.Error("a change of the policies does not count; the last good ones are in use", "error", err)
+		s.options.PoliciesChanged(nil, err)
 		return
 	}
-	s.options.Logger.Info("policies changed", "policies", s.set.Load().Len())
+	s.options.PoliciesChanged(s.set.Load(), nil)
 	select {
 	case <-s.ready:
 	default:
