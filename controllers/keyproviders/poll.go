@@ -131,7 +131,7 @@ func (p *poller) poll(ctx context.Context) {
 	}
 	var pods corev1.PodList
 	if err := p.pods.List(ctx, &pods, client.InNamespace(p.namespace), client.MatchingLabels{contract.ComponentLabel: p.component}); err != nil {
-		log.FromContext(ctx).Error(err, "listing pods failed", "component", p.component)
+		log.FromContext(ctx).Error(err, "listing pods to ask for the state of objects failed")
 		return
 	}
 	listed := map[types.UID]bool{}
@@ -199,7 +199,7 @@ func (p *poller) askOne(ctx context.Context, pod *corev1.Pod) *gateway {
 	p.mu.Unlock()
 	report, newest, err := p.ask(ctx, netip.AddrPortFrom(address, statusPort(pod)), etag)
 	if err != nil {
-		log.FromContext(ctx).V(1).Info("a pod did not answer", "component", p.component, "pod", pod.Name, "error", err.Error())
+		log.FromContext(ctx).V(1).Info("a key gateway or a key access service did not answer", "pod", pod.Name, "error", err.Error())
 		return nil
 	}
 	answer := &gateway{etag: newest, answered: time.Now()}
