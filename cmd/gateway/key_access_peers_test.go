@@ -216,11 +216,17 @@ func (k *keyAccessProcess) share(body string, share []byte) *kas.KeyAccess {
 	}
 }
 
-// TestTwoOfThreeServicesAnswerWhenOneIsKilled has three services in processes of their own.
-func TestTwoOfThreeServicesAnswerWhenOneIsKilled(t *testing.T) {
+// runIfService runs a key access service in the process that start has started, and does not return there.
+func runIfService(t *testing.T) {
+	t.Helper()
 	if file := os.Getenv(gatewayEnvironment); file != "" {
 		os.Exit(run(t.Context(), []string{"key-access", "--config", file}, os.LookupEnv, io.Discard, os.Stderr))
 	}
+}
+
+// TestTwoOfThreeServicesAnswerWhenOneIsKilled has three services in processes of their own.
+func TestTwoOfThreeServicesAnswerWhenOneIsKilled(t *testing.T) {
+	runIfService(t)
 	from := issuer.Start(t, issuer.Options{Audience: "key-access"})
 	services := []*keyAccessProcess{newKeyAccessProcess(t, "first"), newKeyAccessProcess(t, "second"), newKeyAccessProcess(t, "third")}
 	for i, service := range services {

@@ -91,12 +91,12 @@ func runPrometheus(ctx context.Context, cluster *environment.Cluster, out *outpu
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := prometheus.Start(ctx, program, folder, cluster.Kubeconfig, 5*time.Second)
+	server, err := prometheus.Start(ctx, program, folder, cluster.Kubeconfig, prometheus.Options{Interval: 5 * time.Second})
 	if err != nil {
 		return err
 	}
 	out.step("Prometheus answers on %s/targets and scrapes every 5 s. Ctrl-C ends it.", server.URL)
-	out.line("The dashboard for Grafana is %s", filepath.Join(environment.Chart(repository), "dashboards"))
+	out.line("The dashboards for Grafana are in %s", filepath.Join(environment.Chart(repository), "dashboards"))
 	<-ctx.Done()
 	return server.Stop()
 }

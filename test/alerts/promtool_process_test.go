@@ -5,16 +5,23 @@
 package alerts
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/dashboards"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
 
-func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+// promtool returns the path of promtool.
+func promtool(t *testing.T) string {
+	t.Helper()
 	repository, err := environment.Repository()
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +34,11 @@ func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promtool := filepath.Join(filepath.Dir(program), "promtool")
+	return filepath.Join(filepath.Dir(program), "promtool")
+}
+
+func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+	program := promtool(t)
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("found the tests %v, %v", files, err)
@@ -37,9 +48,41 @@ func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 		"the tests of the rules":    append([]string{"test", "rules"}, files...),
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if out, err := exec.CommandContext(t.Context(), promtool, arguments...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
 				t.Errorf("promtool %v: %v\n%s", arguments, err, out)
 			}
 		})
+	}
+}
+
+func TestEachQueryOfTheDashboardsIsPromQL(t *testing.T) {
+	boards, err := dashboards.Read(filepath.Dir(filepath.Dir(rulesFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type recording struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	var rules []recording
+	for i := range boards {
+		substitute := boards[i].Substitute()
+		for _, panel := range boards[i].Panels {
+			for _, target := range panel.Targets {
+				rules = append(rules, recording{fmt.Sprintf("%s:query:%d", strings.ReplaceAll(boards[i].Name, "-", "_"), len(rules)), substitute(target.Expr)})
+			}
+		}
+	}
+	content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboards", "rules": rules}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "queries.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), promtool(t), "check", "rules", file).CombinedOutput()
+	if want := fmt.Sprintf("%d rules found", len(rules)); err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("promtool: %v\n%s\nexpected %s", err, out, want)
 	}
 }

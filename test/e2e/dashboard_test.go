@@ -5,13 +5,9 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,38 +19,26 @@ import (
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
+	"github.com/crypto-broker/crypto-broker-operator/test/dashboards"
 	"github.com/crypto-broker/crypto-broker-operator/test/environment"
 	"github.com/crypto-broker/crypto-broker-operator/test/prometheus"
 )
 
-// panel is a panel of a Grafana dashboard, or a row of them.
-type panel struct {
-	Title   string
-	Targets []struct{ Expr string }
-	Panels  []panel
-}
-
-// dashboard is what the test reads of a Grafana dashboard.
-type dashboard struct {
-	Title      string
-	Panels     []panel
-	Templating struct {
-		List []struct {
-			Name, Type string
-			Query      json.RawMessage
-		}
-	}
-}
-
 // scrapeInterval is between two scrapes in the tests.
 const scrapeInterval = time.Second
 
-func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
+// TestEveryPanelHasAnAnswerUnderLoad asks each query of each dashboard. With DASHBOARD_PICTURES=FOLDER it draws the
+// dashboards, from more minutes of load.
+func TestEveryPanelHasAnAnswerUnderLoad(t *testing.T) {
 	program, err := prometheus.Find(t.Context(), os.Stderr, shared.Cache)
 	must(t, err)
-	server, err := prometheus.Start(t.Context(), program, t.TempDir(), shared.cluster.Kubeconfig, scrapeInterval)
+	restoreChart(t)
+	_, err = shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images, "audit.enabled=true")
+	must(t, err)
+	server, err := prometheus.Start(t.Context(), program, t.TempDir(), shared.cluster.Kubeconfig, prometheus.Options{Interval: scrapeInterval})
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Stop()) })
+	began := time.Now()
 	profile := makeEverythingHappen(t)
 	haveAChangeTimed(t, server, profile)
 
@@ -63,38 +47,85 @@ func TestEveryQueryOfTheDashboardHasAnAnswerUnderLoad(t *testing.T) {
 		`sum(rate(crypto_broker_requests_total{code="OK"}[30s])) > 0`,
 		`sum(rate(crypto_broker_requests_total{code!="OK"}[30s])) > 0`,
 	} {
-		eventually(t, 30*time.Second, expression, func() error { _, err := ask(t, server, expression); return err })
+		eventually(t, 30*time.Second, expression, func() error { _, err := dashboards.Ask(t.Context(), server, expression); return err })
 	}
 
-	files, err := filepath.Glob(filepath.Join(environment.Chart(shared.Repository), "dashboards", "*.json"))
+	boards, err := dashboards.Read(environment.Chart(shared.Repository))
 	must(t, err)
-	queries := 0
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		must(t, err)
-		var board dashboard
-		if err := json.Unmarshal(content, &board); err != nil {
-			t.Fatalf("%s is no dashboard: %v", file, err)
+	for i := range boards {
+		board := &boards[i]
+		if board.Name == keyAccessDashboard {
+			continue // the tests of the key access service ask its queries
 		}
-		substitute := expectVariables(t, server, &board)
-		queries += expectAnswers(t, server, board.Title, board.Panels, substitute)
+		eventually(t, time.Minute, "each query of the dashboard "+board.Name+" has an answer", func() error { return board.ExpectAnswers(t.Context(), server) })
 	}
-	if queries == 0 {
-		t.Errorf("found no query in the dashboards %q", files)
+	if folder := os.Getenv("DASHBOARD_PICTURES"); folder != "" {
+		changeForAWhile(t, profile, began)
+		drawDashboards(t, server, boards, folder, began)
+	}
+	_, err = shared.helm.Install(t.Context(), environment.Chart(shared.Repository), &shared.Images)
+	must(t, err)
+}
+
+// keyAccessDashboard is the dashboard of a service that does not run in the cluster of these tests.
+const keyAccessDashboard = "key-access"
+
+// picturedTime is how much time the pictures of dashboards show.
+const picturedTime = 4 * time.Minute
+
+// changeForAWhile changes a profile again and again until there is enough to draw.
+func changeForAWhile(t *testing.T, profile *v1alpha1.CryptoProfile, began time.Time) {
+	t.Helper()
+	for n := 0; time.Since(began) < picturedTime; n++ {
+		changeHash(t, profile, []string{"sha3-256", "sha-256"}[n%2])
+		awaitPropagated(t, profile, picturedPods)
+		<-time.After(20 * time.Second)
 	}
 }
 
-// makeEverythingHappen has every series of the dashboard come into being: pods injected, refused and without a broker,
-// calls that succeed and fail, profiles that change, that are refused and that are withheld.
+func drawDashboards(t *testing.T, server *prometheus.Server, boards []dashboards.Board, folder string, began time.Time) {
+	t.Helper()
+	for i := range boards {
+		if boards[i].Name == keyAccessDashboard {
+			continue
+		}
+		picture, err := dashboards.Draw(t.Context(), server, &boards[i], began, time.Now())
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(folder, "dashboard-"+boards[i].Name+".svg"), []byte(picture), 0o644))
+	}
+}
+
+// picturedPods is how many pods have the profile that makeEverythingHappen returns.
+const picturedPods = 5
+
+// makeEverythingHappen has every series of the dashboards come into being: pods injected, refused and without a broker,
+// calls that succeed and fail, profiles that change, that are refused, deprecated and withheld.
 func makeEverythingHappen(t *testing.T) *v1alpha1.CryptoProfile {
 	namespace := newNamespace(t, nil)
 	profile := createProfile(t, namespace, "sha3-512")
-	good := createPod(t, appPod(namespace, inject("true"), load))
-	createPod(t, appPod(namespace, inject("true"), map[string]string{"PROFILE": "Absent", "INTERVAL": "50ms"}))
+	changeSpec(t, profile, func(spec *v1alpha1.ProfileSpec) { spec.Audit = &v1alpha1.Audit{Level: "all"} })
+	for name, spec := range map[string]v1alpha1.ProfileSpec{"archive": hashing("Archive", "sha-384"), "legacy": hashing("Legacy", "sha-512/256")} {
+		if name == "legacy" {
+			spec.Deprecation = &v1alpha1.Deprecation{ReplacedBy: "Archive", DeprecatedSince: "2026-01-31"}
+		}
+		must(t, shared.client.Create(t.Context(), &v1alpha1.CryptoProfile{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: spec}))
+	}
+	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "orders", 2, load)))
+	must(t, shared.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: namespace},
+		Data: map[string][]byte{"orders.bin": make([]byte, 32)}}))
+	archive := appDeployment(namespace, "archive", 1, map[string]string{"PROFILE": "Archive", "INTERVAL": "30ms"})
+	archive.Spec.Template.Annotations["cryptobroker.io/keys"] = "keys"
+	must(t, shared.client.Create(t.Context(), archive))
+	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "billing", 1, map[string]string{"PROFILE": "Legacy", "INTERVAL": "100ms"})))
+	// An application with a name of a profile that is not there.
+	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "misled", 1, map[string]string{"PROFILE": "Absent", "INTERVAL": "200ms"})))
+	for _, name := range []string{"archive", "billing", "misled"} {
+		readyPods(t, namespace, "app="+name, 1)
+	}
+	good := &readyPods(t, namespace, "app=orders", 2)[0]
 	awaitCalls(t, good, statsPort, nil, 100)
 	expectRefused(t, shared.client.Create(t.Context(), appPod(namespace, inject("yes"), nil)), `"yes"`)
 	awaitAlgorithm(t, good, "sha-256", changeHash(t, profile, "sha-256"), resync)
-	awaitPropagated(t, profile, 2)
 	missABroker(t)
 	withholdAProfile(t)
 	return profile
@@ -107,13 +138,13 @@ func haveAChangeTimed(t *testing.T, server *prometheus.Server, profile *v1alpha1
 	algorithms := []string{"sha3-256", "sha-256"}
 	for n := range 10 {
 		for range 5 {
-			if _, err := ask(t, server, `sum(crypto_broker_operator_propagation_duration_seconds_count) > 0`); err == nil {
+			if _, err := dashboards.Ask(t.Context(), server, `sum(crypto_broker_operator_propagation_duration_seconds_count) > 0`); err == nil {
 				return
 			}
 			<-time.After(scrapeInterval)
 		}
 		changeHash(t, profile, algorithms[n%2])
-		awaitPropagated(t, profile, 2)
+		awaitPropagated(t, profile, picturedPods)
 	}
 	t.Error("the operator has timed none of ten changes")
 }
@@ -154,102 +185,4 @@ func withholdAProfile(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// expectVariables asks for the values of the dashboard's variables, as Grafana does, and returns a function that puts
-// them into an expression.
-func expectVariables(t *testing.T, server *prometheus.Server, board *dashboard) func(string) string {
-	t.Helper()
-	replacements := []string{
-		"${__rate_interval}", "30s", "$__rate_interval", "30s",
-		"${__range}", "1m", "$__range", "1m",
-		"${__interval}", "5s", "$__interval", "5s",
-	}
-	labelValues := regexp.MustCompile(`^label_values\((?:(.*),)?\s*([a-zA-Z_]+)\)$`)
-	for _, variable := range board.Templating.List {
-		if variable.Type != "query" {
-			continue
-		}
-		query := variableQuery(variable.Query)
-		parts := labelValues.FindStringSubmatch(query)
-		if parts == nil {
-			t.Errorf("found the query %q of the variable %s, expected label_values(…)", query, variable.Name)
-			continue
-		}
-		selector := strings.NewReplacer(replacements...).Replace(parts[1])
-		eventually(t, 30*time.Second, "the variable "+variable.Name+" has a value", func() error {
-			values, err := server.LabelValues(t.Context(), parts[2], selector)
-			if err == nil && len(values) == 0 {
-				err = fmt.Errorf("%s has none", query)
-			}
-			return err
-		})
-		// Chosen is "All", as at first.
-		for _, form := range []string{"${%s}", "${%s:regex}", "${%s:pipe}", "$%s"} {
-			replacements = append(replacements, fmt.Sprintf(form, variable.Name), ".+")
-		}
-	}
-	return strings.NewReplacer(replacements...).Replace
-}
-
-// variableQuery reads the query of a variable, which is a text or an object with one.
-func variableQuery(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	var object struct{ Query string }
-	if json.Unmarshal(raw, &object) == nil {
-		return object.Query
-	}
-	return string(raw)
-}
-
-// metricNames finds the metrics in an expression.
-var metricNames = regexp.MustCompile(`\b(crypto_broker|controller_runtime|process|go)_[a-z_]+\b`)
-
-// expectAnswers asks every query of the panels until it has an answer, and returns how many there are.
-func expectAnswers(t *testing.T, server *prometheus.Server, board string, panels []panel, substitute func(string) string) int {
-	t.Helper()
-	count := 0
-	for _, each := range panels {
-		count += expectAnswers(t, server, board, each.Panels, substitute)
-		for _, target := range each.Targets {
-			count++
-			t.Run(board+"/"+each.Title, func(t *testing.T) {
-				expression := substitute(target.Expr)
-				for _, metric := range metricNames.FindAllString(expression, -1) {
-					// A panel that falls back to zero has an answer even if no such metric exists.
-					eventually(t, 30*time.Second, "there is a series "+metric, func() error {
-						_, err := ask(t, server, "count("+metric+")")
-						return err
-					})
-				}
-				var answer string
-				eventually(t, 30*time.Second, fmt.Sprintf("%s has an answer without NaN", expression), func() (err error) {
-					answer, err = ask(t, server, expression)
-					return err
-				})
-				t.Logf("%s = %s", expression, answer)
-			})
-		}
-	}
-	return count
-}
-
-// ask evaluates an expression; an empty answer or one with NaN is an error.
-func ask(t *testing.T, server *prometheus.Server, expression string) (string, error) {
-	samples, err := server.Query(t.Context(), expression)
-	if err != nil {
-		return "", err
-	}
-	if len(samples) == 0 {
-		return "", fmt.Errorf("the answer is empty")
-	}
-	for _, each := range samples {
-		if math.IsNaN(each.Value) {
-			return "", fmt.Errorf("the answer is NaN for %v", each.Labels)
-		}
-	}
-	return fmt.Sprintf("%g (the first of %d)", samples[0].Value, len(samples)), nil
 }

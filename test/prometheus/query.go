@@ -5,11 +5,9 @@ package prometheus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
 // Sample is one value of an answer.
@@ -35,22 +33,22 @@ func (s *Server) Query(ctx context.Context, expression string) ([]Sample, error)
 	}
 	switch answer.Data.ResultType {
 	case "scalar":
-		var value point
+		var value Point
 		if err := json.Unmarshal(answer.Data.Result, &value); err != nil {
 			return nil, err
 		}
-		return []Sample{{Value: value.number}}, nil
+		return []Sample{{Value: value.Value}}, nil
 	case "vector":
 		var elements []struct {
 			Metric map[string]string
-			Value  point
+			Value  Point
 		}
 		if err := json.Unmarshal(answer.Data.Result, &elements); err != nil {
 			return nil, err
 		}
 		samples := make([]Sample, len(elements))
 		for i, each := range elements {
-			samples[i] = Sample{each.Metric, each.Value.number}
+			samples[i] = Sample{each.Metric, each.Value.Value}
 		}
 		return samples, nil
 	}
@@ -76,8 +74,8 @@ func (s *Server) LabelValues(ctx context.Context, label, selector string) ([]str
 	return answer.Data, nil
 }
 
-func (s *Server) get(ctx context.Context, path string, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+func (p *process) get(ctx context.Context, path string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil)
 	if err != nil {
 		return err
 	}
@@ -88,21 +86,4 @@ func (s *Server) get(ctx context.Context, path string, answer any) error {
 	defer response.Body.Close()
 	// A refused query is answered in the same form, with another HTTP status.
 	return json.NewDecoder(response.Body).Decode(answer)
-}
-
-// point is a time and a value, which Prometheus writes as a number and a string.
-type point struct{ number float64 }
-
-func (p *point) UnmarshalJSON(data []byte) error {
-	var pair [2]any
-	if err := json.Unmarshal(data, &pair); err != nil {
-		return err
-	}
-	text, ok := pair[1].(string)
-	if !ok {
-		return errors.New("found a value that is no string")
-	}
-	number, err := strconv.ParseFloat(text, 64)
-	p.number = number
-	return err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -117,6 +118,10 @@ func (t *targets) write() error {
 			"__meta_kubernetes_pod_name":  pod.Name,
 			"__meta_kubernetes_pod_ip":    pod.Status.PodIP,
 			"__meta_kubernetes_pod_phase": string(pod.Status.Phase),
+		}
+		if owner := metav1.GetControllerOf(pod); owner != nil {
+			discovered["__meta_kubernetes_pod_controller_kind"] = owner.Kind
+			discovered["__meta_kubernetes_pod_controller_name"] = owner.Name
 		}
 		for name, value := range pod.Annotations {
 			discovered["__meta_kubernetes_pod_annotation_"+notInLabels.ReplaceAllString(name, "_")] = value
