@@ -25,6 +25,9 @@ import (
 // others begin with it.
 const exportingSpans = "a-pod-whose-broker-exports-spans"
 
+// sendingRecords is the golden pod with a collector of audit records.
+const sendingRecords = "a-pod-whose-broker-sends-audit-records-by-tls"
+
 // besideKeyGateway is the beginning of the names of golden pods that are made with a key
 // gateway, which is not for injection by policy.
 const besideKeyGateway = "a-pod-beside-a-key-gateway-"
@@ -54,11 +57,11 @@ func exportSpans(t *testing.T, admin client.Client) {
 	template.Traces = injection.Traces{
 		Endpoint: "http://collector.observability:4317", Protocol: "grpc", Sampler: "parentbased_traceidratio", SamplerArgument: "0.01",
 	}
-	useTraces(t, admin, template)
+	useCollector(t, admin, template, template.Traces.Endpoint)
 }
 
-// useTraces writes the InjectionTemplate, and returns once pods get its traces.
-func useTraces(t *testing.T, admin client.Client, template injection.Template) {
+// useCollector writes the InjectionTemplate, and returns once pods get its collector.
+func useCollector(t *testing.T, admin client.Client, template injection.Template, endpoint string) {
 	t.Helper()
 	setTemplate(t, admin, template, "")
 	eventually(t, "the policy with the new template", func(ctx context.Context) error {
@@ -67,7 +70,7 @@ func useTraces(t *testing.T, admin client.Client, template injection.Template) {
 		if err := admin.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(pod.Spec.InitContainers[0].Env, func(e corev1.EnvVar) bool { return e.Value == template.Traces.Endpoint }) {
+		if !slices.ContainsFunc(pod.Spec.InitContainers[0].Env, func(e corev1.EnvVar) bool { return e.Value == endpoint }) {
 			return errors.New("found a broker without the variables of the template")
 		}
 		return nil
@@ -83,8 +86,19 @@ func policyMakesTheGoldenPodWhoseBrokerExportsSpans(t *testing.T, admin client.C
 	}
 	template := policyTemplate()
 	template.Traces = injection.Traces{Endpoint: "https://collector.observability:4317", CABundle: string(authorities)}
-	useTraces(t, admin, template)
+	useCollector(t, admin, template, template.Traces.Endpoint)
 	expectGoldenPod(t, admin, exportingSpans+"-by-tls")
+}
+
+func policyMakesTheGoldenPodWhoseBrokerSendsAuditRecords(t *testing.T, admin client.Client) {
+	template := policyTemplate()
+	authorities, err := os.ReadFile("../../webhook/injection/testdata/collector-authority.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.Audit = injection.Audit{Endpoint: "https://records.observability:4317", CABundle: string(authorities)}
+	useCollector(t, admin, template, template.Audit.Endpoint)
+	expectGoldenPod(t, admin, sendingRecords)
 }
 
 func policyRefusesACopyThatExportsItsSpansElsewhere(t *testing.T, admin client.Client) {
