@@ -8,7 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,13 +112,16 @@ func expectAccessStatus(t *testing.T, object client.Object, status *v1alpha1.Key
 // expectDecision waits until a subject may have data keys, or may not.
 func expectDecision(t *testing.T, k *keyAccess, subject string, permitted bool) {
 	t.Helper()
+	authorizer, err := k.newAuthorizer(io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
 	apiserver.Eventually(t, fmt.Sprintf("whether %s may have data keys is %t", subject, permitted), func() error {
-		set := k.cluster.Set()
-		if set == nil {
+		if k.cluster.Set() == nil {
 			return errors.New("found no policies")
 		}
-		if found := set.Decide(caller.Caller{Subject: subject}, policy.Object{}, time.Now()); found.Permitted != permitted {
-			return fmt.Errorf("found %+v", found)
+		if err := authorizer.Authorize(t.Context(), caller.Caller{Subject: subject}, policy.Object{}); (err == nil) != permitted {
+			return fmt.Errorf("found %w", err)
 		}
 		return nil
 	})
@@ -179,6 +184,38 @@ func expectReasons(t *testing.T, about client.Object, reasons ...string) {
 		}
 		return nil
 	})
+}
+
+func TestAKeyAccessServiceServesNothingWhileItsFirstPoliciesAreWrong(t *testing.T) {
+	wrong := newPolicy(t, operatorNamespace, "wrong", "x")
+	changeRule(t, wrong, "nobody")
+	k, stop := startKeyAccessWith(t, clusterKeyAccess(t))
+	defer stop()
+	get := func() error {
+		client := http.Client{Timeout: 200 * time.Millisecond}
+		reply, err := client.Get("http://" + k.listener.Addr().String() + "/kas/v2/kas_public_key")
+		if err != nil {
+			return err
+		}
+		if err := reply.Body.Close(); err != nil || reply.StatusCode != http.StatusOK {
+			return fmt.Errorf("found status %d, %w", reply.StatusCode, err)
+		}
+		return nil
+	}
+	apiserver.Eventually(t, "the service says which policy is wrong", func() error {
+		if missing := k.ready(); !strings.Contains(missing, "the KeyAccessPolicy wrong is wrong: spec.allow[0].when") {
+			return fmt.Errorf("found %q", missing)
+		}
+		return nil
+	})
+	if err := get(); err == nil {
+		t.Error("the service answers before it has policies")
+	}
+	changeRule(t, wrong, "caller.subject == 'x'")
+	apiserver.Eventually(t, "the service answers", get)
+	if missing := k.ready(); missing != "" {
+		t.Errorf("found %q, expected that the service is ready", missing)
+	}
 }
 
 func TestAKeyAccessServiceFollowsThePeersOfItsNamespace(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource is the number of characters of all expressions of a [Source]. To compile that many takes half a second of a processor.
+// maxSource is the number of characters of all expressions of a [Source]. Admission waits for their compilation.
 const maxSource = 16 << 10
 
 // Source is a policy in text, with the fields that a document has below spec.
@@ -84,7 +84,7 @@ func (s *Source) length() int {
 
 // each returns the errors that were joined.
 func each(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the one that compile returns
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	if err == nil {
