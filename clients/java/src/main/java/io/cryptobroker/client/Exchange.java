@@ -51,6 +51,7 @@ final class Exchange extends ClientCall.Listener<byte[]> {
   private final Queue<byte[]> parts = new ArrayDeque<>();
 
   private long lastId;
+  private boolean begun;
   private boolean scheduled;
   private boolean ended;
 
@@ -85,6 +86,13 @@ final class Exchange extends ClientCall.Listener<byte[]> {
   void begin() {
     call.start(this, new Metadata());
     call.request(1);
+    lock.lock();
+    try {
+      begun = true;
+      schedule();
+    } finally {
+      lock.unlock();
+    }
   }
 
   /** Puts a call on the stream. It returns false if the stream has ended. */
@@ -156,7 +164,7 @@ final class Exchange extends ClientCall.Listener<byte[]> {
 
   /** Lets the thread of the connection send, after other threads had the time to add calls. */
   private void schedule() {
-    if (scheduled) {
+    if (scheduled || !begun) {
       return;
     }
     scheduled = true;
@@ -171,7 +179,7 @@ final class Exchange extends ClientCall.Listener<byte[]> {
     lock.lock();
     try {
       scheduled = false;
-      while (!ended && !parts.isEmpty() && call.isReady()) {
+      while (begun && !ended && !parts.isEmpty() && call.isReady()) {
         call.sendMessage(nextMessage());
       }
     } finally {

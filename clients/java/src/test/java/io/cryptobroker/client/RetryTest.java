@@ -14,11 +14,16 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -75,6 +80,39 @@ class RetryTest {
         result(caller);
       }
     }
+  }
+
+  @Test
+  @DisplayName("the first calls of clients cause no warning")
+  void beginnings() throws Exception {
+    List<String> warnings = Collections.synchronizedList(new ArrayList<>());
+    var handler =
+        new Handler() {
+          @Override
+          public void publish(LogRecord line) {
+            if (line.getLevel().intValue() >= Level.WARNING.intValue()) {
+              warnings.add(line.getMessage());
+            }
+          }
+
+          @Override
+          public void flush() {}
+
+          @Override
+          public void close() {}
+        };
+    Logger root = Logger.getLogger("");
+    root.addHandler(handler);
+    try (Broker broker = Broker.started(folder)) {
+      for (int i = 0; i < 100; i++) {
+        try (Client client = broker.client().build()) {
+          client.hashData(ABC);
+        }
+      }
+    } finally {
+      root.removeHandler(handler);
+    }
+    assertEquals(List.of(), warnings);
   }
 
   /** Waits until the callers have made more calls, or one of them has failed. */
