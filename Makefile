@@ -336,6 +336,10 @@ ROUNDS ?= 3
 bench-keys: ## Measure keys in PyKMIP and OpenBao, and in Cosmian KMS if "make interop" has built it, and count the requests there; write docs/reports/keys.md (Linux on x86-64, Python; 6 minutes).
 	go test -tags keymanagers -count=1 -timeout 1h -run '^$$' -bench Keys -benchtime 1x ./test/bench-keys -report "$(CURDIR)/docs/reports/keys.md" -rounds $(ROUNDS)
 
+.PHONY: bench-key-access
+bench-key-access: ## Measure key access services whose keys are in a key manager 50 to 70 ms away; write docs/reports/key-access.md (Linux, Python; 5 minutes).
+	go test -tags keymanagers -count=1 -timeout 1h -v -run '^$$' -bench '^BenchmarkKeyAccess$$' -benchtime 1x ./test/bench-key-access -report "$(CURDIR)/docs/reports/key-access.md"
+
 .PHONY: bench-sessions
 bench-sessions: ## Measure encrypted sessions beside a server in Node.js with Redis; write docs/reports/sessions.md (Linux, Node.js; Redis comes by apt-get, its client by npm; 5 minutes).
 	go run ./test/bench-sessions --report docs/reports/sessions.md $(BENCH)
@@ -348,8 +352,12 @@ bench-clients: ## Measure each client beside the client of gRPC of its language;
 soak-keys: ## Read keys from PyKMIP for ten minutes, and compare the connections before and after (Linux on x86-64, Python).
 	KEYS_LOAD_TIME=10m go test -tags keymanagers -count=1 -timeout 20m -v -run '^TestAfterALoadAServerHasAsManyConnectionsAsBefore$$' ./broker/keys/kmip
 
-# How long "make soak-openssl" works.
+# How long "make soak-openssl" and "make soak-key-access" work.
 DURATION ?= 1h
+
+.PHONY: soak-key-access
+soak-key-access: ## Ask a key access service for 100 data keys a second for DURATION (1h), and compare memory, goroutines and connections before and after (Linux, Python).
+	SOAK_TIME=$(DURATION) go test -tags keymanagers -count=1 -timeout 0 -v -run '^$$' -bench '^BenchmarkSoak$$' -benchtime 1x ./test/bench-key-access
 
 .PHONY: soak-openssl
 soak-openssl: ## Make connections by OpenSSL that succeed, fail and are canceled for DURATION (1h), and compare memory and connections before and after.

@@ -13,7 +13,10 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +36,7 @@ type manager struct {
 	asked   atomic.Int64
 	changes atomic.Uint64
 	fails   atomic.Pointer[error]
+	broken  atomic.Bool
 	// begun gets a value for each request, and each request waits for release, unless they are nil.
 	begun, release chan struct{}
 }
@@ -93,6 +97,9 @@ func (m *manager) begin(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	if m.broken.Load() {
+		panic("a secret")
 	}
 	if failure := m.fails.Load(); failure != nil {
 		return *failure
@@ -343,6 +350,24 @@ func TestFailuresOfAKeyManagerSayNothingAboutDataKeys(t *testing.T) {
 	}
 }
 
+func TestADefectOfAKeyProviderFailsOneDataKey(t *testing.T) {
+	m, log := &manager{}, &written{}
+	x := start(t, setting{manager: m, dataKeys: newCache(t), log: log})
+	client, dataKey, body := parseKey(t, privateKeys()[wrapping.P256]), newDataKey(), policyBody(plainPolicy)
+	object := managedObject(t, wrapping.RSA2048, dataKey, body)
+	m.broken.Store(true)
+	if result, _ := x.asks(t, client, body, object); result.GetError() != badRequest {
+		t.Errorf("found %v, expected %q", result, badRequest)
+	}
+	m.broken.Store(false)
+	if result, found := x.asks(t, client, body, object); !bytes.Equal(found, dataKey) {
+		t.Errorf("found %v after the defect, expected the data key", result)
+	}
+	if text := log.String(); !strings.Contains(text, "because of a defect") || strings.Contains(text, "a secret") {
+		t.Errorf("found the log %s, expected the defect without its text", text)
+	}
+}
+
 func TestDataKeysOfOneRequestAreUnwrappedAtOneTime(t *testing.T) {
 	const objects = 4
 	m := &manager{begun: make(chan struct{}, objects), release: make(chan struct{})}
@@ -369,5 +394,33 @@ func TestDataKeysOfOneRequestAreUnwrappedAtOneTime(t *testing.T) {
 		if !bytes.Equal(opened(t, client, response, result.GetKasWrappedKey()), expected[i]) {
 			t.Errorf("found another data key at place %d", i)
 		}
+	}
+}
+
+// BenchmarkAKeptDataKey releases a data key that is kept. Its time is the service's alone: token, proof and signature, decisions, the
+// cache, and wrapping to the client's RSA key.
+func BenchmarkAKeptDataKey(b *testing.B) {
+	m := &manager{}
+	x := start(b, setting{manager: m, dataKeys: newCache(b)})
+	client, body := parseKey(b, privateKeys()[wrapping.RSA2048]), policyBody(plainPolicy)
+	signed := x.sign(ask(b, client, body, managedObject(b, wrapping.RSA2048, newDataKey(), body)))
+	text := `{"signedRequestToken":"` + signed + `"}`
+	requests := make([]*http.Request, b.N)
+	for i := range requests {
+		requests[i] = httptest.NewRequest(http.MethodPost, x.URL+procedure, strings.NewReader(text))
+		requests[i].Header.Set("Content-Type", "application/json")
+		x.credentials(requests[i].Header, procedure)
+	}
+	handler := *x.handler.Load()
+	b.ResetTimer()
+	for _, request := range requests {
+		reply := httptest.NewRecorder()
+		if handler.ServeHTTP(reply, request); reply.Code != http.StatusOK {
+			b.Fatalf("status %d: %s", reply.Code, reply.Body)
+		}
+	}
+	b.StopTimer()
+	if found := m.asked.Load(); found != 1 {
+		b.Errorf("found %d requests to the key manager, expected 1", found)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/grpc/opentdf/kas"
+	"github.com/crypto-broker/crypto-broker-operator/broker/defect"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys"
 	"github.com/crypto-broker/crypto-broker-operator/broker/keys/cache"
 	"github.com/crypto-broker/crypto-broker-operator/keyaccess/keyring"
@@ -102,10 +103,17 @@ func (o *sealed) open(ctx context.Context, key keyring.Named) ([]byte, error) {
 	return o.DataKeys.Get(ctx, id, unwrap)
 }
 
-// managed has a key manager unwrap, and logs why it does not.
+// managed has a key manager unwrap, and logs why it does not. It survives a defect, because the cache runs it where nothing else does.
 func (o *sealed) managed(keyID string, unwrap cache.Unwrap) cache.Unwrap {
-	return func(ctx context.Context) ([]byte, error) {
-		dataKey, err := unwrap(ctx)
+	return func(ctx context.Context) (dataKey []byte, err error) {
+		defer func() {
+			if recovered := recover(); recovered != nil {
+				cause, stack := defect.Describe(recovered)
+				o.Logger.Error("a data key was not unwrapped because of a defect; other requests are not affected", "key", keyID, "cause", cause, "stack", stack)
+				dataKey, err = nil, errInvalid
+			}
+		}()
+		dataKey, err = unwrap(ctx)
 		if err != nil && !errors.Is(err, errInvalid) {
 			o.troubles.Do(func() {
 				o.Logger.Warn("a key manager has not unwrapped a data key; more such failures within ten seconds are not logged", "key", keyID, "error", err)

@@ -34,6 +34,7 @@ func newKeyManagers(ctx context.Context, config *keyAccessFile, logger *slog.Log
 		return nil, nil //nolint:nilnil // a service without key managers
 	}
 	m := &keyManagers{stack: keys.NewStack(nil)}
+	m.open.Store(&map[string]keys.Provider{}) // Follow reports changes only
 	if config.DataKeyCache {
 		m.dataKeys = cache.New(func(err error) {
 			logger.Warn("the memory of data keys may be swapped or be in a core dump", "error", err)

@@ -140,7 +140,7 @@ func (d *Directory) read() (*Ring, string, error) {
 			if refs[ref], err = d.readRef(entry.Name()); err != nil {
 				return nil, "", err
 			}
-			fmt.Fprintf(&digest, "%s %q\n", ref, refs[ref])
+			fmt.Fprintf(&digest, "%s %q %q\n", ref, refs[ref].ID, refs[ref].Version)
 		default:
 			key, sum, err := d.readKey(entry.Name())
 			if err != nil {

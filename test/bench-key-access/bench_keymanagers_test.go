@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build keymanagers
+
+package benchkeyaccess
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/moto"
+)
+
+// What is measured: requests for files that are read as often as each other, after a warm-up with other files.
+const (
+	requests, warmUp, atOnce = 1000, 50, 10
+	differentFiles           = 100
+	hitRequests, hitFiles    = 5000, 20
+	hitsAlone                = 500
+)
+
+var report = flag.String("report", "", "file for the results, Markdown")
+
+// run is one measurement.
+type run struct {
+	name     string
+	services int
+	*sample
+	// provider is how many requests the key managers got, and providerTook how long these took together.
+	provider     int
+	providerTook time.Duration
+	// hits, misses and coalesced are of the cache of data keys of all services.
+	hits, misses, coalesced float64
+	// service and peers are the mean times in milliseconds that requests of clients took in the first service, and those to its peers.
+	service, peers float64
+	alone          []*sample // of each service
+}
+
+// results are all measurements.
+type results struct {
+	began  time.Time
+	took   time.Duration
+	runs   []*run
+	hits   *sample // 10 at one time
+	inside float64 // mean time of a hit in the service, in milliseconds
+	cpu    float64 // processor time of a hit in the service, in milliseconds
+}
+
+// BenchmarkKeyAccess measures once.
+func BenchmarkKeyAccess(b *testing.B) {
+	found := &results{began: time.Now()}
+	r := newRig(b, moto.Start(b))
+	read := newReader(b, r.from)
+	found.runs = append(found.runs,
+		r.measure(b, read, "before", settings{services: 1}, true),
+		r.measure(b, read, "data keys not kept", settings{services: 1, known: true}, true),
+		r.measure(b, read, "after", settings{services: 1, known: true, kept: true}, false))
+	for n := 2; n <= 3; n++ {
+		found.runs = append(found.runs,
+			r.measure(b, read, "before", settings{services: n}, true),
+			r.measure(b, read, "after", settings{services: n, known: true, kept: true}, false))
+	}
+	r.measureHits(b, read, found)
+	found.took = time.Since(found.began)
+	text := found.document()
+	if *report == "" {
+		fmt.Print(text)
+		return
+	}
+	if err := os.WriteFile(*report, []byte(text), 0o644); err != nil { //nolint:gosec // for everybody to read
+		b.Fatal(err)
+	}
+}
+
+// measure measures services with some settings.
+func (r *rig) measure(b *testing.B, read *reader, name string, s settings, apart bool) *run {
+	b.Helper()
+	fmt.Fprintf(os.Stderr, "%s, %d services\n", name, s.services)
+	services, stop := r.start(b, s)
+	defer stop()
+	read.renew()
+	if found := read.measure(b, read.files(b, warmUp/10, apart, services...), warmUp, atOnce); found.failed > 0 {
+		b.Fatalf("%s, %d services: %d of %d requests of the warm-up failed: %s", name, s.services, found.failed, warmUp, found.reason)
+	}
+	files := read.files(b, differentFiles, apart, services...)
+	before := observe(b, services)
+	found := &run{name: name, services: s.services, sample: read.measure(b, files, requests, atOnce)}
+	found.complete(before, observe(b, services))
+	if !apart && s.services > 1 {
+		for _, own := range services {
+			found.alone = append(found.alone, read.measure(b, read.files(b, differentFiles, true, own), requests, atOnce))
+		}
+	}
+	return found
+}
+
+// observed is what services and providers say of themselves.
+type observed struct {
+	provider                                        int
+	providerTook                                    time.Duration
+	hits, misses, coalesced                         float64
+	serviceTook, serviceCount, peersTook, peersDone float64
+}
+
+// prefix is what the metrics begin with.
+const prefix = "crypto_broker_gateway_key_access_"
+
+func observe(b *testing.B, services []*service) (o observed) {
+	b.Helper()
+	for i, own := range services {
+		calls, took := own.provider.count()
+		o.provider, o.providerTook = o.provider+calls, o.providerTook+took
+		m := own.metrics(b)
+		o.hits += m[prefix+`data_key_lookups_total{result="hit"}`]
+		o.misses += m[prefix+`data_key_lookups_total{result="miss"}`]
+		o.coalesced += m[prefix+`data_key_lookups_total{result="coalesced"}`]
+		if i > 0 {
+			continue
+		}
+		o.serviceTook, o.serviceCount = m[prefix+`request_duration_seconds_sum{from="client"}`], m[prefix+`request_duration_seconds_count{from="client"}`]
+		for _, other := range services[1:] {
+			o.peersTook += m[prefix+`peer_request_duration_seconds_sum{peer="`+other.url+`"}`]
+			o.peersDone += m[prefix+`peer_request_duration_seconds_count{peer="`+other.url+`"}`]
+		}
+	}
+	return o
+}
+
+// complete computes what happened between two observations.
+func (r *run) complete(before, after observed) {
+	r.provider, r.providerTook = after.provider-before.provider, after.providerTook-before.providerTook
+	r.hits, r.misses, r.coalesced = after.hits-before.hits, after.misses-before.misses, after.coalesced-before.coalesced
+	if n := after.serviceCount - before.serviceCount; n > 0 {
+		r.service = (after.serviceTook - before.serviceTook) / n * 1000
+	}
+	if n := after.peersDone - before.peersDone; n > 0 {
+		r.peers = (after.peersTook - before.peersTook) / n * 1000
+	}
+}
+
+// measureHits measures requests whose data keys are kept.
+func (r *rig) measureHits(b *testing.B, read *reader, found *results) {
+	b.Helper()
+	fmt.Fprintln(os.Stderr, "hits")
+	services, stop := r.start(b, settings{services: 1, known: true, kept: true})
+	defer stop()
+	read.renew()
+	files := read.files(b, hitFiles, false, services...)
+	if warm := read.measure(b, files, hitFiles*10, atOnce); warm.failed > 0 {
+		b.Fatalf("%d requests of the warm-up failed: %s", warm.failed, warm.reason)
+	}
+	began := processor(b, services[0])
+	found.hits = read.rate(b, files, hitRequests, atOnce)
+	found.cpu = (processor(b, services[0]) - began) / hitRequests * 1000
+	before := observe(b, services)
+	if alone := read.rate(b, files, hitsAlone, 1); alone.failed > 0 {
+		b.Fatalf("%d requests failed", alone.failed)
+	}
+	after := observe(b, services)
+	found.inside = (after.serviceTook - before.serviceTook) / (after.serviceCount - before.serviceCount) * 1000
+}
+
+// processor returns the processor time of a service since its start, in seconds.
+func processor(b *testing.B, s *service) float64 {
+	b.Helper()
+	return s.metrics(b)["process_cpu_seconds_total"]
+}
