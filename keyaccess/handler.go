@@ -62,13 +62,20 @@ func (s *Service) surviving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if recovered := recover(); recovered != nil {
-				cause, stack := defect.Describe(recovered)
-				s.Logger.Error("a request failed because of a defect; the others are not affected", "method", r.Pattern, "cause", cause, "stack", stack)
-				http.Error(w, "failed because of a defect in the service; its log has it", http.StatusInternalServerError)
+				s.logDefect(r.Pattern, recovered)
+				http.Error(w, textDefect, http.StatusInternalServerError)
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+const textDefect = "failed because of a defect in the service; its log has it"
+
+// logDefect logs a panic, and no text of it, which could quote a key.
+func (s *Service) logDefect(method string, recovered any) {
+	cause, stack := defect.Describe(recovered)
+	s.Logger.Error("a request failed because of a defect; the others are not affected", "method", method, "cause", cause, "stack", stack)
 }
 
 func (s *Service) connectPublicKey(_ context.Context, in *connect.Request[kas.PublicKeyRequest]) (*connect.Response[kas.PublicKeyResponse], error) {

@@ -230,7 +230,8 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 		if !located[i].here {
 			continue
 		}
-		group.Go(func() error {
+		group.Go(func() (err error) {
+			defer r.survive(&err)
 			switch err := ctx.Err(); {
 			case errors.Is(err, context.DeadlineExceeded):
 				return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the time for the request is over: ask for fewer data keys, or name the key id of each"))
@@ -244,6 +245,14 @@ func (r *release) policy(ctx context.Context, wanted *kas.UnsignedRewrapRequest_
 		return nil, err
 	}
 	return results, nil
+}
+
+// survive makes a panic an error. Nothing else does in a goroutine of its own.
+func (r *release) survive(err *error) {
+	if recovered := recover(); recovered != nil {
+		r.logDefect("Rewrap", recovered)
+		*err = connect.NewError(connect.CodeInternal, errors.New(textDefect))
+	}
 }
 
 // result completes the result for one data key.
