@@ -171,8 +171,8 @@ func (s *Session) versionNamed(ctx context.Context, name keys.Name, before *keys
 	}
 	o, err := s.objectOf(name.ID, &items[0])
 	switch {
-	case err == nil && o.id != name.Version:
-		err = fmt.Errorf("%w: Get Attributes %s at %s: found another object", keys.ErrUnavailable, name.Version, s.address)
+	case err == nil && o.id != name.Version: // servers may take several texts for one identifier
+		err = fmt.Errorf("%w: version %s of %s: the server found the object %s", keys.ErrNotFound, name.Version, name.ID, o.id)
 	case err == nil && o.isAES() && o.name == name.ID:
 		return &located{objects: []*object{o}, material: material}, nil
 	}

@@ -177,6 +177,16 @@ func TestTheBytesOfAnotherKeyAreNotUsedAsThoseOfAVersion(t *testing.T) {
 	}
 }
 
+// Otherwise a caller could make a server seem unavailable to all callers.
+func TestAnotherTextOfAnIdentifierIsNoVersion(t *testing.T) {
+	for _, opens := range []bool{false, true} {
+		m := memory{placeholder: "found", folds: true, objects: []*stored{aes("a", "key", 1)}}
+		if _, err := new(Provider).findIn(t.Context(), m.session(t), keys.Name{ID: "key", Version: "A", Opens: opens}, nil); !errors.Is(err, keys.ErrNotFound) {
+			t.Errorf("opens: %t: got %v, want ErrNotFound", opens, err)
+		}
+	}
+}
+
 func TestTheBytesOfAVersionAreAskedForOnceItIsKnownToBeOneOfTheKey(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		opens, alone bool

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type memory struct {
 	reason kmip.ResultReason
 	// alone makes the server refuse messages with several requests.
 	alone bool
+	// folds makes the server take identifiers in upper and in lower case for the same.
+	folds bool
 	// hidden is the identifier of an object that Locate finds and nothing else does, or empty.
 	hidden string
 	// change changes the bytes of replies.
@@ -129,7 +132,7 @@ func (m *memory) answer(request kmip.OperationPayload, placeholder *string) kmip
 			id = *placeholder
 		}
 		for _, o := range m.objects {
-			if o.id == id && o.id != m.hidden {
+			if (o.id == id || m.folds && strings.EqualFold(o.id, id)) && o.id != m.hidden {
 				return o
 			}
 		}
