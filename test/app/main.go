@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -19,13 +20,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
 )
 
 const usage = `Usage: app [--calls N] [--profile NAME] [--interval DURATION] [--workers N] [--socket PATH] [--stats-address ADDRESS]
 
 Hashes data through the Crypto Broker at a Unix socket until it is ended, or N times. Writes a line of JSON at its start,
 at the first digest, whenever the algorithm of the answers changes, for each new error, and at its end; answers
-GET /stats with its counts. Exit status 1 when it has made all N calls and one of them failed.
+GET /stats with its counts, GET /healthz, and requests for /echo with what they had. Exit status 1 when it has made all N calls and one of them failed.
 
 Each option can be given as an environment variable, too: SOCKET, PROFILE, INTERVAL, WORKERS, CALLS, STATS_ADDRESS.
 
@@ -72,7 +75,7 @@ func parseOptions(arguments []string, environment func(string) string) (options,
 	flags.DurationVar(&o.interval, "interval", o.interval, "pause of a worker between two calls")
 	flags.Int64Var(&o.workers, "workers", o.workers, "how many calls are made at the same time")
 	flags.Int64Var(&o.calls, "calls", 0, "end after this many calls; 0: never")
-	flags.StringVar(&o.statsAddress, "stats-address", o.statsAddress, "where to answer GET /stats; \"off\" to not listen")
+	flags.StringVar(&o.statsAddress, "stats-address", o.statsAddress, "where to answer by HTTP; \"off\" to not listen")
 	for name, variable := range map[string]string{"socket": "SOCKET", "profile": "PROFILE", "interval": "INTERVAL",
 		"workers": "WORKERS", "calls": "CALLS", "stats-address": "STATS_ADDRESS"} {
 		if value := environment(variable); value != "" {
@@ -179,7 +182,23 @@ func wait(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// serveStats answers GET /stats until close is called.
+// maxEcho is the largest body of a request for /echo, in bytes.
+const maxEcho = 1 << 20
+
+// echo answers with what the request had.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEcho))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(stats.Echo{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: string(body)}); err != nil {
+		fmt.Fprintln(os.Stderr, "app: answering /echo:", err)
+	}
+}
+
+// serveStats answers requests by HTTP until close is called.
 func serveStats(address string, record *recorder) (close func(), err error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -192,6 +211,8 @@ func serveStats(address string, record *recorder) (close func(), err error) {
 			fmt.Fprintln(os.Stderr, "app: answering GET /stats:", err)
 		}
 	})
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/echo", echo)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

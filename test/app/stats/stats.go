@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats has the counts that the demo application reports, at /stats and in its last line of output.
+// Package stats has what the demo application answers by HTTP, and the counts in its last line of output.
 package stats
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // Stats has the counts since the start of the application. A call fails if it ends with an error after all repetitions
 // that a released client makes, if its answer is malformed, or if the digest is wrong. Repetitions are not counted as
@@ -39,6 +42,14 @@ type Observation struct {
 	// First is when the first answer of the sequence arrived, Calls how many there were.
 	First time.Time `json:"first"`
 	Calls int64     `json:"calls"`
+}
+
+// Echo is the answer to a request for /echo: what the request had.
+type Echo struct {
+	Method string      `json:"method"`
+	Path   string      `json:"path"`
+	Header http.Header `json:"header"`
+	Body   string      `json:"body"`
 }
 
 // Seen returns when the first answer with an algorithm arrived at or after a point of time.

@@ -87,7 +87,7 @@ func TestAnApplicationThatFailsHasAnAnswerAndOneLogLine(t *testing.T) {
 			})
 			c := connect(t, f, "", false)
 			for range 2 {
-				if answer, body := c.do(c.request(http.MethodPost, "/a", "x")); answer.StatusCode != test.code || answer.Header.Get("X-Kid") != "" {
+				if answer, body := c.Do(c.Request(http.MethodPost, "/a", "x")); answer.StatusCode != test.code || answer.Header.Get("X-Kid") != "" {
 					t.Errorf("%s: %s", answer.Status, body)
 				}
 			}
@@ -110,7 +110,7 @@ func TestTheStatusOfAReplyIsTheOneOfTheApplicationUnlessItHasNoBody(t *testing.T
 	for from, want := range map[int]int{200: 200, 404: 404, 500: 500, 302: 302, 204: 200, 304: 200, 205: 200} {
 		f := start(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(from) })
 		for _, clientID := range versions {
-			if code, text := connect(t, f, clientID, false).buy("/a", "x"); code != want || text != "" {
+			if code, text := connect(t, f, clientID, false).Buy("/a", "x"); code != want || text != "" {
 				t.Errorf("%d became %d %q, want %d", from, code, text, want)
 			}
 		}
@@ -129,7 +129,7 @@ func TestRepliesOfTheLargestSizePass(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, body)
 			})
-			if _, text := connect(t, f, "", true).buy("/a", "x"); text != body {
+			if _, text := connect(t, f, "", true).Buy("/a", "x"); text != body {
 				t.Errorf("the client reads %d bytes", len(text))
 			}
 		})
@@ -140,7 +140,7 @@ func TestAnApplicationThatClosesItsConnectionsIsAskedOverNewOnes(t *testing.T) {
 	f := start(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })
 	c := connect(t, f, "", false)
 	for range 5 {
-		if code, _ := c.buy("/a", "x"); code != http.StatusOK {
+		if code, _ := c.Buy("/a", "x"); code != http.StatusOK {
 			t.Errorf("got %d", code)
 		}
 	}
@@ -171,7 +171,7 @@ func TestASessionThatEndsWhileTheApplicationWorksIsBegunAgain(t *testing.T) {
 	var f *fixture
 	f = start(t, func(http.ResponseWriter, *http.Request) { f.service.Sessions.Close() })
 	c := connect(t, f, "", false)
-	if answer, body := c.do(c.request(http.MethodPost, "/a", "x")); answer.StatusCode != http.StatusUnauthorized || string(body) != `{"error":"SESSION_EXPIRED"}` {
+	if answer, body := c.Do(c.Request(http.MethodPost, "/a", "x")); answer.StatusCode != http.StatusUnauthorized || string(body) != `{"error":"SESSION_EXPIRED"}` {
 		t.Errorf("%s: %s", answer.Status, body)
 	}
 }
@@ -190,7 +190,7 @@ func TestRequestsThatHaveBegunEndBeforeTheGateway(t *testing.T) {
 		defer func() { _ = unused.Close() }()
 		answered, down := make(chan string, 1), make(chan struct{})
 		go func() {
-			_, text := c.buy("/a", "x")
+			_, text := c.Buy("/a", "x")
 			answered <- text
 		}()
 		<-working

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
 // versions are the client ids that make each version of the protocol.
@@ -66,8 +68,8 @@ func TestAnApplicationThatKnowsNothingServesSessions(t *testing.T) {
 					"a path not in normal form": {"POST", "/b/../a/./c", "x", "application/octet-stream"},
 				} {
 					t.Run(sentence, func(t *testing.T) {
-						answer, body := c.do(c.request(test.method, test.path, test.body))
-						text, err := c.read(test.path, answer, body)
+						answer, body := c.Do(c.Request(test.method, test.path, test.body))
+						text, err := c.Read(test.path, answer, body)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -86,7 +88,7 @@ func TestAnApplicationThatKnowsNothingServesSessions(t *testing.T) {
 							t.Errorf("the application got %s %s %.100q", got.method, got.uri, got.body)
 						}
 						for name, want := range map[string]string{
-							"X-Session-Id": c.id, "X-Session-Client-Id": clientID, "X-Session-Protocol": version, "Content-Type": test.contentType,
+							"X-Session-Id": c.ID, "X-Session-Client-Id": clientID, "X-Session-Protocol": version, "Content-Type": test.contentType,
 						} {
 							if got := got.headers.Get(name); got != want {
 								t.Errorf("the application got %s: %q, want %q", name, got, want)
@@ -102,7 +104,7 @@ func TestAnApplicationThatKnowsNothingServesSessions(t *testing.T) {
 func TestNothingOfTheApplicationsHeadersLeavesWithAnEncryptedReply(t *testing.T) {
 	f := start(t, recording(make(chan arrived, 1)))
 	c := connect(t, f, "", false)
-	answer, _ := c.do(c.request(http.MethodPost, "/a", "x"))
+	answer, _ := c.Do(c.Request(http.MethodPost, "/a", "x"))
 	if answer.Header.Get("Set-Cookie")+answer.Header.Get("Location") != "" || answer.Header.Get("Content-Type") != "application/octet-stream" {
 		t.Errorf("the client gets %v", answer.Header)
 	}
@@ -126,8 +128,8 @@ func TestTheApplicationGetsNoOtherHeadersThanTheListed(t *testing.T) {
 			requests := make(chan arrived, 1)
 			f := start(t, recording(requests))
 			c := connect(t, f, "", h2)
-			encrypted := c.request(http.MethodPost, "/a", "x")
-			plain := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/healthz", nil))
+			encrypted := c.Request(http.MethodPost, "/a", "x")
+			plain := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/healthz", nil))
 			for _, r := range []*http.Request{encrypted, plain} {
 				for name, values := range hostile {
 					if h2 && (name == "Connection" || name == "Upgrade") { // which HTTP/2 does not have
@@ -138,7 +140,7 @@ func TestTheApplicationGetsNoOtherHeadersThanTheListed(t *testing.T) {
 			}
 			// Trailers come after a body of unknown size.
 			encrypted.ContentLength, encrypted.Trailer = -1, http.Header{"X-Session-Id": {"S-4"}}
-			if answer, body := c.do(encrypted); answer.StatusCode != http.StatusCreated {
+			if answer, body := c.Do(encrypted); answer.StatusCode != http.StatusCreated {
 				t.Fatalf("%s: %s", answer.Status, body)
 			}
 			common := http.Header{"Authorization": {"Bearer t"}, "Cookie": {"a=b"}, "X-Forwarded-For": {"192.0.2.1, 127.0.0.1"}, "User-Agent": {"Go-http-client/1.1"}}
@@ -146,14 +148,14 @@ func TestTheApplicationGetsNoOtherHeadersThanTheListed(t *testing.T) {
 				common.Set("User-Agent", "Go-http-client/2.0")
 			}
 			want := common.Clone()
-			want.Set("X-Session-Id", c.id)
+			want.Set("X-Session-Id", c.ID)
 			want.Set("X-Session-Protocol", "session-v1")
 			want.Set("Content-Type", "application/octet-stream")
 			want.Set("Content-Length", "1")
 			if got := next(t, requests).headers; !reflect.DeepEqual(got, want) {
 				t.Errorf("the application got\n%v\nof an encrypted request, want\n%v", got, want)
 			}
-			c.do(plain)
+			c.Do(plain)
 			if got := next(t, requests).headers; !reflect.DeepEqual(got, common) {
 				t.Errorf("the application got\n%v\nof a plain request, want\n%v", got, common)
 			}
@@ -196,12 +198,8 @@ func TestAPlainRequestArrivesOnlyAtListedPaths(t *testing.T) {
 		"an asterisk":                           {"OPTIONS", "*", "", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := must(http.NewRequestWithContext(t.Context(), test.method, c.url, strings.NewReader(test.body)))
-			if r.URL.Opaque = test.uri; strings.HasPrefix(test.uri, "//") {
-				r.URL = &url.URL{Scheme: "http", Host: f.address, Path: test.uri}
-			}
-			r.Host = f.address
-			answer, body := c.doThrough(f.address, r)
+			r := must(http.NewRequestWithContext(t.Context(), test.method, c.URL, strings.NewReader(test.body)))
+			answer, body := sendTarget(t, f.address, test.uri, r)
 			if test.want == "" {
 				if answer.StatusCode != http.StatusForbidden || string(body) != `{"error":"ENCRYPTION_REQUIRED"}` {
 					t.Errorf("%s: %s", answer.Status, body)
@@ -225,23 +223,23 @@ func TestARequestMayNameAnAbsoluteURI(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			requests := make(chan arrived, 1)
 			f := start(t, recording(requests))
-			through := newHTTPClient(t, false)
-			through.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: f.address})
-			c := connectTo(t, through, "http://shop.example", clientID)
+			c := sessionclient.New(t, "http://shop.example", false)
+			c.HTTP.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: f.address})
+			c.Connect(clientID)
 			for path, want := range map[string]string{"/transaction/purchase": "/transaction/purchase", "/b/../a": "/a", "/": "/"} {
-				r := c.request(http.MethodPost, path, "buy")
+				r := c.Request(http.MethodPost, path, "buy")
 				r.URL.Opaque = "//shop.example" + path
-				answer, body := c.do(r)
-				if text, err := c.read(path, answer, body); err != nil || text != "BUY" {
+				answer, body := c.Do(r)
+				if text, err := c.Read(path, answer, body); err != nil || text != "BUY" {
 					t.Errorf("%s: the client reads %q (%v)", path, text, err)
 				}
 				if got := next(t, requests); got.uri != want || got.host != "shop.example" || got.body != "buy" {
 					t.Errorf("the application got %s %q of the host %q", got.uri, got.body, got.host)
 				}
 			}
-			r := c.request(http.MethodPost, "/", "buy")
+			r := c.Request(http.MethodPost, "/", "buy")
 			if r.URL.Opaque = "//shop.example/other"; version == "session-v1" {
-				if answer, _ := c.do(r); answer.StatusCode != http.StatusUnauthorized {
+				if answer, _ := c.Do(r); answer.StatusCode != http.StatusUnauthorized {
 					t.Errorf("%s: the path is another one than the client has authenticated", answer.Status)
 				}
 			}
@@ -270,7 +268,7 @@ func TestARefusedRequestHasOneAnswer(t *testing.T) {
 			"a query":         func(r *http.Request) *http.Request { r.URL.Opaque += "?a=b"; return r },
 			"an unclear path": func(r *http.Request) *http.Request { r.URL.Opaque += "//x"; return r },
 			"an old time": func(*http.Request) *http.Request {
-				return c.requestAt(time.Now().Add(-6*time.Minute), "POST", "/a", "x")
+				return c.RequestAt(time.Now().Add(-6*time.Minute), "POST", "/a", "x")
 			},
 			"headers of both versions": func(r *http.Request) *http.Request {
 				r.Header.Set("X-Nonce", "n")
@@ -278,13 +276,13 @@ func TestARefusedRequestHasOneAnswer(t *testing.T) {
 				return r
 			},
 			"a request without encryption to a listed path": func(*http.Request) *http.Request {
-				r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/healthz", nil))
+				r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/healthz", nil))
 				r.Header.Set("X-Kid", "")
 				return r
 			},
 		} {
 			t.Run(version+", "+sentence, func(t *testing.T) {
-				answer, body := c.do(change(c.request(http.MethodPost, "/a", "buy")))
+				answer, body := c.Do(change(c.Request(http.MethodPost, "/a", "buy")))
 				if answer.StatusCode != http.StatusUnauthorized || string(body) != `{"error":"SESSION_EXPIRED"}` || len(requests) > 0 {
 					t.Errorf("%s: %s", answer.Status, body)
 				}
@@ -294,12 +292,12 @@ func TestARefusedRequestHasOneAnswer(t *testing.T) {
 			})
 		}
 		t.Run(version+", a request that was opened", func(t *testing.T) {
-			r := c.request(http.MethodPost, "/a", "buy")
+			r := c.Request(http.MethodPost, "/a", "buy")
 			again := r.Clone(t.Context())
 			again.Body = must(r.GetBody())
-			c.do(r)
+			c.Do(r)
 			next(t, requests)
-			if answer, body := c.do(again); answer.StatusCode != http.StatusUnauthorized || string(body) != `{"error":"SESSION_EXPIRED"}` {
+			if answer, body := c.Do(again); answer.StatusCode != http.StatusUnauthorized || string(body) != `{"error":"SESSION_EXPIRED"}` {
 				t.Errorf("%s: %s", answer.Status, body)
 			}
 		})
@@ -308,7 +306,7 @@ func TestARefusedRequestHasOneAnswer(t *testing.T) {
 
 func TestAWrongBeginningIsACryptoError(t *testing.T) {
 	f := start(t, recording(make(chan arrived, 1)))
-	c := &client{t: t, http: newHTTPClient(t, false), url: "http://" + f.address}
+	c := f.client(t, false)
 	for sentence, change := range map[string]func(r *http.Request){
 		"a key that is no point": func(*http.Request) {},
 		"no JSON":                func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{")), 1 },
@@ -319,9 +317,9 @@ func TestAWrongBeginningIsACryptoError(t *testing.T) {
 		"no time": func(r *http.Request) { r.Header.Del("X-Timestamp") },
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := c.initRequest("AAAA")
+			r := c.InitRequest("AAAA")
 			change(r)
-			if answer, body := c.do(r); answer.StatusCode != http.StatusBadRequest || string(body) != `{"error":"CRYPTO_ERROR"}` {
+			if answer, body := c.Do(r); answer.StatusCode != http.StatusBadRequest || string(body) != `{"error":"CRYPTO_ERROR"}` {
 				t.Errorf("%s: %s", answer.Status, body)
 			}
 		})
@@ -342,14 +340,14 @@ func TestHealthSaysWhetherThereAreSessions(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			f := start(t, recording(make(chan arrived, 1)), func(s *settings) { s.profiles = test.profiles })
-			c := &client{t: t, http: newHTTPClient(t, false), url: "http://" + f.address}
-			r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/health", nil))
-			if answer, body := c.do(r); answer.StatusCode != test.code || !strings.HasPrefix(string(body), test.want) {
+			c := f.client(t, false)
+			r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL+"/health", nil))
+			if answer, body := c.Do(r); answer.StatusCode != test.code || !strings.HasPrefix(string(body), test.want) {
 				t.Errorf("%s: %s", answer.Status, body)
 			}
 			if test.code == http.StatusOK {
 				connect(t, f, "", false)
-			} else if answer, body := c.do(c.initRequest("AAAA")); answer.StatusCode != http.StatusServiceUnavailable || string(body) != `{"error":"UNAVAILABLE"}` {
+			} else if answer, body := c.Do(c.InitRequest("AAAA")); answer.StatusCode != http.StatusServiceUnavailable || string(body) != `{"error":"UNAVAILABLE"}` {
 				t.Errorf("%s: %s", answer.Status, body)
 			} else if !strings.Contains(f.log.String(), "the session gateway has no sessions to offer") {
 				t.Errorf("the log has %s", f.log)

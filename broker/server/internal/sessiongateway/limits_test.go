@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/server/internal/flow"
+	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
 // dial opens a connection to the gateway that reads little in advance.
@@ -80,10 +81,10 @@ func TestSlowClientsLoseTheirConnections(t *testing.T) {
 }
 
 // rawRequest is an encrypted request of HTTP/1.1 as text.
-func rawRequest(c *client) string {
+func rawRequest(t testing.TB, c *sessionclient.Client) string {
 	var text strings.Builder
-	if err := c.request(http.MethodPost, "/a", "x").Write(&text); err != nil {
-		c.t.Fatal(err)
+	if err := c.Request(http.MethodPost, "/a", "x").Write(&text); err != nil {
+		t.Fatal(err)
 	}
 	return text.String()
 }
@@ -99,7 +100,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 		f := start(t, large, func(s *settings) { s.write = 2 * time.Second })
 		c := connect(t, f, "", false)
 		conn := dial(t, f)
-		if _, err := io.WriteString(conn, rawRequest(c)); err != nil {
+		if _, err := io.WriteString(conn, rawRequest(t, c)); err != nil {
 			t.Fatal(err)
 		}
 		await(t, "the call has begun", func() bool { return f.calls() == 1 })
@@ -120,7 +121,7 @@ func TestAClientThatDoesNotReadLosesItsReply(t *testing.T) {
 		if err := framer.WriteSettings(); err != nil {
 			t.Fatal(err)
 		}
-		r := c.request(http.MethodPost, "/a", "x")
+		r := c.Request(http.MethodPost, "/a", "x")
 		var block strings.Builder
 		encoder := hpack.NewEncoder(&block)
 		fields := [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", "/a"}, {":authority", "shop"}}
@@ -197,9 +198,9 @@ func TestBeyondTheShareOfRequestsOthersAreRefused(t *testing.T) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	for range 4 {
-		r := c.request(http.MethodPost, "/a", "x")
+		r := c.Request(http.MethodPost, "/a", "x")
 		all.Go(func() {
-			answer, err := c.http.Do(r)
+			answer, err := c.HTTP.Do(r)
 			if err != nil || answer.StatusCode != http.StatusOK {
 				t.Errorf("a request within the share: %v", err)
 				return
@@ -208,13 +209,13 @@ func TestBeyondTheShareOfRequestsOthersAreRefused(t *testing.T) {
 		})
 	}
 	await(t, "four requests have begun", func() bool { return f.calls() == 4 })
-	answer, body := c.do(c.request(http.MethodPost, "/a", "x"))
+	answer, body := c.Do(c.Request(http.MethodPost, "/a", "x"))
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("%s: %s", answer.Status, body)
 	}
 	close(goOn)
 	await(t, "there is room again", func() bool {
-		answer, _ := c.do(c.request(http.MethodPost, "/a", "x"))
+		answer, _ := c.Do(c.Request(http.MethodPost, "/a", "x"))
 		return answer.StatusCode == http.StatusOK
 	})
 }
@@ -230,7 +231,7 @@ func TestLargeRequestsWaitForMemoryAndAreRefusedThen(t *testing.T) {
 	// The system may discard an answer if the gateway closes before it has read all.
 	answers := func(code int) func() bool {
 		return func() bool {
-			answer, err := c.http.Do(c.request(http.MethodPost, "/a", purchase))
+			answer, err := c.HTTP.Do(c.Request(http.MethodPost, "/a", purchase))
 			if err != nil {
 				return false
 			}
@@ -238,7 +239,7 @@ func TestLargeRequestsWaitForMemoryAndAreRefusedThen(t *testing.T) {
 		}
 	}
 	await(t, "a large request is refused", answers(http.StatusServiceUnavailable))
-	if code, _ := c.buy("/a", "small"); code != http.StatusOK {
+	if code, _ := c.Buy("/a", "small"); code != http.StatusOK {
 		t.Errorf("a small request got %d", code)
 	}
 	_ = conn.Close()
@@ -255,7 +256,7 @@ func TestBeyondTheShareOfConnectionsTheOldestWithoutARequestEnds(t *testing.T) {
 	c := connect(t, f, "", false)
 	answered := make(chan int, 1)
 	go func() {
-		code, _ := c.buy("/a", "x")
+		code, _ := c.Buy("/a", "x")
 		answered <- code
 	}()
 	<-working
