@@ -140,24 +140,6 @@ func TestPodsEncryptUnderAKeyInAKeyManagerWhileItsPartsAreRestarted(t *testing.T
 	awaitOperatorPods(t, replicas)
 }
 
-// hostAddress returns the address at which pods reach this machine, in the cluster's own network.
-func hostAddress(t testing.TB) string {
-	t.Helper()
-	nodes, err := shared.clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	must(t, err)
-	for _, each := range nodes.Items[0].Status.Addresses {
-		if each.Type == corev1.NodeInternalIP {
-			// A socket for UDP sends nothing until it is written to.
-			conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", net.JoinHostPort(each.Address, "1"))
-			must(t, err)
-			defer func() { _ = conn.Close() }()
-			return conn.LocalAddr().(*net.UDPAddr).IP.String()
-		}
-	}
-	t.Fatal("the node has no internal address")
-	return ""
-}
-
 // kmipCredentials are the entries of a Secret for servers.
 func kmipCredentials(t testing.TB, servers *kmipserver.Servers) map[string][]byte {
 	t.Helper()

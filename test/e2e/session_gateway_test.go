@@ -26,7 +26,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crypto-broker/crypto-broker-operator/api/v1alpha1"
+	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 	"github.com/crypto-broker/crypto-broker-operator/test/app/stats"
+	"github.com/crypto-broker/crypto-broker-operator/test/redisserver"
 	"github.com/crypto-broker/crypto-broker-operator/test/sessionclient"
 )
 
@@ -118,6 +120,63 @@ func TestAPodServesEncryptedSessionsAsThePageShows(t *testing.T) {
 		}
 	}
 	expectNoFailure(t, app, awaitCalls(t, app, otherPort, nil, 5))
+}
+
+func TestPodsShareSessionsInRedis(t *testing.T) {
+	t.Parallel()
+	const password = "password-of-the-test"
+	redis := redisserver.StartAt(t, hostAddress(t), "--requirepass", password)
+	namespace := newNamespace(t, nil)
+	createProfile(t, namespace, "sha-384") // of the calls that the application makes by itself
+	profile, _, _, _ := objectsOfThePage(t)
+	profile.Namespace, profile.Spec.API.Session.Store = namespace, "redis"
+	must(t, shared.client.Create(t.Context(), profile))
+	for name, data := range map[string]map[string][]byte{
+		"session-keys": {"sessions.bin": []byte("thirty-two bytes of a test's key")},
+		"session-redis": {
+			"Redis.yaml": []byte("Addresses: [" + strconv.Quote(redis.Address) + "]\nWithoutTLS: true\nWrappingKey: sessions\n"), "password": []byte(password),
+		},
+	} {
+		secret := &corev1.Secret{Data: data}
+		secret.Name, secret.Namespace = name, namespace
+		must(t, shared.client.Create(t.Context(), secret))
+	}
+	annotations := inject("true")
+	annotations[contract.SessionGatewayAnnotation] = "8443:8080"
+	annotations[contract.KeysAnnotation], annotations[contract.SessionRedisAnnotation] = "session-keys", "session-redis"
+	var pods []*corev1.Pod
+	var clients []*sessionclient.Client
+	for range 2 {
+		pod := createPod(t, appPod(namespace, annotations, map[string]string{"STATS_ADDRESS": "127.0.0.1:8080"}))
+		pods = append(pods, pod)
+		clients = append(clients, sessionclient.New(t, "http://"+net.JoinHostPort(pod.Status.PodIP, "8443"), false))
+	}
+	first, second := clients[0].Connect(""), clients[1]
+	r := first.Request(http.MethodPost, "/echo", "buy")
+	repeated := r.Clone(t.Context())
+	var err error
+	repeated.Body, err = r.GetBody()
+	must(t, err)
+	if answer, body := first.Do(r); answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", answer.Status, body)
+	}
+	send := func(r *http.Request) (sessionclient.Answer, []byte) {
+		r.URL.Host = strings.TrimPrefix(second.URL, "http://")
+		r.URL.Opaque, r.URL.Path = "", "/echo"
+		return second.Do(r)
+	}
+	if answer, body := send(repeated); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a request that the other pod has opened: %s: %s", answer.Status, body)
+	}
+	must(t, shared.client.Delete(t.Context(), pods[0], client.GracePeriodSeconds(0)))
+	answer, body := send(first.Request(http.MethodPost, "/echo", "buy"))
+	text, err := first.Read("/echo", answer, body)
+	if err != nil || !strings.Contains(text, `"body":"buy"`) {
+		t.Errorf("the pod that is left answers %s: %s (%v)", answer.Status, text, err)
+	}
+	if found := redis.Ask(t, "--no-auth-warning", "-a", password, "dbsize"); found != "2" {
+		t.Errorf("Redis has %s entries, expected the session and its nonces", found)
+	}
 }
 
 // objectsOfThePage reads the objects of the page of the session gateway.

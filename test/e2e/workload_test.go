@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -167,4 +168,22 @@ func brokerProfiles(t testing.TB, pod *corev1.Pod) (brokerState, error) {
 		return found, err
 	}
 	return found, json.Unmarshal(data, &found)
+}
+
+// hostAddress returns the address at which pods reach this machine, in the cluster's own network.
+func hostAddress(t testing.TB) string {
+	t.Helper()
+	nodes, err := shared.clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, each := range nodes.Items[0].Status.Addresses {
+		if each.Type == corev1.NodeInternalIP {
+			// A socket for UDP sends nothing until it is written to.
+			conn, err := (&net.Dialer{}).DialContext(t.Context(), "udp", net.JoinHostPort(each.Address, "1"))
+			must(t, err)
+			defer func() { _ = conn.Close() }()
+			return conn.LocalAddr().(*net.UDPAddr).IP.String()
+		}
+	}
+	t.Fatal("the node has no internal address")
+	return ""
 }

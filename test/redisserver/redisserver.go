@@ -49,8 +49,25 @@ func Start(t testing.TB, settings ...string) *Server {
 	return s
 }
 
+// StartAt is Start at an address of this machine.
+func StartAt(t testing.TB, host string, settings ...string) *Server {
+	t.Helper()
+	s := find(t)
+	s.Host, s.Address = host, net.JoinHostPort(host, Port)
+	s.Run(t, settings...)
+	return s
+}
+
 // New returns a server that does not run yet.
 func New(t testing.TB) *Server {
+	t.Helper()
+	s := find(t)
+	s.takeAddress(t)
+	return s
+}
+
+// find returns a server without an address, which ends with the test.
+func find(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{Log: filepath.Join(t.TempDir(), "log")}
 	repository, err := environment.Repository()
@@ -64,7 +81,6 @@ func New(t testing.TB) *Server {
 	if s.programs, s.libraries, err = Find(context.Background(), os.Stderr, cache); err != nil {
 		t.Fatal("Redis cannot be used: ", err)
 	}
-	s.takeAddress(t)
 	t.Cleanup(func() { s.Kill(t) })
 	return s
 }
