@@ -26,6 +26,7 @@ type Session struct {
 	version kmip.ProtocolVersion
 	// traits are what is known of the server.
 	traits *traits
+	// broken says that a part of a reply was not read.
 	broken bool
 }
 
