@@ -42,7 +42,8 @@ func (c *Collected) Read(file string, text io.Reader) error {
 	reader := bufio.NewReaderSize(text, maxLine)
 	for number := 1; ; number++ {
 		found, err := readLine(reader)
-		if err != nil && !errors.Is(err, io.EOF) {
+		last := errors.Is(err, io.EOF)
+		if err != nil && !last {
 			return fmt.Errorf("read line %d of %s: %w", number, file, err)
 		}
 		if len(found) > 0 {
@@ -50,7 +51,7 @@ func (c *Collected) Read(file string, text io.Reader) error {
 				return err
 			}
 		}
-		if err != nil {
+		if last {
 			return nil
 		}
 	}
