@@ -136,9 +136,10 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	linter=$$(hack/tools/build golangci-lint); cd test/opentdf && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/browser && "$$linter" run ./...
 	linter=$$(hack/tools/build golangci-lint); cd test/contract && "$$linter" run ./...
+	linter=$$(hack/tools/build golangci-lint); cd docs/examples/go && "$$linter" run ./...
 	hack/tools/maven clients/java --quiet spotless:check
-	hack/tools/packages clients/js && cd clients/js && npm run --silent lint
-	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python; done; "$$bin/mypy"
+	hack/tools/packages clients/js && cd clients/js && npm run --silent lint && npx prettier --check --log-level warn ../../docs/examples/javascript/server.mjs
+	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python ../../docs/examples/python; done; "$$bin/mypy"
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need neither root nor a cluster. "make verify" has go vet's checks.
@@ -182,6 +183,7 @@ RUST := CARGO_TARGET_DIR="$(CRYPTO_BROKER_CACHE)/rust"
 test-client-rust: ## Check the messages and the style of the Rust client, and run its tests against the broker (Linux, Rust; crates come once; a minute, two the first time).
 	hack/generate/rust --check
 	cd clients/rust && cargo fmt --all --check
+	cd docs/examples/rust && cargo fmt --check
 	cd clients/rust && $(RUST) cargo clippy --locked --quiet --workspace --all-targets -- --deny warnings
 	cd clients/rust && $(RUST) cargo test --locked --quiet --tests
 
@@ -296,7 +298,7 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 	hack/cluster/cluster_test.sh
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on a real cluster of their own.
+test-e2e: ## Run the end-to-end tests on a real cluster of their own (Linux, root; the examples need Node.js, Python, a JDK, Maven and Rust).
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -v ./test/e2e/...
 
 .PHONY: dashboard-pictures

@@ -26,7 +26,7 @@ var (
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	for _, pattern := range []string{"../*.md", "*.md", "*/*.md", "../charts/*/*.md", "../hack/*/*.md", "../clients/*/*.md"} {
+	for _, pattern := range []string{"../*.md", "*.md", "*/*.md", "*/*/*.md", "../charts/*/*.md", "../hack/*/*.md", "../clients/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

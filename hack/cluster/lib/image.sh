@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Makes container images that contain one static program. That needs no base image, registry or container engine.
+# Makes container images of files of this machine. That needs no base image, registry or container engine.
 
 # shellcheck disable=SC2034 # the names are for the other files
 readonly pause_image=localhost/cluster/pause:1 dns_image=localhost/cluster/coredns:1
@@ -9,16 +9,24 @@ readonly pause_image=localhost/cluster/pause:1 dns_image=localhost/cluster/cored
 # make_image NAME PROGRAM ARCHIVE [USER] writes a Docker archive. Its only layer has the program, which is the entry
 # point. The same program makes the same archive.
 make_image() {
-	local name="$1" program="$2" archive="$3" user="${4:-0:0}" work entry layer config
+	local folder
+	folder="$(mktemp -d "$cache/layer.XXXXXX")"
+	install -m 0755 "$2" "$folder/$(basename "$2")"
+	pack_image "$1" "$folder" "$3" "{\"User\":\"${4:-0:0}\",\"Entrypoint\":[\"/$(basename "$2")\"]}"
+	rm -rf "$folder"
+}
+
+# pack_image NAME FOLDER ARCHIVE CONFIG writes a Docker archive. Its only layer has the files of the folder. CONFIG is the
+# "config" of the OCI image specification, as JSON.
+pack_image() {
+	local name="$1" folder="$2" archive="$3" work layer config
 	work="$(mktemp -d "$cache/image.XXXXXX")"
-	entry="/$(basename "$program")"
-	mkdir "$work/layer" "$work/image"
-	install -m 0755 "$program" "$work/layer$entry"
-	reproducible_tar "$work/layer" "$work/layer.tar"
+	mkdir "$work/image"
+	reproducible_tar "$folder" "$work/layer.tar"
 	layer="$(sha256sum <"$work/layer.tar" | cut -d' ' -f1)"
 	mv "$work/layer.tar" "$work/image/$layer.tar"
-	printf '{"architecture":"%s","os":"linux","config":{"User":"%s","Entrypoint":["%s"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-		"$(go env GOARCH)" "$user" "$entry" "$layer" >"$work/config.json"
+	printf '{"architecture":"%s","os":"linux","config":%s,"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+		"$(go env GOARCH)" "$4" "$layer" >"$work/config.json"
 	config="$(sha256sum <"$work/config.json" | cut -d' ' -f1)"
 	mv "$work/config.json" "$work/image/$config.json"
 	printf '[{"Config":"%s.json","RepoTags":["%s"],"Layers":["%s.tar"]}]' "$config" "$name" "$layer" \
