@@ -38,8 +38,11 @@ const fieldManager = v1alpha1.FieldManager + "-catalogue"
 
 // Reasons and the action of events.
 const (
+	// eventNotOurs means that a profile has the name of a profile of the catalogue, and not its label. The operator leaves it as it is.
 	eventNotOurs = "CatalogueNameTaken"
-	eventLeft    = "CatalogueLeft"
+	// eventLeft means that the operator is no longer asked for a profile of the catalogue, and leaves it as it is.
+	eventLeft = "CatalogueLeft"
+	// eventRefused means that a profile of the catalogue could not be applied.
 	eventRefused = "CatalogueRefused"
 
 	actionApply = "Apply"

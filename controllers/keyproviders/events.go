@@ -17,6 +17,7 @@ import (
 
 // Reasons and actions of events, besides the reasons of conditions.
 const (
+	// eventCredentialsChanged means that all key gateways have read new credentials.
 	eventCredentialsChanged = "CredentialsChanged"
 
 	actionOpen    = "Open"

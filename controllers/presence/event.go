@@ -10,11 +10,14 @@ import (
 
 // Reasons and the action of events.
 const (
-	eventMissing  = "BrokerMissing"
+	// eventMissing means that pods have no broker and should have one.
+	eventMissing = "BrokerMissing"
+	// eventOutdated means that pods have a broker of another version, or with other settings, than a new pod gets.
 	eventOutdated = "BrokerOutdated"
-	eventWaiting  = "BrokerWaiting"
-	actionInject  = "Inject"
-	actionServe   = "Serve"
+	// eventWaiting means that pods wait for a first profile of their namespace and cannot start.
+	eventWaiting = "BrokerWaiting"
+	actionInject = "Inject"
+	actionServe  = "Serve"
 )
 
 // event makes the events on an owner about its pods.

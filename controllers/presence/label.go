@@ -8,7 +8,7 @@ import (
 	"github.com/crypto-broker/crypto-broker-operator/broker/contract"
 )
 
-// eventLabel is the reason of the event on a namespace whose label has no effect.
+// eventLabel means that the label of a namespace for injection has a value without effect.
 const eventLabel = "InjectionLabelWithoutEffect"
 
 // reportLabel makes an event on a namespace whose injection label has a value without

@@ -18,10 +18,14 @@ import (
 
 // Reasons and actions of events.
 const (
-	eventHeld            = "ProfilesHeld"
-	eventReleased        = "ProfilesReleased"
+	// eventHeld means that the set of the namespace is not changed, because profiles in it were deleted together with their resource definition.
+	eventHeld = "ProfilesHeld"
+	// eventReleased means that all profiles of a held set are there again.
+	eventReleased = "ProfilesReleased"
+	// eventBaselineMissing means that the operator does not know what the namespace served, so the guard waits until each profile is allowed.
 	eventBaselineMissing = "BaselineMissing"
-	eventWeakened        = "ProfileWeakened"
+	// eventWeakened means that a profile is weaker from now on, as was allowed.
+	eventWeakened = "ProfileWeakened"
 
 	actionHold    = "Hold"
 	actionCompare = "Compare"

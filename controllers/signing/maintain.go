@@ -15,10 +15,14 @@ import (
 
 // Reasons and the action of events.
 const (
-	eventRotated  = "SigningKeyRotated"
+	// eventRotated means that there is a new signing key because of the age of the one before, or because somebody has asked for it.
+	eventRotated = "SigningKeyRotated"
+	// eventReplaced means that a signing key was made because the Secret had none that can be used. Brokers that trust no key of the Secret refuse new sets.
 	eventReplaced = "SigningKeyReplaced"
-	eventRemoved  = "SigningKeyRemoved"
-	eventProblem  = "SigningKeysUnusable"
+	// eventRemoved means that retired signing keys were removed: no running pod depends on them.
+	eventRemoved = "SigningKeyRemoved"
+	// eventProblem means that the Secret has keys that cannot be used.
+	eventProblem = "SigningKeysUnusable"
 
 	actionRotate = "RotateSigningKeys"
 )

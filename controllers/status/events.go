@@ -23,9 +23,12 @@ import (
 
 // Reasons and actions of events.
 const (
-	eventAccepted   = "Accepted"
+	// eventAccepted means that a profile is accepted in its new generation.
+	eventAccepted = "Accepted"
+	// eventPropagated means that all brokers serve the new generation of a profile.
 	eventPropagated = "Propagated"
-	eventRecovered  = "Recovered"
+	// eventRecovered means that the set of a namespace reaches its brokers again.
+	eventRecovered = "Recovered"
 
 	actionRender     = "Render"
 	actionDistribute = "Distribute"
