@@ -56,8 +56,8 @@ func debianFolder(ctx context.Context, progress io.Writer, cache, name string, a
 		return err
 	}
 	if err := download(); err != nil {
-		// The machine's package lists may be old or absent.
-		if _, err := Command(ctx, "", nil, "apt-get", "update"); err != nil {
+		// The machine's package lists may be old or absent. apt-get does not wait for another one that updates them.
+		if _, err := Command(ctx, "", nil, "flock", "/var/lib/apt/lists", "apt-get", "update"); err != nil {
 			return "", err
 		}
 		if err := download(); err != nil {
