@@ -53,6 +53,7 @@ type KeyAccessPeerSpec struct {
 
 	// authorities are the certificate authorities of the peer's server, in PEM. If
 	// they are absent, those of the system are trusted.
+	// Example: the content of a file that begins with -----BEGIN CERTIFICATE-----.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
@@ -113,8 +114,9 @@ type KeyAccessIssuer struct {
 	// +kubebuilder:validation:MaxItems=16
 	Audiences []KeyAccessAudience `json:"audiences"`
 
-	// algorithms are the algorithms of the signatures of its tokens. If they are
-	// absent, all are accepted.
+	// algorithms are the algorithms of the signatures of its tokens: ES256, ES384,
+	// ES512, RS256, RS384, RS512, PS256, PS384, PS512 or EdDSA. If they are absent,
+	// all are accepted.
 	// Example: [ES256].
 	// +optional
 	// +listType=set
@@ -123,15 +125,18 @@ type KeyAccessIssuer struct {
 	Algorithms []KeyAccessAlgorithm `json:"algorithms,omitempty"`
 
 	// proofWithBearer accepts a proof also after the word Bearer.
+	// Example: true.
 	// +optional
 	ProofWithBearer bool `json:"proofWithBearer,omitempty"`
 
 	// requireTokenType demands the type at+jwt (RFC 9068).
+	// Example: true.
 	// +optional
 	RequireTokenType bool `json:"requireTokenType,omitempty"`
 
 	// authorities are the certificate authorities of the issuer's server, in PEM.
 	// If they are absent, those of the system are trusted.
+	// Example: the content of a file that begins with -----BEGIN CERTIFICATE-----.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
