@@ -88,11 +88,11 @@ packages_with_tag = $$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//
 # The names of their tests in the files with the tag, as a pattern for -run: the other tests of these packages run elsewhere.
 tests_with_tag = "^($$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
-# The tests of "make test". Those of the cluster run beside the others, because they wait more than they compute.
+# The tests of "make test". Those with a cluster or an API server run beside the others, because they wait more than they compute.
 TESTS := verify test-unit test-process test-conformance test-attack test-clients test-contract \
   test-client-python test-client-js test-client-java test-client-rust test-release test-openssl test-keymanagers \
-  test-opentdf test-redis test-browser test-traces test-deployment test-apiserver test-provider-status
-TESTS_WITH_CLUSTER := test-cluster test-e2e
+  test-opentdf test-redis test-browser test-traces test-deployment
+TESTS_WITH_CLUSTER := test-cluster test-e2e test-apiserver test-provider-status
 
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
