@@ -26,6 +26,8 @@ var installedWebhooks = map[string]admissionregistrationv1.FailurePolicyType{
 	"clustercryptoprofile.validate":        admissionregistrationv1.Fail,
 	"keyprovider.validate":                 admissionregistrationv1.Fail,
 	"clusterkeyprovider.validate":          admissionregistrationv1.Fail,
+	"keyaccesspolicy.validate":             admissionregistrationv1.Fail,
+	"keyaccesspeer.validate":               admissionregistrationv1.Fail,
 	"cryptoprofile.delete.validate":        admissionregistrationv1.Ignore,
 	"clustercryptoprofile.delete.validate": admissionregistrationv1.Ignore,
 }
