@@ -287,6 +287,10 @@ test-cluster: ## Test the cluster tooling itself: up, up again, killed half-way,
 test-e2e: ## Run the end-to-end tests on a real cluster of their own (Linux, root; the examples need Node.js, Python, a JDK, Maven and Rust).
 	go test -tags e2e -count=1 -timeout 45m -parallel 4 -v ./test/e2e/...
 
+.PHONY: test-alerts-firing
+test-alerts-firing: ## Have the reason of each alert happen on a real cluster, and see it in a real Prometheus and a real Alertmanager (Debian's, by apt-get; 5 minutes; not part of "make test").
+	go test -tags e2e,alerts -count=1 -timeout 30m -v -run '^TestEachAlertFires' ./test/e2e
+
 .PHONY: dashboard-pictures
 dashboard-pictures: ## Draw the Grafana dashboards for docs/dashboards.md from a Prometheus under load on a real cluster (8 minutes).
 	DASHBOARD_PICTURES="$(CURDIR)/docs/images" go test -tags process -count=1 -run '^TestEachQueryOfTheDashboardOfKeyAccess' ./cmd/gateway

@@ -70,6 +70,9 @@ func TestEachAlertHasItsRunbookAndEachRunbookItsAlert(t *testing.T) {
 		if line := "| [" + name + "](" + name + ".md) | " + alert.Labels["severity"] + " | " + alert.Annotations["summary"] + " |\n"; !strings.Contains(contents, line) {
 			t.Errorf("docs/runbooks/README.md has no line %q", line)
 		}
+		if line := "\n| " + name + " | "; !strings.Contains(contents, line) {
+			t.Errorf("docs/runbooks/README.md does not say how %s is seen firing", name)
+		}
 	}
 	pages, err := filepath.Glob(filepath.Join(docs, "runbooks", "*.md"))
 	if err != nil {

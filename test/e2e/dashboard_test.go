@@ -149,20 +149,22 @@ func haveAChangeTimed(t *testing.T, server *prometheus.Server, profile *v1alpha1
 	t.Error("the operator has timed none of ten changes")
 }
 
-// missABroker makes a pod in a namespace that asks for brokers only afterwards.
-func missABroker(t *testing.T) {
+// missABroker makes a pod in a namespace that asks for brokers only afterwards, and returns the namespace.
+func missABroker(t *testing.T) (namespace string) {
 	t.Helper()
-	namespace := newNamespace(t, nil)
+	namespace = newNamespace(t, nil)
 	must(t, shared.client.Create(t.Context(), appPod(namespace, nil, nil)))
 	must(t, shared.client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, contract.InjectionLabel, contract.InjectionEnabled))))
+	return namespace
 }
 
-// withholdAProfile takes a profile of the cluster from a namespace, so that a weaker one of the namespace would count.
-func withholdAProfile(t *testing.T) {
+// withholdAProfile takes a profile of the cluster from a namespace, so that a weaker one of the namespace would count. It
+// returns the namespace.
+func withholdAProfile(t *testing.T) (namespace string) {
 	t.Helper()
 	tier := map[string]string{"e2e-dashboard": fmt.Sprint(time.Now().UnixNano())}
-	namespace := newNamespace(t, tier)
+	namespace = newNamespace(t, tier)
 	strong := &v1alpha1.ClusterCryptoProfile{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-dashboard-"}}
 	strong.Spec.ProfileSpec = hashing("Default", "sha3-512")
 	strong.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: tier}
@@ -185,4 +187,5 @@ func withholdAProfile(t *testing.T) {
 		}
 		return nil
 	})
+	return namespace
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// process is a running program of Prometheus.
+// process is a running Prometheus or Alertmanager.
 type process struct {
 	// URL is the address of its HTTP API, on the loopback interface.
 	URL     string

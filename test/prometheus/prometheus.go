@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus runs Debian's Prometheus against a cluster of the demo or of the end-to-end tests.
+// Package prometheus runs Debian's Prometheus and Alertmanager against a cluster of the demo or of the end-to-end tests.
 package prometheus
 
 import (
@@ -27,17 +27,30 @@ func Find(ctx context.Context, progress io.Writer, cache string) (string, error)
 	if found, err := exec.LookPath("prometheus"); err == nil {
 		return found, nil
 	}
-	folder, err := environment.DebianPackage(ctx, progress, cache, "prometheus")
+	folder, err := unpack(ctx, progress, cache, "prometheus")
 	if err != nil {
-		return "", fmt.Errorf("there is no prometheus in PATH, expected Prometheus 2.41 or newer: %w", err)
+		return "", err
 	}
 	return filepath.Join(folder, "usr", "bin", "prometheus"), nil
 }
 
+// unpack returns the folder of Debian's package of a program that is not in PATH.
+func unpack(ctx context.Context, progress io.Writer, cache, name string) (string, error) {
+	folder, err := environment.DebianPackage(ctx, progress, cache, name)
+	if err != nil {
+		return "", fmt.Errorf("there is no %s in PATH, expected the one of Debian 12 or a newer one: %w", name, err)
+	}
+	return folder, nil
+}
+
 // Options say what Prometheus does beside scraping the pods of a cluster.
 type Options struct {
-	// Interval is the time between two scrapes.
+	// Interval is the time between two scrapes, and between two evaluations of rules.
 	Interval time.Duration
+	// Rules is a file of rules; empty: no rules.
+	Rules string
+	// Alertmanager gets the alerts; nil: nobody gets them.
+	Alertmanager *Alertmanager
 	// Others are addresses that are scraped as well.
 	Others []string
 }
@@ -58,6 +71,12 @@ func Start(ctx context.Context, program, folder, kubeconfig string, options Opti
 	content := strings.NewReplacer("${TARGETS}", list, "${INTERVAL}", options.Interval.String()).Replace(configuration)
 	if len(options.Others) > 0 {
 		content += fmt.Sprintf("  - job_name: others\n    static_configs: [{targets: [%s], labels: {cluster: demo}}]\n", strings.Join(options.Others, ", "))
+	}
+	if options.Rules != "" {
+		content += fmt.Sprintf("rule_files: [%q]\n", options.Rules)
+	}
+	if options.Alertmanager != nil {
+		content += fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\n", strings.TrimPrefix(options.Alertmanager.URL, "http://"))
 	}
 	file := filepath.Join(folder, "prometheus.yaml")
 	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
