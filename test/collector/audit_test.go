@@ -8,9 +8,12 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -156,6 +159,26 @@ func TestNoReplyThatRequiresARecordIsSentWithoutACollector(t *testing.T) {
 	}
 }
 
+// pause stops the process until it gets SIGCONT. It returns once each thread has stopped: until then
+// one of them could answer a call.
+func (p *process) pause() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.cmd.Process.Pid))
+		running := slices.DeleteFunc(threads, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return errors.Is(err, fs.ErrNotExist) || strings.Contains(string(text), "\nState:\tT")
+		})
+		switch {
+		case err != nil || time.Now().After(deadline):
+			p.t.Fatalf("the process does not stop: %q, %v", running, err)
+		case len(running) == 0:
+			return
+		}
+	}
+}
+
 func TestACollectorThatHangsAndRestartsHasNoDamagedChain(t *testing.T) {
 	t.Parallel()
 	address, file := reserve(t), filepath.Join(t.TempDir(), "logs.json")
@@ -171,7 +194,7 @@ func TestACollectorThatHangsAndRestartsHasNoDamagedChain(t *testing.T) {
 		return code
 	}
 	call()
-	r.signal(syscall.SIGSTOP)
+	r.pause()
 	if code := call(); code != codes.Unavailable {
 		t.Errorf("a call while the collector hangs ended with %s, expected Unavailable", code)
 	}
