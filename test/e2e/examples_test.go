@@ -84,7 +84,7 @@ func deployExample(t *testing.T, namespace, language, manifest string) *corev1.P
 	}
 	_, err = kubectl(t, imageOfExample.ReplaceAllString(string(text), image), "apply", "--namespace", namespace, "--filename", "-")
 	must(t, err)
-	_, err = kubectl(t, "", "rollout", "status", "deployment/hash", "--namespace", namespace, "--timeout", "4m")
+	_, err = kubectl(t, "", "rollout", "status", "deployment/hash", "--namespace", namespace, "--timeout", "10m")
 	must(t, err)
 	return &readyPods(t, namespace, "app=hash", 1)[0]
 }
