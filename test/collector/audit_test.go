@@ -164,17 +164,19 @@ func TestNoReplyThatRequiresARecordIsSentWithoutACollector(t *testing.T) {
 func (p *process) pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(time.Millisecond) {
+	for deadline := time.After(waitLimit); ; {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.cmd.Process.Pid))
 		running := slices.DeleteFunc(threads, func(file string) bool {
 			text, err := os.ReadFile(file)
 			return errors.Is(err, fs.ErrNotExist) || strings.Contains(string(text), "\nState:\tT")
 		})
-		switch {
-		case err != nil || time.Now().After(deadline):
-			p.t.Fatalf("the process does not stop: %q, %v", running, err)
-		case len(running) == 0:
+		if err == nil && len(running) == 0 {
 			return
+		}
+		select {
+		case <-deadline:
+			p.t.Fatalf("the process does not stop: %q, %v", running, err)
+		case <-time.After(time.Millisecond):
 		}
 	}
 }
