@@ -210,7 +210,11 @@ func (in *fixtureInstallation) call(t *testing.T, bundle []byte) {
 		})
 	}
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: in.name}}
-	for _, kind := range []string{"cryptoprofile", "clustercryptoprofile", "keyprovider", "clusterkeyprovider"} {
+	for kind, resources := range map[string]string{
+		"cryptoprofile": "cryptoprofiles", "clustercryptoprofile": "clustercryptoprofiles",
+		"keyprovider": "keyproviders", "clusterkeyprovider": "clusterkeyproviders",
+		"keyaccesspolicy": "keyaccesspolicies", "keyaccesspeer": "keyaccesspeers",
+	} {
 		operations := map[string]admissionregistrationv1.OperationType{kind: admissionregistrationv1.Create}
 		if strings.HasSuffix(kind, "cryptoprofile") {
 			operations[kind+".delete"] = admissionregistrationv1.Delete
@@ -222,7 +226,7 @@ func (in *fixtureInstallation) call(t *testing.T, bundle []byte) {
 			}
 			validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{
 				Name: name + ".validate.cryptobroker.io", SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, FailurePolicy: policy,
-				NamespaceSelector: selector, ClientConfig: client("/profiles"), Rules: rules("cryptobroker.io", "v1alpha1", kind+"s", operation),
+				NamespaceSelector: selector, ClientConfig: client("/profiles"), Rules: rules("cryptobroker.io", "v1alpha1", resources, operation),
 			})
 		}
 	}
