@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package issuer is a small OpenID Connect issuer for tests: discovery, keys that rotate, and a token endpoint for client
-// credentials that binds tokens to the key of a DPoP proof (RFC 9449). It listens on the loopback address.
+// credentials that binds tokens to the key of a DPoP proof (RFC 9449). It listens on the loopback address, unless it is told
+// another one.
 package issuer
 
 import (
 	"crypto"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -23,6 +26,10 @@ import (
 type Options struct {
 	// HTTP serves without TLS.
 	HTTP bool
+	// Host is the address of this machine that it listens on, the loopback address if it is empty.
+	Host string
+	// Certificate is for Host. Without one, the certificate is for the loopback address only.
+	Certificate *tls.Certificate
 	// Audience is the audience of the tokens of the token endpoint.
 	Audience string
 	// Algorithm is the algorithm of the first key, ES256 if it is empty.
@@ -80,6 +87,17 @@ func New(options Options) (*Issuer, error) {
 		return nil, err
 	}
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(i.serve))
+	if options.Host != "" {
+		listener, err := net.Listen("tcp", net.JoinHostPort(options.Host, "0"))
+		if err != nil {
+			return nil, err
+		}
+		_ = i.server.Listener.Close() // nobody was told of it
+		i.server.Listener = listener
+	}
+	if options.Certificate != nil {
+		i.server.TLS = &tls.Config{Certificates: []tls.Certificate{*options.Certificate}, MinVersion: tls.VersionTLS13}
+	}
 	if options.HTTP {
 		i.server.Start()
 	} else {
