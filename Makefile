@@ -72,6 +72,10 @@ release: ## Build all files of a release from the commit into dist/release: prog
 images: ## Build the container images as tar files into .cache/images, without a registry or a base image.
 	hack/image/build
 
+.PHONY: images-openssl
+images-openssl: ## Build the images of broker and key gateway with OpenSSL, as tar files into .cache/images-openssl (Debian's packages come by apt-get).
+	hack/image/build --only broker-openssl,gateway-openssl --out "$(CRYPTO_BROKER_CACHE)/images-openssl"
+
 .PHONY: generate
 generate: ## Make all generated code and manifests again: gRPC stubs, deepcopy, CRDs, RBAC, chart and kustomize files.
 	hack/generate/all
@@ -191,7 +195,7 @@ test-release: ## Build parts of a release twice, in folders with different names
 	hack/release/reproduce --parts $(PARTS)
 
 .PHONY: test-openssl
-test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs with it (needs OpenSSL; a minute with warm caches). LIBSSL=PATH for another libssl.
+test-openssl: ## Run the suite of TLS clients with crypto/tls and with OpenSSL, compile it for other platforms, and test programs and images with it (Linux, root, OpenSSL; Debian's packages come by apt-get; a minute with warm caches). LIBSSL=PATH for another libssl.
 	cd clients/openssl && export LIBSSL="$(LIBSSL)" && CGO_ENABLED=0 go test -vet=off -count=1 ./... && go test -race -vet=off -count=1 -short ./...
 	cd clients/openssl && GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build ./...
 	cd clients/openssl && GOOS=darwin CGO_ENABLED=0 go build .

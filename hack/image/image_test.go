@@ -41,6 +41,16 @@ func source(t *testing.T, text string) string {
 	return folder
 }
 
+// withoutOpenSSL returns the programs without OpenSSL.
+func withoutOpenSSL(t *testing.T) []program {
+	t.Helper()
+	chosen, err := choose("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return chosen
+}
+
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -79,8 +89,8 @@ func build(t *testing.T, arguments ...string) map[string][]byte {
 
 func TestTheSameSourceGivesTheSameArchivesAndAnotherSourceAnotherTag(t *testing.T) {
 	first, second := build(t, "--source", source(t, "one")), build(t, "--source", source(t, "one"))
-	if len(first) != len(programs) {
-		t.Fatalf("found %d archives, expected %d", len(first), len(programs))
+	if len(first) != len(withoutOpenSSL(t)) {
+		t.Fatalf("found %d archives, expected %d", len(first), len(withoutOpenSSL(t)))
 	}
 	for name, content := range first {
 		if !bytes.Equal(content, second[name]) {
@@ -103,7 +113,7 @@ func names(contents map[string][]byte) (names []string) {
 
 func TestAnImageHoldsItsProgramAndATmpAndRunsAsNobody(t *testing.T) {
 	built := build(t, "--source", source(t, "one"), "--tag", "v1")
-	for _, each := range programs {
+	for _, each := range withoutOpenSSL(t) {
 		file := each.name + "-v1.tar"
 		content := built[file]
 		tag, err := name.NewTag("localhost/crypto-broker/" + each.name + ":v1")
@@ -131,8 +141,8 @@ func TestProgramsHaveTheValidatedCryptographicModule(t *testing.T) {
 	t.Setenv("GOFIPS140", "off") // what the caller has set must not matter
 	out := t.TempDir()
 	build(t, "--source", source(t, "one"), "--out", out)
-	for _, each := range programs {
-		info, err := buildinfo.ReadFile(filepath.Join(out, "bin", runtime.GOARCH, each.file))
+	for _, each := range withoutOpenSSL(t) {
+		info, err := buildinfo.ReadFile(filepath.Join(out, "bin", runtime.GOARCH, each.name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +178,7 @@ func TestPushedImagesAreInTheRegistry(t *testing.T) {
 	defer server.Close()
 	repository := strings.TrimPrefix(server.URL, "http://") + "/crypto-broker"
 	build(t, "--source", source(t, "one"), "--tag", "v1", "--push", repository)
-	for _, each := range programs {
+	for _, each := range withoutOpenSSL(t) {
 		tag, err := name.NewTag(repository + "/" + each.name + ":v1")
 		if err != nil {
 			t.Fatal(err)
@@ -271,5 +281,58 @@ func TestOnlyTheImagesThatAreNamedAreBuilt(t *testing.T) {
 	}
 	if _, err := parseOptions([]string{"--only", "broker,brokre"}); err == nil || !strings.Contains(err.Error(), `--only names "brokre", expected some of broker, operator, gateway, cli, `) {
 		t.Errorf("a name that there is not: %v", err)
+	}
+}
+
+func TestImagesWithOpenSSLAreBuiltWhereTheyAreNamed(t *testing.T) {
+	for _, each := range withoutOpenSSL(t) {
+		if each.openssl {
+			t.Errorf("%s is among the images that need no network", each.name)
+		}
+	}
+	chosen, err := choose("broker-openssl,gateway-openssl")
+	if err != nil || len(chosen) != 2 || !chosen[0].openssl || !chosen[1].openssl {
+		t.Errorf("found %v, %v", chosen, err)
+	}
+}
+
+func TestPackagesThatTheLockFileDoesNotNameAreRefused(t *testing.T) {
+	locked := debianPackage{name: "libssl3", version: "3.0.22-1", arch: "amd64", sum: "00ff"}
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, lockFile), lockHeader+locked.line())
+	if err := checkLock(folder, []debianPackage{locked}); err != nil {
+		t.Error(err)
+	}
+	for sentence, change := range map[string]func(*debianPackage){
+		"another version":      func(p *debianPackage) { p.version = "3.0.23-1" },
+		"another architecture": func(p *debianPackage) { p.arch = "arm64" },
+		"other bytes":          func(p *debianPackage) { p.sum = "00fe" },
+		"a shorter name":       func(p *debianPackage) { p.name = "ssl3" },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			found := locked
+			change(&found)
+			err := checkLock(folder, []debianPackage{locked, found})
+			if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(found.line())) || !strings.Contains(err.Error(), "--write-lock") {
+				t.Errorf("found the error %v, expected one that names the package and the option", err)
+			}
+		})
+	}
+}
+
+func TestTheLockFileNamesEachPackageOnceForEachArchitecture(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", lockFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(content)) {
+		if !strings.HasPrefix(line, "#") {
+			fields := strings.Fields(line)
+			found = append(found, fields[0]+" "+fields[2])
+		}
+	}
+	if expected := []string{"libc6 amd64", "libssl3 amd64", "libc6 arm64", "libssl3 arm64"}; !slices.Equal(found, expected) {
+		t.Errorf("found %q, expected %q", found, expected)
 	}
 }

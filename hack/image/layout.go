@@ -38,8 +38,12 @@ func writeLayouts(o options, version string) error {
 		if err != nil {
 			return err
 		}
+		debian, err := debianLayerFor(one)
+		if err != nil {
+			return err
+		}
 		for _, each := range o.programs {
-			image, err := pack(each, binaries[each.name], one, version)
+			image, err := pack(each, binaries[each.name], debian, one, version)
 			if err != nil {
 				return fmt.Errorf("packing %s: %w", each.name, err)
 			}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command image builds the project's container images without a base image, a container engine or a network: each is
-// one static Go program in one layer, owned by root and run as user 65532. The same source gives the same bytes.
+// one static Go program in one layer, owned by root and run as user 65532. The same source gives the same bytes. Images
+// with OpenSSL have one more layer, with packages of Debian.
 //
 // It prints one line for each image: its name with the tag, a tab, and the archive (a Docker image archive, which
 // "docker load", "ctr images import" and "kind load image-archive" take).
@@ -19,19 +20,23 @@ import (
 	"time"
 )
 
-const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--only NAMES] [--cover DIR] [--push REPOSITORY]
-       hack/image/build --oci --tag TAG [--out DIR] [--version VERSION] [--arch ARCH,ARCH] [--only NAMES]
+const usage = `Usage: hack/image/build [--out DIR] [--tag TAG] [--source DIR] [--arch ARCH] [--only NAMES] [--cover DIR] [--push REPOSITORY] [--locked]
+       hack/image/build --oci --tag TAG [--out DIR] [--version VERSION] [--arch ARCH,ARCH] [--only NAMES] [--locked]
+       hack/image/build --write-lock
 
 Builds the images crypto-broker/broker, crypto-broker/operator, crypto-broker/gateway, crypto-broker/cli and
 crypto-broker/demo-app as archives, each of one static program, without a base image and without a container engine. Prints one line an image: its name and
 tag, a tab, and the path of the archive. With --oci the archives are OCI image layouts, each with one image for several architectures.
+
+--only broker-openssl,gateway-openssl builds the images with OpenSSL, which have packages of Debian, by apt-get: the newest ones, or with --locked
+those that hack/image/debian.lock names. --write-lock writes that file.
 
 `
 
 // options are the settings of the command line.
 type options struct {
 	out, tag, source, version, arch, push, cover string
-	oci                                          bool
+	oci, locked, writeLock                       bool
 	programs                                     []program
 }
 
@@ -64,7 +69,9 @@ func parseOptions(arguments []string) (options, error) {
 	flags.BoolVar(&o.oci, "oci", false, "write OCI image layouts, which registries' tools take, and not Docker image archives")
 	flags.StringVar(&o.push, "push", "", "also push the images to this registry and path, for example registry.example/crypto-broker; uses the credentials of \"docker login\"")
 	flags.StringVar(&o.cover, "cover", "", "build programs that write coverage data of the packages below broker, controllers and webhook to this folder of their containers")
-	only := flags.String("only", "", "build these images alone, of "+programNames(programs)+"; commas separate them")
+	flags.BoolVar(&o.locked, "locked", false, "refuse packages of Debian that "+lockFile+" does not name")
+	flags.BoolVar(&o.writeLock, "write-lock", false, "write the packages that Debian has now into "+lockFile+", and build nothing")
+	only := flags.String("only", "", "build these images alone, of "+programNames(programs)+"; commas separate them (default: all without OpenSSL)")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -127,6 +134,9 @@ func ownRepository() (string, error) {
 }
 
 func run(o options) error {
+	if o.writeLock {
+		return writeLock(o)
+	}
 	started := time.Now()
 	version := o.version
 	if version == "" {
@@ -146,13 +156,17 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
+	debian, err := debianLayerFor(o)
+	if err != nil {
+		return err
+	}
 	if o.tag == "" {
-		if o.tag, err = contentTag(version, o.programs, binaries); err != nil {
+		if o.tag, err = contentTag(version, o.programs, binaries, debian); err != nil {
 			return err
 		}
 	}
 	for _, each := range o.programs {
-		image, err := pack(each, binaries[each.name], o, version)
+		image, err := pack(each, binaries[each.name], debian, o, version)
 		if err != nil {
 			return fmt.Errorf("packing %s: %w", each.name, err)
 		}

@@ -25,8 +25,9 @@ import (
 // user is the user and group of the images, the usual number of a "nonroot" user in images without a base.
 const user = "65532:65532"
 
-// pack makes an image of one layer from a program.
-func pack(p program, binary string, o options, version string) (v1.Image, error) {
+// pack makes an image from a program: of one layer, or of two with OpenSSL, whose files of Debian come first, so that
+// images share them.
+func pack(p program, binary string, debian []byte, o options, version string) (v1.Image, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -35,16 +36,24 @@ func pack(p program, binary string, o options, version string) (v1.Image, error)
 	if err != nil {
 		return nil, err
 	}
-	base, layer := empty.Image, static.NewLayer(files, types.DockerUncompressedLayer)
+	image := empty.Image
 	if o.oci {
-		base = mutate.ConfigMediaType(mutate.MediaType(base, types.OCIManifestSchema1), types.OCIConfigJSON)
-		if layer, err = ociLayer(files); err != nil {
+		image = mutate.ConfigMediaType(mutate.MediaType(image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	}
+	layers := [][]byte{files}
+	if p.openssl {
+		layers = [][]byte{debian, files}
+	}
+	for _, each := range layers {
+		layer := static.NewLayer(each, types.DockerUncompressedLayer)
+		if o.oci {
+			if layer, err = ociLayer(each); err != nil {
+				return nil, err
+			}
+		}
+		if image, err = mutate.AppendLayers(image, layer); err != nil {
 			return nil, err
 		}
-	}
-	image, err := mutate.AppendLayers(base, layer)
-	if err != nil {
-		return nil, err
 	}
 	file, err := image.ConfigFile()
 	if err != nil {
@@ -66,6 +75,10 @@ func pack(p program, binary string, o options, version string) (v1.Image, error)
 	}
 	if o.cover != "" {
 		file.Config.Env = []string{"GOCOVERDIR=" + o.cover}
+	}
+	if p.openssl {
+		// A broker in a pod gets no flag for that. The key gateway gets one by the chart.
+		file.Config.Env = append(file.Config.Env, "CRYPTO_BROKER_TLS_PROVIDER=openssl")
 	}
 	return mutate.ConfigFile(image, file)
 }

@@ -42,6 +42,8 @@ type release struct {
 	version, commit string
 	// at is when the commit was made. Formats that demand a time get this one.
 	at time.Time
+	// debian are the packages of Debian in the images, if images are built.
+	debian []debianPackage
 }
 
 // parts are what a release consists of, in the order in which they are made.

@@ -17,11 +17,22 @@ import (
 	"strings"
 )
 
-// images builds an archive of an OCI image layout for each program that runs in clusters.
-func (r *release) images(ctx context.Context) error {
-	_, err := output(ctx, r.root, "hack/image/build", "--oci", "--arch", "amd64,arm64", "--only", "broker,operator,gateway,cli",
-		"--tag", r.version, "--version", r.version, "--out", filepath.Join(r.out, "images"))
-	if err != nil {
+// imagesWithOpenSSL are those that have packages of Debian, too.
+var imagesWithOpenSSL = []string{"broker-openssl", "gateway-openssl"}
+
+// images builds an archive of an OCI image layout for each program that runs in clusters. Packages of Debian have to be
+// those of the lock file, so that the same commit gives the same bytes, and never an outdated OpenSSL.
+func (r *release) images(ctx context.Context) (err error) {
+	if r.debian, err = debianPackages(r.root); err != nil {
+		return err
+	}
+	folder := filepath.Join(r.out, "images")
+	names := append([]string{"broker", "operator", "gateway", "cli"}, imagesWithOpenSSL...)
+	if _, err := output(ctx, r.root, "hack/image/build", "--oci", "--arch", "amd64,arm64", "--only", strings.Join(names, ","),
+		"--tag", r.version, "--version", r.version, "--locked", "--out", folder); err != nil {
+		return err
+	}
+	if err := r.billsOfImages(folder); err != nil {
 		return err
 	}
 	return r.lift("images", ".oci.tar")

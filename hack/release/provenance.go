@@ -107,6 +107,10 @@ func (r *release) statement(files []resource, toolchain string) statement {
 			},
 		}},
 	}
+	for _, each := range r.debian {
+		dependencies := &s.Predicate.BuildDefinition.ResolvedDependencies
+		*dependencies = append(*dependencies, resource{URI: each.purl(), Digest: map[string]string{"sha256": each.sha256}})
+	}
 	s.Predicate.RunDetails.Builder.ID = r.builder
 	return s
 }

@@ -215,7 +215,8 @@ func TestABillOfMaterialsIsValidCycloneDXAndNamesTheModulesOfTheProgram(t *testi
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := billOf("release-v1.2.3-linux-amd64", binary, "v1.2.3", time.Unix(1_700_000_000, 0).UTC())
+	debian := debianPackage{"libssl3", "3.0.22-1~deb12u2", "amd64", strings.Repeat("0f", 32)}
+	text, err := billOf("release-v1.2.3-linux-amd64", binary, "v1.2.3", time.Unix(1_700_000_000, 0).UTC(), debian.component())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,13 +230,14 @@ func TestABillOfMaterialsIsValidCycloneDXAndNamesTheModulesOfTheProgram(t *testi
 	for _, want := range []string{
 		`"purl": "pkg:golang/github.com/cyclonedx/cyclonedx-go@v0.12.0"`,
 		`"bom-ref": "std@`,
+		`"purl": "pkg:deb/debian/libssl3@3.0.22-1~deb12u2?arch=amd64\u0026distro=debian-12"`,
 		`"timestamp": "2023-11-14T22:13:20Z"`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("found no %s in\n%s", want, text)
 		}
 	}
-	again, err := billOf("release-v1.2.3-linux-amd64", binary, "v1.2.3", time.Unix(1_700_000_000, 0).UTC())
+	again, err := billOf("release-v1.2.3-linux-amd64", binary, "v1.2.3", time.Unix(1_700_000_000, 0).UTC(), debian.component())
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("a second bill of the same program differs, %v", err)
 	}
@@ -270,6 +272,28 @@ func schemaOfCycloneDX(t *testing.T) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	return schema
+}
+
+func TestTheProvenanceAndTheBillsNameThePackagesOfTheLockFile(t *testing.T) {
+	packages, err := debianPackages(root)
+	if err != nil || len(packages) != 4 {
+		t.Fatalf("found %v, %v", packages, err)
+	}
+	r := &release{debian: packages}
+	named := map[string]string{}
+	for _, each := range r.statement(nil, "go1").Predicate.BuildDefinition.ResolvedDependencies {
+		named[each.URI] = each.Digest["sha256"]
+	}
+	for _, each := range packages {
+		if len(each.sha256) != 64 || named[each.purl()] != each.sha256 {
+			t.Errorf("the provenance has %v, expected %s", named, each.purl())
+		}
+	}
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "hack", "image", "debian.lock"), "libssl3 3.0.22-1\n")
+	if _, err := debianPackages(folder); err == nil || !strings.Contains(err.Error(), `found the line "libssl3 3.0.22-1", expected a name`) {
+		t.Errorf("found the error %v", err)
+	}
 }
 
 func TestAReleaseIsCheckedByTheToolsThatItsPageNames(t *testing.T) {

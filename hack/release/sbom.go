@@ -16,8 +16,8 @@ import (
 )
 
 // billOf returns the bill of materials of a Go program, in JSON of CycloneDX 1.6 (ECMA-424): the modules that the
-// linker wrote into it, the standard library, and the Go Cryptographic Module.
-func billOf(name, binary, version string, at time.Time) ([]byte, error) {
+// linker wrote into it, the standard library, and the Go Cryptographic Module; and more components, if there are some.
+func billOf(name, binary, version string, at time.Time, more ...cyclonedx.Component) ([]byte, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,7 @@ func billOf(name, binary, version string, at time.Time) ([]byte, error) {
 		}
 		components = append(components, library(module.Path, module.Version, module.Sum))
 	}
+	components = append(components, more...)
 	var all []string
 	for _, component := range components {
 		all = append(all, component.BOMRef)

@@ -127,7 +127,7 @@ func TestAValueReachesTheKeyGateway(t *testing.T) {
 	template := find[appsv1.Deployment](t, objects, "Deployment", keyGateway).Spec.Template
 	container := template.Spec.Containers[0]
 	for what, holds := range map[string]bool{
-		"image":           container.Image == "registry.example/gateway:dev",
+		"image":           container.Image == "registry.example/gateway-openssl:dev",
 		"log level":       slices.Contains(container.Args, "--log-level=debug"),
 		"address":         slices.Contains(container.Args, "--check-pod-address=false"),
 		"host network":    slices.Contains(container.Args, "--host-network-pods"),

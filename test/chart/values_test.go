@@ -158,6 +158,8 @@ func TestAValueReachesTheOperator(t *testing.T) {
 		"the default broker image":        {"", argument("--broker-image=ghcr.io/crypto-broker/broker:" + appVersion(t))},
 		"a broker image":                  {"broker.image.registry=localhost,broker.image.repository=crypto-broker/broker,broker.image.tag=dev", argument("--broker-image=localhost/crypto-broker/broker:dev")},
 		"a broker digest":                 {"broker.image.digest=" + digest, argument("--broker-image=ghcr.io/crypto-broker/broker@" + digest)},
+		"a broker with OpenSSL":           {"broker.tlsProvider=openssl", argument("--broker-image=ghcr.io/crypto-broker/broker-openssl:" + appVersion(t))},
+		"a digest with OpenSSL":           {"broker.tlsProvider=openssl,broker.image.digest=" + digest, argument("--broker-image=ghcr.io/crypto-broker/broker-openssl@" + digest)},
 		"images that pods may choose":     {"broker.allowedImages={registry.example/broker:1.2.3,registry.example:5000/fips@" + digest + "}", argument("--allowed-broker-images=registry.example/broker:1.2.3,registry.example:5000/fips@" + digest)},
 		"the broker's pull policy":        {"broker.image.pullPolicy=Never", argument("--broker-image-pull-policy=Never")},
 		"the socket group":                {"broker.socketGroup=65535", argument("--socket-group=65535")},

@@ -7,6 +7,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,23 +27,31 @@ func TestPoliciesInTheAPIServerInjectInPlaceOfTheWebhook(t *testing.T) {
 	restoreChart(t)
 	namespace := newNamespace(t, restricted)
 	profile := createProfile(t, namespace, "sha-256")
-	switchTo := func(mode string) {
+	switchTo := func(mode string, values ...string) {
 		t.Helper()
 		admitted := askAllTheTime(t, "pods with a broker", again(func(ctx context.Context) error { return admit(ctx, namespace) }))
 		written := askAllTheTime(t, "profiles", again(func(ctx context.Context) error { return write(ctx, namespace) }))
-		_, err := shared.helm.Install(t.Context(), chart, &shared.Images, "injection.mode="+mode)
+		_, err := shared.helm.Install(t.Context(), chart, &shared.Images, append(values, "injection.mode="+mode)...)
 		must(t, err)
 		awaitOperatorPods(t, replicas)
 		awaitInjection(t, namespace, mode)
 		written()
 		admitted()
 	}
-	switchTo("policy")
+	switchTo("policy", "broker.tlsProvider=openssl") // installed together, because each installation takes its time
 	must(t, shared.client.Create(t.Context(), appDeployment(namespace, "app", 2, load)))
 	pods := readyPods(t, namespace, "app=app", 2)
 	for i := range pods {
 		awaitCalls(t, &pods[i], statsPort, nil, 50)
 	}
+
+	t.Run("their brokers have the image with OpenSSL, and tell its version", func(t *testing.T) {
+		metrics, err := podGet(t.Context(), &pods[0], brokerStatusPort, "metrics")
+		must(t, err)
+		if !strings.Contains(string(metrics), `provider="openssl",version="OpenSSL 3.`) {
+			t.Errorf("found no TLS by OpenSSL in\n%s", metrics)
+		}
+	})
 
 	t.Run("a change reaches their brokers without losing a call", func(t *testing.T) {
 		changed := changeHash(t, profile, "sha3-512")

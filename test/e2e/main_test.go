@@ -133,7 +133,10 @@ func bringUp(ctx context.Context, cluster *environment.Cluster, keep bool) ([]by
 			return nil, err
 		}
 	}
-	options := environment.ImageOptions{Out: filepath.Join(cache, "e2e", "images")}
+	options := environment.ImageOptions{
+		Out:  filepath.Join(cache, "e2e", "images"),
+		Only: []string{"broker", "operator", "gateway", "cli", "demo-app", "client-app", "broker-openssl"},
+	}
 	up := cluster.Up
 	if folder := os.Getenv("E2E_COVER"); folder != "" {
 		options.Cover = environment.SharedFolder
