@@ -66,8 +66,8 @@ type Shared interface {
 	// requests that are refused, so that nobody learns from the time whether there is a session. It
 	// returns ErrUnavailable.
 	Check(ctx context.Context, id string) error
-	// End ends a session for all brokers. It returns ErrUnavailable.
-	End(ctx context.Context, id string) error
+	// End ends a session of an owner for all brokers. It returns ErrUnavailable.
+	End(ctx context.Context, id string, owner Owner) error
 	// Forget overwrites what this broker keeps of sessions. The sessions go on.
 	Forget()
 	// Close is Forget, and ends the connections.
@@ -101,6 +101,9 @@ func (s *Store) lookup(ctx context.Context, owner Owner, policy *profile.Session
 	case s.shared == nil:
 		return nil, ErrNoShared
 	}
+	if _, isID := idOfKid(kidPrefix + id); !isID {
+		id = noID // no other text becomes a part of a name there
+	}
 	var itsKey [keySize]byte
 	defer clear(itsKey[:])
 	r, err := s.shared.Find(ctx, id, itsKey[:])
@@ -114,7 +117,7 @@ func (s *Store) lookup(ctx context.Context, owner Owner, policy *profile.Session
 		id: r.ID, owner: r.Owner, protocol: r.Protocol, clientID: r.ClientID, began: r.Began, expires: r.Expires, window: r.Window, shared: s.shared,
 	}
 	if !found.allowed(policy, s.now()) {
-		return nil, s.shared.End(ctx, id)
+		return nil, s.shared.End(ctx, id, owner)
 	}
 	*key = itsKey
 	return found, nil
@@ -133,7 +136,7 @@ func (s *Store) End(ctx context.Context, owner Owner, policy *profile.SessionPol
 	if err != nil || found == nil {
 		return 0, err
 	}
-	return found.protocol, s.shared.End(ctx, id)
+	return found.protocol, s.shared.End(ctx, id, owner)
 }
 
 // acceptOnce is accept for the store that the session is in.

@@ -34,6 +34,9 @@ var (
 	now = time.UnixMilli(1795435200000)
 )
 
+// nameOf is the name of a session in Redis.
+func nameOf(id string) string { return "crypto-broker:{" + id[len(id)-1:] + "}:" + id }
+
 func record(id string) *session.Record {
 	return &session.Record{
 		ID: id, Protocol: algorithm.SessionV2, ClientID: "shop-1", Began: now, Expires: now.Add(time.Hour), Window: time.Minute,
@@ -170,7 +173,7 @@ func TestASessionThatEndsAtOneBrokerEndsAtTheOther(t *testing.T) {
 	want(t, "a reply", b.CountReply(t.Context(), id, 2), nil)
 	want(t, "a reply of the other broker", a.CountReply(t.Context(), id, 2), nil)
 	want(t, "a reply too many", b.CountReply(t.Context(), id, 2), session.ErrEnded)
-	want(t, "the end", a.End(t.Context(), id), nil)
+	want(t, "the end", a.End(t.Context(), id, record(id).Owner), nil)
 	want(t, "a request after it", b.Accept(t.Context(), id, acceptance(2)), session.ErrRefused)
 	want(t, "a reply after it", b.CountReply(t.Context(), id, 100), session.ErrEnded)
 	missing(t, a)
@@ -186,7 +189,7 @@ func TestRedisHasNoKeyThatItCanRead(t *testing.T) {
 			server := redisserver.Start(t)
 			a := newPlace(t, "Addresses: ["+server.Address+"]", "WithoutTLS: true", test.setting, "Timeout: 10s").open()
 			want(t, "begin", a.Add(t.Context(), record(id), key), nil)
-			stored := server.Ask(t, "HGETALL", "crypto-broker:{"+id+"}")
+			stored := server.Ask(t, "HGETALL", nameOf(id))
 			if got := strings.Contains(stored, string(key)); got != test.clear || !strings.Contains(stored, "shop-1") {
 				t.Errorf("the key is there: %t\n%q", got, stored)
 			}
@@ -195,7 +198,8 @@ func TestRedisHasNoKeyThatItCanRead(t *testing.T) {
 }
 
 func TestWhoeverChangesARecordMakesNoSession(t *testing.T) {
-	const name, other = "crypto-broker:{" + id + "}", "S-00000000000000000000000000000000"
+	const other = "S-00000000000000000000000000000000"
+	name := nameOf(id)
 	for sentence, change := range map[string]func(t *testing.T, s *redisserver.Server, p *place){
 		"another owner": func(t *testing.T, s *redisserver.Server, _ *place) {
 			s.Ask(t, "HSET", name, "record", strings.Replace(s.Ask(t, "HGET", name, "record"), `"uid":1000`, `"uid":0`, 1))
@@ -205,7 +209,7 @@ func TestWhoeverChangesARecordMakesNoSession(t *testing.T) {
 		},
 		"another session": func(t *testing.T, s *redisserver.Server, p *place) {
 			want(t, "begin", p.open().Add(t.Context(), record(other), key), nil)
-			s.Ask(t, "COPY", "crypto-broker:{"+other+"}", name, "REPLACE")
+			s.Ask(t, "COPY", nameOf(other), name, "REPLACE")
 		},
 		"no record": func(t *testing.T, s *redisserver.Server, _ *place) { s.Ask(t, "HSET", name, "record", "[") },
 		"another wrapping key": func(_ *testing.T, _ *redisserver.Server, p *place) {
@@ -226,10 +230,10 @@ func TestASessionEndsWhenItsNoncesAreRemoved(t *testing.T) {
 	server := redisserver.Start(t)
 	a, b := begun(t, single(t, server))
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
-	server.Ask(t, "DEL", "crypto-broker:{"+id+"}:nonces")
+	server.Ask(t, "DEL", nameOf(id)+":nonces")
 	want(t, "the same again", b.Accept(t.Context(), id, acceptance(1)), session.ErrRefused)
 	want(t, "another one", b.Accept(t.Context(), id, acceptance(2)), session.ErrRefused)
-	if got := server.Ask(t, "DBSIZE"); got != "0" {
+	if got := server.Ask(t, "EXISTS", nameOf(id), nameOf(id)+":nonces"); got != "0" {
 		t.Errorf("%s keys are left", got)
 	}
 }
@@ -243,7 +247,7 @@ func TestASessionEndsWhenRedisRestartsAlsoWithADisk(t *testing.T) {
 	server.Kill(t)
 	server.Again(t)
 	eventually(t, "the session is still there", func() error {
-		if got, err := server.TryToAsk("EXISTS", "crypto-broker:{"+id+"}"); err != nil || got != "1" {
+		if got, err := server.TryToAsk("EXISTS", nameOf(id)); err != nil || got != "1" {
 			return errors.New(got)
 		}
 		return nil
@@ -277,7 +281,7 @@ func TestRedisThatIsAwayIsUsedAgainWhenItIsBack(t *testing.T) {
 			want(t, "a request", a.Accept(bounded, id, acceptance(1)), session.ErrUnavailable)
 			want(t, "a reply", a.CountReply(bounded, id, 100), session.ErrUnavailable)
 			want(t, "a forged request", a.Check(bounded, id), session.ErrUnavailable)
-			want(t, "the end", a.End(bounded, id), session.ErrUnavailable)
+			want(t, "the end", a.End(bounded, id, record(id).Owner), session.ErrUnavailable)
 			want(t, "begin", a.Add(bounded, record(id), key), session.ErrUnavailable)
 			if _, err := a.Find(bounded, "S-00000000000000000000000000000000", make([]byte, 32)); !errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("another session: %v", err)
@@ -348,16 +352,16 @@ func TestASessionRemembersSoManyNonces(t *testing.T) {
 	want(t, "a request", a.Accept(t.Context(), id, acceptance(1)), nil)
 	// As if there were 65,536 of them.
 	server.Ask(t, "EVAL", "for i = 1, 65535 do redis.call('ZADD', KEYS[2], ARGV[1], i) end redis.call('HSET', KEYS[1], 'nonces', 65536)", "2",
-		"crypto-broker:{"+id+"}", "crypto-broker:{"+id+"}:nonces", "1795435200000")
+		nameOf(id), nameOf(id)+":nonces", "1795435200000")
 	want(t, "one more", a.Accept(t.Context(), id, acceptance(2)), session.ErrBusy)
 	later := acceptance(2)
 	later.Timestamp, later.Floor = later.Timestamp+1, now.UnixMilli()+1
 	want(t, "when they are forgotten", a.Accept(t.Context(), id, later), nil)
 	want(t, "a time that is forgotten", a.Accept(t.Context(), id, acceptance(3)), session.ErrRefused)
-	if got := server.Ask(t, "ZCARD", "crypto-broker:{"+id+"}:nonces"); got != "1" {
+	if got := server.Ask(t, "ZCARD", nameOf(id)+":nonces"); got != "1" {
 		t.Errorf("%s nonces are left", got)
 	}
-	if got := server.Ask(t, "PTTL", "crypto-broker:{"+id+"}:nonces"); strings.HasPrefix(got, "-") {
+	if got := server.Ask(t, "PTTL", nameOf(id)+":nonces"); strings.HasPrefix(got, "-") {
 		t.Error("the nonces do not expire")
 	}
 }

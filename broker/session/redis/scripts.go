@@ -18,15 +18,31 @@ const (
 	ended   = "ended"
 	refused = "refused"
 	busy    = "busy"
+	full    = "full"
 )
 
-// The keys of the scripts are those of the session and of its nonces.
+// The keys of the scripts are those of the session, of its nonces, and of the sessions of its caller.
 var (
 	// beginScript adds a session. Arguments: record, wrapped key, version of the wrapping key, lifetime in
-	// milliseconds.
+	// milliseconds, id, begin, end, and most sessions in a part of those of the caller.
+	//
+	// The sessions of the caller are a sorted set by their ends. It has the process of Redis as well, whose end
+	// is never: the sessions of another process have ended. As below, the first write is one that Redis refuses
+	// without memory.
 	beginScript = script(runID + `
 local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%S+)')
 if policy ~= 'noeviction' then return policy end
+redis.call('ZADD', KEYS[3], ARGV[7], ARGV[5])
+if not redis.call('ZSCORE', KEYS[3], run) then
+  redis.call('DEL', KEYS[3])
+  redis.call('ZADD', KEYS[3], 'inf', run, ARGV[7], ARGV[5])
+end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[6])
+if redis.call('ZCARD', KEYS[3]) > tonumber(ARGV[8]) + 1 then
+  redis.call('ZREM', KEYS[3], ARGV[5])
+  return 'full'
+end
+if redis.call('PTTL', KEYS[3]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[3], ARGV[4]) end
 redis.call('HSET', KEYS[1], 'record', ARGV[1], 'key', ARGV[2], 'version', ARGV[3], 'run', run, 'opened', 0, 'sealed', 0, 'nonces', 0, 'floor', 0)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return 'done'`)
@@ -64,6 +80,12 @@ return 'done'`)
 local s = redis.call('HMGET', KEYS[1], 'run', 'sealed')
 if not s[1] or s[1] ~= run or tonumber(s[2]) >= tonumber(ARGV[1]) then return 'ended' end
 redis.call('HINCRBY', KEYS[1], 'sealed', 1)
+return 'done'`)
+
+	// endScript ends a session. Argument: id.
+	endScript = script(`
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call('ZREM', KEYS[3], ARGV[1])
 return 'done'`)
 )
 

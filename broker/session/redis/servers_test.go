@@ -95,12 +95,12 @@ func TestSessionsAreOnAllServersOfACluster(t *testing.T) {
 			t.Errorf("server %d has no session", i)
 		}
 	}
-	want(t, "the end", a.End(t.Context(), id(0)), nil)
+	want(t, "the end", a.End(t.Context(), id(0), record(id(0)).Owner), nil)
 	want(t, "a request after it", b.Accept(t.Context(), id(0), acceptance(2)), session.ErrRefused)
 
 	t.Run("a session ends when its slot moves to another server", func(t *testing.T) {
 		moved := id(1)
-		name := "crypto-broker:{" + moved + "}"
+		name := nameOf(moved)
 		slot := servers[0].Ask(t, "CLUSTER", "KEYSLOT", name)
 		var from, to *redisserver.Server
 		for _, server := range servers {
@@ -112,7 +112,7 @@ func TestSessionsAreOnAllServersOfACluster(t *testing.T) {
 		}
 		to.Ask(t, "CLUSTER", "SETSLOT", slot, "IMPORTING", from.Ask(t, "CLUSTER", "MYID"))
 		from.Ask(t, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.Ask(t, "CLUSTER", "MYID"))
-		from.Ask(t, "MIGRATE", to.Host, redisserver.Port, "", "0", "60000", "KEYS", name, name+":nonces")
+		from.Ask(t, "MIGRATE", to.Host, redisserver.Port, "", "0", "60000", "KEYS", name, name+":nonces", from.Ask(t, "KEYS", "crypto-broker:{1}:caller:*"))
 		want(t, "a request while it moves", a.Accept(t.Context(), moved, acceptance(2)), session.ErrRefused)
 		for _, server := range []*redisserver.Server{to, from} {
 			server.Ask(t, "CLUSTER", "SETSLOT", slot, "NODE", to.Ask(t, "CLUSTER", "MYID"))
@@ -138,7 +138,7 @@ func TestASessionEndsWhenSentinelsChooseAnotherMaster(t *testing.T) {
 	p.write(p.settings, redis.SentinelPassword, "watched")
 	a, b := p.open(), p.open()
 	serves(t, a, b, id)
-	name := "crypto-broker:{" + id + "}"
+	name := nameOf(id)
 	answers(t, replica, "1", "HGET", name, "sealed") // the last change has arrived
 	answers(t, sentinel, replica.Host, "SENTINEL", "REPLICAS", "sessions")
 

@@ -48,6 +48,8 @@ type Settings struct {
 	ServerName string `yaml:"ServerName,omitempty"`
 	// Timeout bounds each question to Redis, and each connection. The default is one second.
 	Timeout time.Duration `yaml:"Timeout,omitempty"`
+	// MaxSessions is how many sessions a caller may have at one time, over all brokers. The default is 131,072.
+	MaxSessions int `yaml:"MaxSessions,omitempty"`
 	// WrappingKey is the id of the AES key of 256 bits that wraps the keys of sessions.
 	WrappingKey string `yaml:"WrappingKey,omitempty"`
 	// KeysInClear stores keys of sessions as they are: whoever reads Redis reads all requests.
@@ -58,12 +60,16 @@ type Settings struct {
 
 // Bounds of the settings.
 const (
-	maxFileSize    = 64 << 10
-	maxAddresses   = 64
-	maxDatabase    = 1<<15 - 1
-	defaultTimeout = time.Second
-	minTimeout     = 10 * time.Millisecond
-	maxTimeout     = 10 * time.Second
+	maxFileSize     = 64 << 10
+	maxAddresses    = 64
+	maxDatabase     = 1<<15 - 1
+	defaultTimeout  = time.Second
+	minTimeout      = 10 * time.Millisecond
+	maxTimeout      = 10 * time.Second
+	defaultSessions = 1 << 17
+	// minSessions lets each part have so many that the parts are about equal.
+	minSessions = 1 << 10
+	maxSessions = 1 << 24
 )
 
 // unknownField is how the YAML library says that it does not know a field. It names the Go type.
@@ -89,7 +95,7 @@ func Read(dir string) (s *Settings, warnings []string, err error) {
 	if err := s.check(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	s.dir, s.Timeout = dir, cmp.Or(s.Timeout, defaultTimeout)
+	s.dir, s.Timeout, s.MaxSessions = dir, cmp.Or(s.Timeout, defaultTimeout), cmp.Or(s.MaxSessions, defaultSessions)
 	credentials, err := s.credentials()
 	if err != nil {
 		return nil, nil, err
@@ -133,6 +139,8 @@ func (s *Settings) check() error {
 		return wrong("ServerName", "is set, expected it without WithoutTLS")
 	case s.Timeout != 0 && (s.Timeout < minTimeout || s.Timeout > maxTimeout):
 		return wrong("Timeout", "is %s, expected %s to %s", s.Timeout, minTimeout, maxTimeout)
+	case s.MaxSessions != 0 && (s.MaxSessions < minSessions || s.MaxSessions > maxSessions):
+		return wrong("MaxSessions", "is %d, expected %d to %d", s.MaxSessions, minSessions, maxSessions)
 	case s.WrappingKey == "" && !s.KeysInClear:
 		return wrong("WrappingKey", "is missing, expected the id of an AES key of 256 bits that wraps the keys of sessions; or set KeysInClear, so that whoever reads Redis can read all requests")
 	case s.WrappingKey != "" && s.KeysInClear:

@@ -24,6 +24,7 @@ func TestWrongSettingsAreRefusedWithOneSentence(t *testing.T) {
 		"a database of a cluster":      {one + fine + "Cluster: true\nDatabase: 1\n", "Database is 1, expected 0, the only one of a cluster"},
 		"a name of no certificate":     {one + fine + "ServerName: r\n", "ServerName is set, expected it without WithoutTLS"},
 		"a timeout that is too long":   {one + fine + "Timeout: 11s\n", "Timeout is 11s, expected 10ms to 10s"},
+		"too few sessions":             {one + fine + "MaxSessions: 1023\n", "MaxSessions is 1023, expected 1024 to 16777216"},
 		"no protection of keys":        {one + "WithoutTLS: true\n", "WrappingKey is missing, expected the id of an AES key of 256 bits that wraps the keys of sessions; or set KeysInClear"},
 		"both protections of keys":     {one + fine + "WrappingKey: k\n", "WrappingKey and KeysInClear are both set, expected one of them"},
 		"a misspelt field":             {one + fine + "Address: r\n", "found the unknown field Address"},

@@ -57,16 +57,26 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
+// parts is how many parts the sessions of a caller have. The last digit of the id chooses one. A part is on one server of
+// a cluster, so that one script counts sessions and adds one.
+const parts = 16
+
 // names returns the names of a session and of its nonces. The braces make a cluster keep them on one server.
 func names(id string) []string {
-	name := "crypto-broker:{" + id + "}"
+	name := "crypto-broker:{" + id[max(0, len(id)-1):] + "}:" + id
 	return []string{name, name + ":nonces"}
 }
 
+// callerName returns the name of a part of the sessions of a caller. Applications with users of their own in Redis are
+// different callers.
+func (s *Store) callerName(id string, o session.Owner) string {
+	return fmt.Sprintf("crypto-broker:{%s}:caller:%q:%q:%q:%d:%d", id[max(0, len(id)-1):], s.connection.settings.User, o.Socket, o.Caller.Container, o.Caller.UID, o.Caller.GID)
+}
+
 // run runs a script, and returns its answer.
-func (s *Store) run(ctx context.Context, which *rueidis.Lua, id string, arguments ...string) (answer string, err error) {
+func (s *Store) run(ctx context.Context, which *rueidis.Lua, names []string, arguments ...string) (answer string, err error) {
 	err = s.connection.ask(ctx, func(ctx context.Context, client rueidis.Client) (err error) {
-		answer, err = which.Exec(ctx, client, names(id), arguments).ToString()
+		answer, err = which.Exec(ctx, client, names, arguments).ToString()
 		return err
 	})
 	if answer == done {
@@ -87,12 +97,17 @@ func (s *Store) Add(ctx context.Context, r *session.Record, key []byte) error {
 	}
 	defer clear(wrapped) // which may be the key
 	lifetime := strconv.FormatInt(r.Expires.Sub(r.Began).Milliseconds(), 10)
-	answer, err := s.run(ctx, beginScript, r.ID, string(record), string(wrapped), version, lifetime)
-	if err == nil && answer != done {
+	answer, err := s.run(ctx, beginScript, append(names(r.ID), s.callerName(r.ID, r.Owner)), string(record), string(wrapped), version, lifetime,
+		r.ID, strconv.FormatInt(r.Began.UnixMilli(), 10), strconv.FormatInt(r.Expires.UnixMilli(), 10), strconv.Itoa(s.connection.settings.MaxSessions/parts))
+	switch {
+	case err != nil || answer == done:
+		return err
+	case answer == full:
+		return session.ErrFull
+	default:
 		s.connection.tell(isUnfit, fmt.Errorf("found maxmemory-policy %s, expected noeviction: Redis would end sessions at any time", answer))
 		return session.ErrUnavailable
 	}
-	return err
 }
 
 // keyError returns the error of a call that could not use the wrapping key.
@@ -138,7 +153,7 @@ func (s *Store) Find(ctx context.Context, id string, key []byte) (*session.Recor
 
 // Accept implements session.Shared.
 func (s *Store) Accept(ctx context.Context, id string, a session.Acceptance) error {
-	answer, err := s.run(ctx, acceptScript, id, string(a.Nonce[:]), strconv.FormatInt(a.Timestamp, 10), strconv.FormatInt(a.Floor, 10),
+	answer, err := s.run(ctx, acceptScript, names(id), string(a.Nonce[:]), strconv.FormatInt(a.Timestamp, 10), strconv.FormatInt(a.Floor, 10),
 		strconv.FormatUint(a.MostMessages, 10), strconv.Itoa(mostNonces))
 	switch {
 	case err != nil:
@@ -155,7 +170,7 @@ func (s *Store) Accept(ctx context.Context, id string, a session.Acceptance) err
 
 // CountReply implements session.Shared.
 func (s *Store) CountReply(ctx context.Context, id string, most uint64) error {
-	answer, err := s.run(ctx, replyScript, id, strconv.FormatUint(most, 10))
+	answer, err := s.run(ctx, replyScript, names(id), strconv.FormatUint(most, 10))
 	if err == nil && answer != done {
 		err = session.ErrEnded
 	}
@@ -174,11 +189,10 @@ func (s *Store) Check(ctx context.Context, id string) error {
 }
 
 // End implements session.Shared.
-func (s *Store) End(ctx context.Context, id string) error {
+func (s *Store) End(ctx context.Context, id string, owner session.Owner) error {
 	s.recent.drop(id)
-	return s.connection.ask(ctx, func(ctx context.Context, client rueidis.Client) error {
-		return client.Do(ctx, client.B().Del().Key(names(id)...).Build()).Error()
-	})
+	_, err := s.run(ctx, endScript, append(names(id), s.callerName(id, owner)), id)
+	return err
 }
 
 // Serves reports whether Redis has done what it was last asked for.

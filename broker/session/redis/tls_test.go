@@ -63,7 +63,7 @@ func TestTheRightsOfThePageAreEnough(t *testing.T) {
 	want(t, "a request that forgets another one", b.Accept(t.Context(), id, later), nil)
 	want(t, "a reply", a.CountReply(t.Context(), id, 100), nil)
 	want(t, "a forged request", a.Check(t.Context(), id), nil)
-	want(t, "the end", a.End(t.Context(), id), nil)
+	want(t, "the end", a.End(t.Context(), id, record(id).Owner), nil)
 	if !a.Serves() || !b.Serves() {
 		t.Errorf("the observer was told %q", p.observed)
 	}
