@@ -223,7 +223,7 @@ test-opentdf: ## Encrypt and decrypt files with OpenTDF's Go SDK and otdf-python
 test-redis: ## Run the tests of sessions in Redis against Debian's redis-server (Linux; it comes by apt-get).
 	go test -race -vet=off -tags redis -count=1 -timeout 10m ./broker/session/...
 	go test -race -vet=off -tags redis,process -count=1 -timeout 10m -run $(call tests_with_tag,redis) ./cmd/broker
-	broker/tlsprovider/openssl/test "-tags redis -count=1 -run ^(TestConnectionsHaveTLS|TestAClusterOfRedis8)" broker/session/redis
+	broker/tlsprovider/openssl/test "-tags redis -count=1 -run ^(TestConnectionsHaveTLS|TestSentinelsAndTheirServersHaveTLS|TestAClusterOfRedis8)" broker/session/redis
 
 .PHONY: test-browser
 test-browser: ## Look at the page of "kubectl crypto-broker dashboard", beside a real API server, and at the site of the documentation with Debian's Chromium (Linux, Python, npm; Chromium comes by apt-get). DASHBOARD_PICTURES=FOLDER keeps pictures.
