@@ -29,11 +29,12 @@ func measured() *results {
 func TestTheReportComparesWithTheTargets(t *testing.T) {
 	text := measured().document()
 	for _, want := range []string{
-		"| init, 1 connection, socket over Node.js and Redis: times as many a second | ≥ 5 | 5.00 (5.00–5.00) | met |",
-		"| request, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 8 | 5.00 (5.00–5.00) | **missed** |",
-		"| request, 100 connections, socket: p99 over p50 | ≤ 10 | 9.00 (9.00–9.00) | met |",
-		"| sessions in one broker with 512Mi | ≥ 100,000 | 100000, 0 failed | met |",
+		"| init, 1 connection, socket over Node.js and Redis: times as many a second | ≥ 5 | 5.00 (5.00–5.00) | 1.00 (1.00–1.00) | met |",
+		"| request, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 8 | 5.00 (5.00–5.00) | 1.00 (1.00–1.00) | **missed** |",
+		"| request, 100 connections, socket: p99 over p50 | ≤ 10 | 9.00 (9.00–9.00) | – | met |",
+		"| sessions in one broker with 512Mi | ≥ 100,000 | 100000, 0 failed | – | met |",
 		"| socket | 100 | 5000 (5000–5000) | 1.00 (1.00–1.00) | 9.00 (9.00–9.00) | 9.00 (9.00–9.00) | 1000 (1000–1000) | 1.00 (1.00–1.00) | 200 | 0 |",
+		"A gateway that did nothing but agree on keys would take 57 % of its processor time for `init`, and so 1.8 times less than Node.js and Redis.",
 		"| resident memory, MiB | 10 | 110 |",
 		"That is 1048 bytes of resident memory a session",
 	} {
@@ -48,7 +49,7 @@ func TestTheReportHasNoFiguresWhereOperationsFailed(t *testing.T) {
 	r.found[place{nodeServer, "init", 10}][1] = sample{PerSecond: 1, Done: 1, Failed: 3, Error: "away"}
 	text := r.document()
 	for _, want := range []string{
-		"| init, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 5 | – | not measured: operations failed |",
+		"| init, 10 connections, socket over Node.js and Redis: times as many a second | ≥ 5 | – | – | not measured: operations failed |",
 		"| Node.js and Redis | 10 | – | – | – | – | – | – | 101 | 3 |",
 		"Node.js and Redis, 10 connections: 3 failed, for example: away",
 	} {
