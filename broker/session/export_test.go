@@ -2,7 +2,11 @@
 
 package session
 
-import "testing"
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
 
 // UseShared makes all tests of stores run with replicas that share their sessions as well. prepare prepares a
 // test, and returns what opens the place of sessions for one more broker.
@@ -11,21 +15,21 @@ func UseShared(name, section string, prepare func(t *testing.T) (open func(testi
 		open := prepare(t)
 		return func(t testing.TB) *replicas {
 			t.Helper()
-			r := &replicas{section: section}
-			started := func() *Store {
+			r := &replicas{section: section, ahead: make([]atomic.Int64, 2)}
+			started := func(broker int) *Store {
 				s, now := newStore(t)
 				if r.clock == nil {
 					r.clock = now
 				}
-				s.now = r.clock.read
+				s.now = func() time.Time { return r.clock.read().Add(time.Duration(r.ahead[broker].Load())) }
 				s.Share(open(t))
 				return s
 			}
 			r.restart = func(broker int) {
 				r.stores[broker].Close()
-				r.stores[broker] = started()
+				r.stores[broker] = started(broker)
 			}
-			r.stores = []*Store{started(), started()}
+			r.stores = []*Store{started(0), started(1)}
 			return r
 		}
 	}

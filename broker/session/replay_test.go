@@ -60,6 +60,55 @@ func TestTheEdgesOfTheWindowAreTheLastTimesThatAreOpened(t *testing.T) {
 	})
 }
 
+// The clocks of two brokers differ by up to two windows, and change. A request that one broker holds for too old or too new
+// may be opened by the other one, and never by both.
+func TestNoRequestIsOpenedTwiceWhereTheClocksOfBrokersDiffer(t *testing.T) {
+	eachStore(t, func(t *testing.T, start func(testing.TB) *replicas) {
+		const window = 10 * time.Second
+		twice := 0 // how often a request came to a broker again after it was opened
+		for seed := range uint64(30) {
+			random := rand.New(rand.NewPCG(seed, 16))
+			brokers := start(t)
+			now := brokers.clock
+			p := brokers.policy(t, ", ClockWindow: 10s")
+			c := connect(t, brokers.any(), now, p, "")
+			var sent []Request
+			opened := map[int]bool{}
+			for range 300 {
+				switch random.IntN(8) {
+				case 0, 1:
+					at := now.read().Add(time.Duration(random.Int64N(int64(4*window))) - 2*window)
+					sent = append(sent, c.request(at, "text"))
+				case 2:
+					now.add(time.Duration(random.Int64N(int64(6*time.Second))) - 2*time.Second)
+				case 3:
+					if n := len(brokers.ahead); n > 0 {
+						brokers.ahead[random.IntN(n)].Store(random.Int64N(int64(4*window)) - int64(2*window))
+					}
+				default:
+					if len(sent) == 0 {
+						continue
+					}
+					i := random.IntN(len(sent))
+					if opened[i] {
+						twice++
+					}
+					if _, err := brokers.stores[random.IntN(len(brokers.stores))].Open(t.Context(), theOwner, p, &sent[i]); err != nil {
+						continue
+					}
+					if opened[i] {
+						t.Fatalf("seed %d: opened a request twice", seed)
+					}
+					opened[i] = true
+				}
+			}
+		}
+		if twice < 100 {
+			t.Errorf("requests that had been opened came only %d times", twice)
+		}
+	})
+}
+
 // TestNoRequestIsOpenedTwice sets the clock forward and back to any time, with and without sweeps in
 // between, and sends all requests again and again, most of them near an edge of the window.
 func TestNoRequestIsOpenedTwice(t *testing.T) {

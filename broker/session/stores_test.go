@@ -4,6 +4,7 @@ package session
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/crypto-broker/crypto-broker-operator/broker/profile"
@@ -13,6 +14,9 @@ import (
 type replicas struct {
 	stores []*Store
 	clock  *clock
+	// ahead is how far the clock of each broker is ahead of the one that they share, in nanoseconds. A broker that is
+	// alone has none.
+	ahead []atomic.Int64
 	// section is more of the section of profiles.
 	section string
 	// restart ends a broker and starts another one in its place. It does nothing if its sessions would end.
