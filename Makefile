@@ -93,10 +93,18 @@ packages_with_tag = $$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//
 tests_with_tag = "^($$(grep -rlx --exclude-dir=openssl --include='*_test.go' '//go:build \(.* || \)\?$(1)\( [&|]\{2\} .*\)\?' api broker cmd controllers test/chart test/scale webhook | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|' -))\$$"
 
 # The tests of "make test". Those with a cluster or an API server run beside the others, because they wait more than they compute.
-TESTS := verify test-unit test-process test-conformance test-attack test-clients test-contract \
+TESTS := verify test-race test-process test-conformance test-attack test-clients test-contract \
   test-client-python test-client-js test-client-java test-client-rust test-release test-openssl test-keymanagers \
   test-opentdf test-redis test-browser test-traces test-deployment
 TESTS_WITH_CLUSTER := test-cluster test-e2e test-apiserver test-provider-status
+
+# The nested modules that test-unit and test-race run.
+define test_modules
+cd hack/image && go test ./...
+	cd hack/dashboards && go test ./...
+	cd clients/go && go test -race -vet=off ./...
+	cd test/bench && go test -vet=off ./...
+endef
 
 .PHONY: test
 test: ## Run every test: checks, unit, real API server, real cluster, end to end (Linux, root; fails where it can't run).
@@ -133,12 +141,15 @@ lint: ## Run the linters, the rule that the broker imports nothing from Kubernet
 	bin=$$(hack/tools/venv clients/python/requirements.txt)/bin; cd clients/python; for check in "format --check" check; do "$$bin/ruff" $$check --config pyproject.toml . ../../test/contract/drivers/python ../../docs/examples/python; done; "$$bin/mypy"
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need neither root nor a cluster. "make verify" has go vet's checks.
-	go test -race -vet=off $$(go list ./... | grep -v /test/chart$$)
-	cd hack/image && go test ./...
-	cd hack/dashboards && go test ./...
-	cd clients/go && go test -race -vet=off ./...
-	cd test/bench && go test -vet=off ./...
+test-unit: ## Run the tests that need neither root nor a cluster, without the race detector: under three minutes. "make verify" has go vet's checks.
+	go test -vet=off $$(hack/test/packages all)
+	$(test_modules)
+
+.PHONY: test-race
+test-race: ## Run the tests of test-unit, with the race detector where a package starts goroutines or shares state between them.
+	go test -race -vet=off $$(hack/test/packages concurrent)
+	go test -vet=off $$(hack/test/packages sequential)
+	$(test_modules)
 
 .PHONY: test-process
 test-process: ## Run the tests that start programs, put load on them, or count memory and connections, without the race detector.
