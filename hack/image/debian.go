@@ -44,8 +44,8 @@ func (p debianPackage) line() string {
 	return strings.Join([]string{p.name, p.version, p.arch, "sha256:" + p.sum}, " ") + "\n"
 }
 
-// downloadDebian downloads the packages for an architecture into a folder, with lists of packages that are not those of the
-// machine. They are the newest ones that Debian has.
+// downloadDebian downloads the packages for an architecture into a folder, with the sources of the machine and lists of
+// packages of its own. They are the newest ones that Debian has.
 func downloadDebian(folder, arch string) ([]debianPackage, error) {
 	if _, err := os.Stat(keyring); err != nil {
 		return nil, fmt.Errorf("the keys of Debian, from the package debian-archive-keyring: %w", err)
@@ -55,12 +55,12 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 			return nil, err
 		}
 	}
-	var sources strings.Builder
-	for _, each := range []string{"debian " + debianRelease, "debian " + debianRelease + "-updates", "debian-security " + debianRelease + "-security"} {
-		fmt.Fprintf(&sources, "deb [signed-by=%s] http://deb.debian.org/%s main\n", keyring, each)
+	sources, err := debianSources()
+	if err != nil {
+		return nil, err
 	}
 	list := filepath.Join(folder, "sources.list")
-	if err := os.WriteFile(list, []byte(sources.String()), 0o644); err != nil {
+	if err := os.WriteFile(list, []byte(sources), 0o644); err != nil {
 		return nil, err
 	}
 	options := []string{"--quiet=2"}
@@ -94,6 +94,27 @@ func downloadDebian(folder, arch string) ([]debianPackage, error) {
 		packages = append(packages, debianPackage{name, strings.TrimSpace(string(version)), arch, hex.EncodeToString(sum[:]), found[0]})
 	}
 	return packages, nil
+}
+
+// debianSources returns the archives of Debian's release among those that the machine uses, which may be mirrors, in apt's
+// form. What they have has to be signed by Debian.
+func debianSources() (string, error) {
+	targets, err := command("", "apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages")
+	if err != nil {
+		return "", err
+	}
+	var sources strings.Builder
+	lines := slices.Sorted(strings.Lines(string(targets)))
+	for _, line := range slices.Compact(lines) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && strings.HasPrefix(fields[1]+"-", debianRelease+"-") && fields[2] == "main" {
+			fmt.Fprintf(&sources, "deb [signed-by=%s] %s\n", keyring, strings.Join(fields, " "))
+		}
+	}
+	if sources.Len() == 0 {
+		return "", fmt.Errorf("the sources of apt-get have no archive of Debian %s with the component main, expected one in /etc/apt", debianRelease)
+	}
+	return sources.String(), nil
 }
 
 // checkLock returns an error if the packages are not those of the lock file.
